@@ -1,0 +1,1 @@
+"""The command line: it parses, resolves and prints, and leaves the work to ``cse_core``."""

@@ -1,0 +1,75 @@
+"""What the commands print: results on stdout; errors, warnings and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cse_core.errors import CseError, CseErrors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_WIDE = 160
+"""Columns of a table that goes to a file or a pipe."""
+
+
+def say(text: str = "") -> None:
+    """Print a line of the result on stdout."""
+    typer.echo(text)
+
+
+def tell(text: str) -> None:
+    """Print a line for the reader on stderr, where it is in nobody's way."""
+    typer.echo(text, err=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    typer.echo(f"{_styled('warning:', 'yellow')} {text}", err=True)
+
+
+def fail(error: CseError) -> None:
+    """Print an error on stderr, a line for each mistake."""
+    mistakes = error.errors if isinstance(error, CseErrors) else (error,)
+    for mistake in mistakes:
+        typer.echo(f"{_styled('error:', 'red')} {mistake.line()}", err=True)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say_table(table: Table) -> None:
+    """Print a table on stdout, as wide as the terminal, or wide where there is none."""
+    console().print(table)
+
+
+def console() -> Console:
+    """Return the console on stdout."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def plain_table(title: str, columns: Iterable[str]) -> Table:
+    """Return an empty table in the form that all commands use."""
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", caption_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _styled(text: str, colour: str) -> str:
+    if os.environ.get("NO_COLOR") or not sys.stderr.isatty():
+        return text
+    return typer.style(text, fg=colour, bold=True)

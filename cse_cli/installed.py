@@ -1,0 +1,69 @@
+"""The installed plugins, loaded when a command first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from cse_cli.console import warn
+
+if TYPE_CHECKING:
+    from cse_core.manager import PluginManager
+    from cse_core.plugin_info import PluginInfo
+    from cse_core.records import DatasetSpec
+    from cse_core.registry import Registry
+
+
+class Installed:
+    """The installed plugins; every command finds one in its context.
+
+    Args:
+        left_out: Plugins that ``--no-plugin`` named; they are never imported.
+    """
+
+    def __init__(self, left_out: Sequence[str] = ()) -> None:
+        self.left_out = tuple(left_out)
+
+    @cached_property
+    def manager(self) -> PluginManager:
+        """Load the plugins; warns of names to leave out that no plugin has."""
+        from cse_core.errors import did_you_mean
+        from cse_core.manager import load_plugins
+
+        manager = load_plugins(self.left_out)
+        for name in manager.unmatched:
+            hint = did_you_mean(name, {info.name for info in manager.infos})
+            warn(f"--no-plugin {name}: no installed plugin has this name; {hint}")
+        return manager
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Return the parts of the loaded plugins."""
+        from cse_core.registry import Registry
+
+        return Registry.from_plugins(self.manager.infos)
+
+    @property
+    def datasets(self) -> dict[str, DatasetSpec]:
+        """Return the installed data sets by name."""
+        return {found.name: found.spec for found in self.registry.datasets()}
+
+    @property
+    def failed(self) -> tuple[PluginInfo, ...]:
+        """Return the plugins that could not be loaded and were not left out."""
+        return tuple(
+            info for info in self.manager.infos if not info.loaded and info.status != "blocked"
+        )
+
+    def warn_of_failed(self) -> None:
+        """Warn of plugins that could not be loaded."""
+        for info in self.failed:
+            warn(f"plugin {info.key} is {info.status}: {info.reason}; {info.fix}")
+
+
+def installed(context: typer.Context) -> Installed:
+    """Return the plugins of a command's context."""
+    return cast(Installed, context.find_object(Installed) or Installed())

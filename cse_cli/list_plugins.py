@@ -1,0 +1,101 @@
+"""``cse list-plugins``: every installed plugin, what became of it and what it brings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+import typer
+
+from cse_cli.completion import complete_kind, complete_status
+from cse_cli.console import plain_table, say, say_json, say_table
+from cse_cli.installed import installed
+from cse_core.errors import CseError, did_you_mean
+
+
+def list_plugins(
+    context: typer.Context,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Only parts of a kind: aug, pool, positives, negatives, loss, branch, metric, "
+            "recipe, study, encoder or dataset.",
+            autocompletion=complete_kind,
+        ),
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATUS",
+            help="Only plugins that are active, blocked, broken, incompatible or conflicting.",
+            autocompletion=complete_status,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the installed plugins, broken ones with the reason and what mends them."""
+    from cse_core.plugin_info import NOUNS, Status
+
+    _check("--kind", kind, tuple(NOUNS))
+    _check("--status", status, get_args(Status))
+    manager = installed(context).manager
+    found = [_as_dict(info, kind) for info in manager.infos if status in (None, info.status)]
+    if kind is not None:
+        found = [plugin for plugin in found if plugin["parts"]]
+    if json:
+        say_json({"plugins": found, "unmatched": list(manager.unmatched)})
+        return
+    if not found:
+        say("no plugin is installed that this asks for")
+        return
+    table = plain_table("", ("plugin", "version", "status", "parts"))
+    for plugin in found:
+        parts = [
+            f"{each}: {', '.join(part['name'] for part in held)}"
+            for each, held in plugin["parts"].items()
+        ]
+        if plugin["reason"]:
+            parts += [plugin["reason"], plugin["fix"]]
+        table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
+    say_table(table)
+
+
+def _name(plugin: dict[str, Any]) -> str:
+    usual = plugin["distribution"].removeprefix("cse-") == plugin["name"]
+    return str(plugin["distribution"] if usual else plugin["key"])
+
+
+def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
+    from cse_core.plugin_info import kind_of
+
+    parts: dict[str, list[dict[str, str]]] = {}
+    for part in info.parts:
+        if kind in (None, kind_of(part)):
+            held = parts.setdefault(kind_of(part), [])
+            held.append(
+                {
+                    "name": part.name,
+                    "summary": part.summary,
+                    "paper": getattr(part, "paper", ""),
+                }
+            )
+    return {
+        "key": info.key,
+        "name": info.name,
+        "distribution": info.distribution,
+        "version": info.version,
+        "summary": info.summary,
+        "module": info.module,
+        "status": info.status,
+        "reason": info.reason,
+        "fix": info.fix,
+        "hooks": list(info.hooks),
+        "parts": parts,
+    }
+
+
+def _check(flag: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise CseError(
+            "there is none of this name", where=flag, value=value, hint=did_you_mean(value, known)
+        )

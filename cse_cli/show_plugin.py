@@ -1,0 +1,125 @@
+"""``cse show-plugin``: a plugin's parts with their options, and its recipes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.completion import complete_plugin
+from cse_cli.console import console, plain_table, say, say_json, say_table
+from cse_cli.installed import installed
+
+if TYPE_CHECKING:
+    from cse_core.plugin_info import PluginInfo
+    from cse_core.records import Record
+
+
+def show_plugin(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A plugin's name, its distribution, or distribution:name.",
+            autocompletion=complete_plugin,
+        ),
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a plugin: its parts with every option, the papers, the recipes."""
+    plugins = [_as_dict(info) for info in installed(context).manager.find(name)]
+    if json:
+        say_json({"plugins": plugins})
+        return
+    for number, plugin in enumerate(plugins):
+        if number:
+            say()
+        _show(plugin)
+
+
+def _as_dict(info: PluginInfo) -> dict[str, Any]:
+    return {
+        "key": info.key,
+        "distribution": info.distribution,
+        "version": info.version,
+        "summary": info.summary,
+        "module": info.module,
+        "status": info.status,
+        "reason": info.reason,
+        "fix": info.fix,
+        "parts": [_part(record) for record in info.parts],
+    }
+
+
+def _part(record: Record) -> dict[str, Any]:
+    from cse_core.plugin_info import kind_of
+    from cse_core.records import ComponentSpec
+    from cse_core.vocabulary import flatten
+
+    told: dict[str, Any] = {
+        "kind": kind_of(record),
+        "name": record.name,
+        "summary": record.summary,
+        "paper": getattr(record, "paper", ""),
+    }
+    if isinstance(record, ComponentSpec):
+        for what in ("provides", "requires"):
+            tokens = getattr(record, what)
+            told[what] = None if callable(tokens) else list(flatten(tokens))
+        told["options"] = _options(record)
+    elif getattr(record, "synthetic", False):
+        told["synthetic"] = True
+    return told
+
+
+def _options(record: Any) -> list[dict[str, Any]]:
+    from cse_core.annotations import field_accepts, in_words, plain
+
+    return [
+        {
+            "path": f"{record.kind}.{record.name}.{name}",
+            "type": in_words(field_accepts(info)),
+            "default": None
+            if info.is_required()
+            else plain(info.get_default(call_default_factory=True)),
+            "required": info.is_required(),
+            "own": name not in type(record).options_base.model_fields,
+            "description": " ".join((info.description or "").split()),
+        }
+        for name, info in record.options.model_fields.items()
+    ]
+
+
+def _show(plugin: dict[str, Any]) -> None:
+    say(f"{plugin['distribution']} {plugin['version']} ({plugin['key']}): {plugin['status']}")
+    if plugin["summary"]:
+        say(plugin["summary"])
+    if plugin["reason"]:
+        say(f"{plugin['reason']}\nto mend it: {plugin['fix']}")
+    for part in plugin["parts"]:
+        say()
+        console().print(f"{part['kind']} {part['name']}", style="bold", markup=False, end="")
+        say(f": {part['summary']}")
+        if part["paper"]:
+            say(f"  paper: {part['paper']}")
+        for what in ("provides", "requires"):
+            if part.get(what):
+                say(f"  {what}: {', '.join(part[what])}")
+            elif what in part and part[what] is None:
+                say(f"  {what}: by its options")
+        if part["kind"] == "recipe":
+            say(f"  cse show-recipe {part['name']}; cse train --recipe {part['name']}")
+        if part.get("options"):
+            table = plain_table("", ("option", "type", "default", "what it does"))
+            for option in sorted(part["options"], key=lambda each: not each["own"]):
+                default = "must be set" if option["required"] else option["default"]
+                row = (option["path"], option["type"], default, option["description"])
+                table.add_row(*(_literal(cell) for cell in row))
+            say_table(table)
+
+
+def _literal(cell: str) -> str:
+    from rich.markup import escape
+
+    return escape(cell)

@@ -1,0 +1,81 @@
+"""What has to be known of a Hugging Face model to drive it from outside."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from cse_core.errors import CseError
+
+
+def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
+    """Return the names of the arguments of the model's forward pass.
+
+    Raises:
+        CseError: If the model takes no word embeddings, or wants a decoder's input too.
+    """
+    name = type(model).__name__
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise CseError(
+            f"{name} is an encoder with a decoder",
+            where="model.name",
+            hint="name an encoder such as bert-base-uncased",
+        )
+    arguments = frozenset(inspect.signature(model.forward).parameters)
+    if not {"inputs_embeds", "attention_mask"} <= arguments:
+        raise CseError(
+            f"{name} cannot be given word embeddings (inputs_embeds)",
+            where="model.name",
+            hint="name a text encoder such as bert-base-uncased",
+        )
+    return arguments
+
+
+def word_table(model: PreTrainedModel) -> nn.Embedding:
+    """Return the word-embedding table.
+
+    Raises:
+        CseError: If there is none.
+    """
+    try:
+        table = model.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        table = None
+    if not isinstance(table, nn.Embedding):
+        raise CseError(
+            f"{type(model).__name__} has no word-embedding table",
+            where="model.name",
+            hint="name a text encoder such as bert-base-uncased",
+        )
+    return table
+
+
+def position_range(model: PreTrainedModel) -> tuple[int, int]:
+    """Return the id of a row's first position and how many positions a row may have.
+
+    RoBERTa and its kin keep the ids up to the padding id for padding: 514 rows in the table are 512
+    positions that begin at 2.
+    """
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            return first, module.num_embeddings - first
+    return 0, int(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)
+
+
+def transformer_layers(model: PreTrainedModel) -> list[nn.Module]:
+    """Return the modules that are the transformer layers, none if they are not found.
+
+    A model that uses a layer's weights several times (ALBERT) has fewer modules than layers.
+    """
+    count = model.config.num_hidden_layers
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return list(module)
+    recorded = (getattr(model, "_can_record_outputs", None) or {}).get("hidden_states")
+    if not isinstance(recorded, type):
+        return []
+    return [module for module in model.modules() if isinstance(module, recorded)]

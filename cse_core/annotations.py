@@ -1,0 +1,156 @@
+"""What an option's type accepts, read from its annotation, and how to say it in plain words."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from cse_core.schedule import Schedule
+
+
+@dataclass
+class Accepts:
+    """What a type accepts.
+
+    Attributes:
+        choices: Literal values.
+        items: Types of a list's items: one, or one for each where the length is fixed.
+        fixed: Whether the list's length is fixed.
+        bounds: Bounds of a number, in words.
+    """
+
+    choices: list[Any] = field(default_factory=list)
+    text: bool = False
+    number: bool = False
+    whole: bool = False
+    flag: bool = False
+    schedule: bool = False
+    none: bool = False
+    table: bool = False
+    anything: bool = False
+    items: tuple[Any, ...] | None = None
+    fixed: bool = False
+    bounds: list[str] = field(default_factory=list)
+
+    @property
+    def numeric(self) -> bool:
+        """Tell whether numbers or schedules are accepted."""
+        return self.number or self.whole or self.schedule
+
+
+def accepts(annotation: Any, metadata: Sequence[Any] = ()) -> Accepts:
+    """Return what a type accepts; ``metadata`` holds bounds that stand beside it."""
+    found = Accepts()
+    _collect(annotation, found)
+    found.bounds += _bounds(metadata)
+    return found
+
+
+def field_accepts(info: FieldInfo) -> Accepts:
+    """Return what a field of an options model accepts."""
+    return accepts(info.annotation, info.metadata)
+
+
+def in_words(found: Accepts) -> str:
+    """Return what is accepted, as messages and help texts say it."""
+    words = []
+    if found.choices:
+        words.append("one of " + ", ".join(plain(choice) for choice in found.choices))
+    bounds = f" {' and '.join(found.bounds)}" if found.bounds else ""
+    if found.schedule:
+        words.append(f"a number or schedule{bounds}")
+    elif found.number:
+        words.append(f"a number{bounds}")
+    elif found.whole:
+        words.append(f"a whole number{bounds}")
+    if found.flag:
+        words.append("true or false")
+    if found.text or found.anything:
+        words.append("a text")
+    if found.items is not None:
+        inner = [in_words(accepts(item)).removeprefix("a ") for item in found.items]
+        if found.fixed:
+            alike = len(set(inner)) == 1
+            words.append(f"{len(inner)} {inner[0]}s" if alike else f"[{', '.join(inner)}]")
+        else:
+            words.append(f"a list of {inner[0]}s")
+    if found.table:
+        words.append("a table")
+    if found.none:
+        words.append("none")
+    return " or ".join(words)
+
+
+def plain(value: object) -> str:
+    """Return a value as a user would type it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(plain(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {plain(item)}" for key, item in value.items()) + "}"
+    return str(value)
+
+
+def _collect(annotation: Any, found: Accepts) -> None:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        found.bounds += _bounds(arguments[1:])
+        _collect(arguments[0], found)
+    elif origin in (Union, types.UnionType):
+        for argument in arguments:
+            _collect(argument, found)
+    elif origin is Literal:
+        found.choices += arguments
+    elif annotation is None or annotation is type(None):
+        found.none = True
+    elif annotation is bool:
+        found.flag = True
+    elif annotation is int:
+        found.whole = True
+    elif annotation is float:
+        found.number = True
+    elif annotation is str:
+        found.text = True
+    elif annotation is Schedule:
+        found.schedule = True
+    elif annotation in (tuple, list) or origin in (tuple, list, Sequence, set, frozenset):
+        items = tuple(item for item in arguments if item is not Ellipsis) or (str,)
+        found.items = items
+        found.fixed = origin is tuple and Ellipsis not in arguments and bool(arguments)
+    elif annotation is dict or origin in (dict, Mapping) or _is_model(annotation):
+        found.table = True
+    else:
+        found.anything = True
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _bounds(metadata: Sequence[Any]) -> list[str]:
+    words = []
+    for item in metadata:
+        if isinstance(item, annotated_types.Interval):
+            words += _bounds(list(item))
+        if isinstance(item, FieldInfo):
+            words += _bounds(item.metadata)
+        for kind, word in (
+            (annotated_types.Ge, "at least"),
+            (annotated_types.Gt, "greater than"),
+            (annotated_types.Le, "at most"),
+            (annotated_types.Lt, "less than"),
+        ):
+            if isinstance(item, kind):
+                words.append(f"{word} {plain(getattr(item, kind.__name__.lower()))}")
+    return words

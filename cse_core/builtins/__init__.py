@@ -1,0 +1,1 @@
+"""Paper-neutral parts, registered through the same hooks as anybody's."""

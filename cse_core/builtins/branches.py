@@ -1,0 +1,117 @@
+"""Branches: which copy of the encoder encodes a view."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.anatomy import word_table
+from cse_core.builtins.options import EmaOptions, FrozenOptions
+from cse_core.encoding import RaggedEncoder
+from cse_core.options import BranchOptions
+from cse_core.protocols import Branch, Setup
+from cse_core.types import Batch, StepContext
+
+
+class Online(Branch):
+    """The encoder in training itself."""
+
+    trainable = True
+
+    def __init__(self, options: BranchOptions, setup: Setup) -> None:
+        self.encoder = setup.online_encoder()
+        self.heads = setup.heads
+
+
+class Ema(Branch):
+    """An exponential moving average of the online weights (MoCo; MoCoSE; ESimCSE).
+
+    Starts equal to the online encoder with its real weights. After optimiser step n every weight
+    becomes ``decay(n) * own + (1 - decay(n)) * online``.
+    """
+
+    def __init__(self, options: EmaOptions, setup: Setup) -> None:
+        self.options = options
+        self.training = options.mode == "train"
+        online = setup.online_encoder()
+        self.encoder = copy_encoder(online, share_embeddings=options.embeddings == "shared")
+        self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
+        self._followers = [self.encoder, *self.heads.values()]
+        self._leaders = [online, *(setup.heads[name] for name in self.heads)]
+        self._own, self._online = _pairs(self._followers, self._leaders)
+        shared = {id(parameter) for parameter in online.parameters()}
+        for follower in self._followers:
+            for parameter in follower.parameters():
+                if id(parameter) not in shared:
+                    parameter.requires_grad_(False)
+
+    @torch.no_grad()
+    def after_step(self, batch: Batch, ctx: StepContext) -> None:
+        """Move towards the online weights."""
+        decay = self.options.decay.at(ctx.step + 1, ctx.total_steps)
+        ctx.log(f"{self.name}.decay", decay)
+        torch._foreach_lerp_(self._own, self._online, 1.0 - decay)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        """Return its weights."""
+        return {
+            f"{number}.{name}": value
+            for number, module in enumerate(self._followers)
+            for name, value in module.state_dict().items()
+        }
+
+    def load_state_dict(self, state: Any, *args: Any, **kwargs: Any) -> None:
+        """Restore its weights."""
+        for number, module in enumerate(self._followers):
+            start = f"{number}."
+            module.load_state_dict(
+                {
+                    name[len(start) :]: value
+                    for name, value in state.items()
+                    if name.startswith(start)
+                }
+            )
+
+
+class Frozen(Branch):
+    """An encoder that never changes: the run's own at its start, or another by name."""
+
+    def __init__(self, options: FrozenOptions, setup: Setup) -> None:
+        self.training = options.mode == "train"
+        if options.model == "self":
+            self.encoder = copy_encoder(setup.online_encoder())
+            self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
+        else:
+            self.encoder, self.tokenizer = setup.load_encoder(options.model)
+            self.heads = {}
+        for module in (self.encoder, *self.heads.values()):
+            module.requires_grad_(False)
+
+
+def copy_encoder(encoder: RaggedEncoder, *, share_embeddings: bool = False) -> RaggedEncoder:
+    """Return a copy of an encoder that draws its dropout from the same source.
+
+    Args:
+        encoder: What to copy.
+        share_embeddings: Whether the copy's word embeddings are the original's own.
+    """
+    kept: list[Any] = [encoder.dropout_source]
+    if share_embeddings:
+        kept.append(word_table(encoder.model))
+    return copy.deepcopy(encoder, {id(each): each for each in kept if each is not None})
+
+
+def _pairs(
+    followers: list[nn.Module], leaders: list[nn.Module]
+) -> tuple[list[Tensor], list[Tensor]]:
+    own: list[Tensor] = []
+    online: list[Tensor] = []
+    for follower, leader in zip(followers, leaders, strict=True):
+        for mine, theirs in zip(follower.parameters(), leader.parameters(), strict=True):
+            if mine is not theirs:
+                own.append(mine.data)
+                online.append(theirs.data)
+    return own, online

@@ -1,0 +1,60 @@
+"""Heads: vectors to vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from cse_core.builtins.options import MlpOptions
+from cse_core.protocols import Head, Setup
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "none": nn.Identity,
+}
+
+
+class Mlp(nn.Module, Head):
+    """Linear layers with an activation after each; by default SimCSE's ``tanh(W h + b)``.
+
+    Weights start as in BERT: normal with standard deviation 0.02, biases zero. (SimCSE's code
+    initialises this layer by ``nn.Linear``'s own default in one place and by BERT's in another; the
+    model that it trains gets BERT's.)
+    """
+
+    def __init__(self, options: MlpOptions, setup: Setup) -> None:
+        super().__init__()
+        self.dimension = options.dimension or setup.dimension
+        self.activation = options.activation
+        draws = setup.generator("weights")
+        stages: list[nn.Module] = []
+        size = setup.dimension
+        for _ in range(options.layers):
+            linear = nn.Linear(size, self.dimension)
+            nn.init.normal_(linear.weight, std=0.02, generator=draws)
+            nn.init.zeros_(linear.bias)
+            stages += [linear, _ACTIVATIONS[options.activation]()]
+            size = self.dimension
+        self.stages = nn.Sequential(*stages)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return ``[N, D']`` from ``[N, D]``."""
+        mapped: Tensor = self.stages(vectors)
+        return mapped
+
+    def sentence_transformers(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+        """Return an equal Dense module where it has one layer."""
+        linear, activation = self.stages[0], self.stages[1]
+        if len(self.stages) != 2 or not isinstance(linear, nn.Linear):
+            return None
+        kind = type(activation)
+        config = {
+            "in_features": linear.in_features,
+            "out_features": linear.out_features,
+            "bias": True,
+            "activation_function": f"{kind.__module__}.{kind.__qualname__}",
+        }
+        return config, {"linear.weight": linear.weight, "linear.bias": linear.bias}

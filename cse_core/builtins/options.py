@@ -1,0 +1,59 @@
+"""Options of the built-in parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from cse_core.options import BranchOptions, HeadOptions, LossOptions, PoolerOptions, Temperature
+from cse_core.schedule import Schedule
+
+
+class FirstLastOptions(PoolerOptions):
+    """Options of ``first-last``."""
+
+    first: Literal["embeddings", "layer"] = "embeddings"
+    """embeddings: what enters the first layer (BERT-flow, IS-CSE's code); layer: the output of the
+    first layer (SimCSE's code since issue 285)."""
+
+
+class MlpOptions(HeadOptions):
+    """Options of ``mlp``."""
+
+    layers: Annotated[int, Field(ge=1)] = 1
+    """Linear layers, each followed by the activation."""
+    dimension: Annotated[int, Field(ge=1)] | None = None
+    """Size of its output; by default that of its input."""
+    activation: Literal["tanh", "relu", "gelu", "none"] = "tanh"
+    """Function after each linear layer."""
+
+
+class InfonceOptions(LossOptions):
+    """Options of ``infonce``."""
+
+    temperature: Temperature = 0.05
+    """Similarities are divided by it."""
+
+
+def _share(value: Schedule) -> Schedule:
+    low, high = value.bounds
+    if low < 0 or high > 1:
+        raise ValueError("must stay between 0 and 1")
+    return value
+
+
+class EmaOptions(BranchOptions):
+    """Options of ``ema``."""
+
+    decay: Annotated[Schedule, AfterValidator(_share)] = Schedule("constant", 0.995, 0.995)
+    """Share of the old weights that stays at each step; a Schedule over the round."""
+
+
+class FrozenOptions(BranchOptions):
+    """Options of ``frozen``."""
+
+    mode: Literal["train", "eval"] = "eval"
+    """train: dropout on; eval: dropout off."""
+    model: str = "self"
+    """An encoder by name or folder; self is the run's own, as it is at the start."""

@@ -1,0 +1,280 @@
+"""From a recipe and the command line to a checked composition, before anything heavy is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cse_core.checks import (
+    check_branches,
+    check_columns,
+    check_doubles,
+    check_inference,
+    check_negatives,
+    check_sizes,
+    order_poolers,
+)
+from cse_core.closure import add_branches, check_closure
+from cse_core.command_line import FlagText, apply_kinds, apply_sets, model_name
+from cse_core.composition import Composition, Facts, Part
+from cse_core.errors import CseError, raise_all
+from cse_core.facts import model_facts
+from cse_core.merging import Draft, Instance, merge_documents
+from cse_core.options import Options
+from cse_core.plan import plan_feeds, plan_passes, plan_views
+from cse_core.recipe import KINDS, Document, default_document, read_recipe
+from cse_core.records import Kind
+from cse_core.registry import Registry
+from cse_core.settings import (
+    DataOptions,
+    InferenceOptions,
+    ModelOptions,
+    TrainOptions,
+    ViewOptions,
+)
+from cse_core.sketch import Sketch
+from cse_core.validation import Typing
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
+"""Returns the rows and columns of the data, None where it does not know them without reading."""
+
+__all__ = ["DataLookup", "Facts", "resolve"]
+
+
+def resolve(
+    registry: Registry,
+    *,
+    recipe: str | Path | None = None,
+    kinds: Mapping[Kind, Sequence[str]] | None = None,
+    sets: Sequence[str] = (),
+    model: str | None = None,
+    data: Sequence[str] = (),
+    dev: Sequence[str] = (),
+    facts: Facts | None = None,
+    lookup: DataLookup | None = None,
+) -> Composition:
+    """Merge a recipe and the command line, type every value, and check that the parts fit.
+
+    Defaults come first, then the recipe with its ``[[when]]`` blocks, then the command line.
+
+    Args:
+        registry: Installed parts and recipes.
+        recipe: Name of an installed recipe, a TOML file, a run's folder, or None for the default.
+        kinds: Kind flags as typed: ``NAME`` replaces the recipe's list, ``+NAME`` adds, ``~NAME``
+            takes away; ``distribution/part`` and ``part:name`` are understood.
+        sets: Settings as typed, ``path=value``.
+        model: Encoder; before ``sets``.
+        data: Training texts.
+        dev: Dev sets.
+        facts: What is known of the encoder and the data; by default the encoder's files are read.
+        lookup: Tells rows and columns of the data, where ``facts`` does not.
+
+    Returns:
+        The composition; its ``raw`` resolves to the same.
+
+    Raises:
+        CseError: What is wrong; ``CseErrors`` where it is more than one thing.
+    """
+    chain = read_recipe(recipe, registry) if recipe is not None else ()
+    documents = (default_document(), *chain)
+    name = model_name(documents, sets, model)
+    facts = facts or model_facts(name, registry)
+    draft = merge_documents(documents, facts)
+    apply_kinds(draft, kinds or {})
+    if model is not None:
+        draft.tables["model"]["name"] = FlagText(model)
+    if data:
+        draft.tables["data"]["path"] = list(data)
+    if dev:
+        draft.tables["train"]["dev"] = list(dev)
+    apply_sets(draft, sets, registry)
+    typing = Typing()
+    sketch = _sketch(draft, typing, registry, facts, lookup)
+    sketch.notes += draft.notes
+    if facts.family is None:
+        sketch.warnings.append(
+            f"nothing is known of the model {name} before it is loaded: [[when]] blocks that ask "
+            "for its family or size are left out"
+        )
+    return _check(sketch, typing, chain)
+
+
+def _sketch(
+    draft: Draft, typing: Typing, registry: Registry, facts: Facts, lookup: DataLookup | None
+) -> Sketch:
+    """Return the typed draft; raises every mistake that was found on the way."""
+    typing.read_params(draft.params)
+    model = _core(typing, ModelOptions, draft, "model")
+    data = _core(typing, DataOptions, draft, "data")
+    train = _core(typing, TrainOptions, draft, "train")
+    inference = _core(typing, InferenceOptions, draft, "inference")
+    views = {
+        name: typing.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
+        for name, settings in draft.views.items()
+    }
+    parts = [_part(item, typing, registry) for item in draft.instances()]
+    raise_all(typing.errors)
+    rows, columns = facts.rows, facts.columns
+    if lookup is not None and (rows is None or columns is None):
+        found_rows, found_columns = lookup(data)
+        rows = found_rows if rows is None else rows
+        columns = found_columns if columns is None else columns
+    if rows is not None and data.limit is not None:
+        rows = min(rows, data.limit)
+    facts = replace(
+        facts,
+        rows=rows,
+        columns=columns,
+        batch_size=train.batch_size,
+        steps=_steps(train, rows),
+        precision=train.precision,
+    )
+    return Sketch(
+        registry=registry,
+        parts=[part for part in parts if part is not None],
+        views=views,
+        model=model,
+        data=data,
+        train=train,
+        inference=inference,
+        facts=facts,
+    )
+
+
+def _core(typing: Typing, options: type[OptionsT], draft: Draft, name: str) -> OptionsT:
+    return typing.options(options, draft.tables[name], name) or options()
+
+
+def _part(item: Instance, typing: Typing, registry: Registry) -> Part | None:
+    try:
+        found = registry.find(item.kind, item.use, where=f"--{item.kind}")
+    except CseError as error:
+        typing.errors.append(error)
+        return None
+    options = typing.options(found.spec.options, item.options, item.path)
+    if options is None:
+        return None
+    return Part(
+        kind=item.kind,
+        use=found.spec.name,
+        name=item.name,
+        spec=found.spec,
+        options=options,
+        distribution=found.distribution,
+        version=found.version,
+    )
+
+
+def _steps(train: TrainOptions, rows: int | None) -> int | None:
+    if train.max_steps is not None:
+        return train.max_steps
+    if rows is None:
+        return None
+    return max(1, math.ceil(train.epochs * math.ceil(rows / train.batch_size)))
+
+
+def _check(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> Composition:
+    if not sketch.of("loss"):
+        names = [found.name for found in sketch.registry.parts("loss")]
+        hint = f"add one: --loss {names[0]}" if names else "no loss is installed"
+        sketch.errors.append(CseError("nothing is minimised", where="loss", hint=hint))
+    order_poolers(sketch)
+    check_doubles(sketch)
+    views = plan_views(sketch)
+    add_branches(sketch, {view.name: view.branch for view in views})
+    check_closure(sketch)
+    check_negatives(sketch, views)
+    check_branches(sketch, views)
+    check_sizes(sketch)
+    check_columns(sketch, views)
+    inference_pool = check_inference(sketch)
+    raise_all(_once(sketch.errors))
+    for part in sketch.parts:
+        if part.spec.notes is not None:
+            told = part.spec.notes(part.options, sketch.facts)
+            sketch.notes += [f"{part.path}: {line}" for line in told]
+    return Composition(
+        recipe=chain[-1].name if chain else None,
+        model=sketch.model,
+        data=sketch.data,
+        train=sketch.train,
+        inference=sketch.inference,
+        params=dict(typing.params),
+        parts=tuple(sketch.parts),
+        views=views,
+        passes=plan_passes(sketch, views),
+        facts=sketch.facts,
+        inference_pool=inference_pool,
+        feeds=plan_feeds(sketch, views),
+        notes=tuple(dict.fromkeys(sketch.notes)),
+        warnings=tuple(dict.fromkeys([*sketch.warnings, *_other_versions(sketch, chain)])),
+        raw=_raw(sketch, typing, chain),
+    )
+
+
+def _once(errors: Sequence[CseError]) -> list[CseError]:
+    """Return the errors without a second one of the same line."""
+    return list({error.line(): error for error in errors}.values())
+
+
+def _other_versions(sketch: Sketch, chain: Sequence[Document]) -> list[str]:
+    recorded = {key: text for each in chain for key, text in (each.versions or {}).items()}
+    return [
+        f"{part.distribution} was {recorded[part.distribution]} in that run, and is {part.version}"
+        for part in sketch.parts
+        if recorded.get(part.distribution, part.version) != part.version
+    ]
+
+
+def _raw(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> dict[str, Any]:
+    """Return the run as the content of a recipe file that repeats it."""
+    raw: dict[str, Any] = {"name": chain[-1].name} if chain else {}
+    if typing.params:
+        raw["params"] = dict(typing.params)
+    for name in ("model", "data", "train", "inference"):
+        raw[name] = _plain(getattr(sketch, name), name, typing)
+    views = {name: _plain(each, f"views.{name}", typing) for name, each in sketch.views.items()}
+    if views:
+        raw["views"] = views
+    counts: dict[tuple[Kind, str], int] = {}
+    for found in sketch.registry.parts():
+        counts[found.spec.kind, found.name] = counts.get((found.spec.kind, found.name), 0) + 1
+    for kind in KINDS:
+        raw[kind] = [
+            {
+                "use": f"{part.distribution}/{part.use}"
+                if counts.get((kind, part.use), 0) > 1
+                else part.use,
+                "name": part.name,
+                **_plain(part.options, part.path, typing),
+            }
+            for part in sketch.of(kind)
+        ]
+    return {key: content for key, content in raw.items() if content}
+
+
+def _plain(options: Options, path: str, typing: Typing) -> dict[str, Any]:
+    """Return options as TOML can hold them; expressions of parameters as they were written."""
+    plain: dict[str, Any] = {}
+    for name, value in options.model_dump().items():
+        where = f"{path}.{name}"
+        default = type(options).model_fields[name].get_default(call_default_factory=True)
+        if where in typing.expressions:
+            plain[name] = typing.expressions[where]
+        elif value is None and default is not None:
+            plain[name] = "none"
+        elif value is not None and not (value == default and value in ((), {})):
+            plain[name] = _listed(value)
+    return plain
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, tuple | list | set | frozenset):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items() if item is not None}
+    return value

@@ -1,0 +1,139 @@
+"""A checked recipe: what the composer returns and the engine runs. Imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from cse_core.options import Options
+from cse_core.records import ComponentSpec, Kind
+from cse_core.settings import (
+    DataOptions,
+    InferenceOptions,
+    ModelOptions,
+    TrainOptions,
+)
+
+Role = Literal["anchor", "positive", "identical", "soft_negative", "negative", "aux"]
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A named instance of an installed part.
+
+    Attributes:
+        use: Name of its record.
+        name: Name of the instance, unique in its kind.
+    """
+
+    kind: Kind
+    use: str
+    name: str
+    spec: ComponentSpec
+    options: Options
+    distribution: str
+    version: str
+
+    @property
+    def path(self) -> str:
+        """Return ``kind.name``, its place in recipes, flags and messages."""
+        return f"{self.kind}.{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedView:
+    """A view of the batch: where its texts come from, who changes and who encodes it.
+
+    Attributes:
+        column: Column of its texts; None where a part makes the view.
+        made_by: Path of the part that adds it; None for the core's own.
+    """
+
+    name: str
+    role: Role
+    branch: str
+    column: str | None
+    made_by: str | None = None
+    augmenters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedPass:
+    """One encoder call of a step.
+
+    Attributes:
+        gradient: Whether it is trained through.
+        why: Which parts need it.
+    """
+
+    branch: str
+    views: tuple[str, ...]
+    gradient: bool
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known before anything heavy is loaded; None where it is not.
+
+    Attributes:
+        family: ``model_type`` of the encoder's configuration.
+        cased: Whether its vocabulary keeps capital letters.
+        steps: Optimiser steps of the run.
+        rows: Rows of the data.
+        columns: Columns of the data.
+    """
+
+    model: str
+    family: str | None = None
+    hidden: int | None = None
+    embedding: int | None = None
+    layers: int | None = None
+    positions: int | None = None
+    cased: bool | None = None
+    mask_token: bool | None = None
+    starter: bool = False
+    batch_size: int = 0
+    steps: int | None = None
+    rows: int | None = None
+    columns: tuple[str, ...] | None = None
+    precision: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition:
+    """Parts and settings of a run, merged, typed and checked.
+
+    Attributes:
+        recipe: Name of the recipe, None without one.
+        inference_pool: Row pooler of the saved model where it is another than that of training.
+        feeds: Lines ``who -> whom`` for the plan.
+        notes: What the composer added or decided, for the plan.
+        warnings: What a user should look at.
+        raw: The resolved recipe as plain data: written to run.toml, it repeats the run.
+    """
+
+    recipe: str | None
+    model: ModelOptions
+    data: DataOptions
+    train: TrainOptions
+    inference: InferenceOptions
+    params: dict[str, float]
+    parts: tuple[Part, ...]
+    views: tuple[PlannedView, ...]
+    passes: tuple[PlannedPass, ...]
+    facts: Facts
+    inference_pool: Part | None = None
+    feeds: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, kind: Kind) -> tuple[Part, ...]:
+        """Return the parts of a kind, in recipe order."""
+        return tuple(part for part in self.parts if part.kind == kind)
+
+    def view(self, name: str) -> PlannedView | None:
+        """Return a view by its name, None where the run has none of that name."""
+        return next((view for view in self.views if view.name == name), None)

@@ -1,0 +1,161 @@
+"""Which column of a file is the text, which the positive, and so on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cse_core.errors import CseError
+from cse_core.settings import COLUMNS
+
+PAIR_COLUMNS = ("positive", "negative", "fraternal")
+"""Columns whose texts are encoded beside ``text``: a row without one of them is incomplete."""
+
+_GROUPS: tuple[dict[str, str], ...] = (
+    {"text": "sent0", "positive": "sent1", "negative": "hard_neg"},
+    {"text": "sent0", "positive": "sent1"},
+    {"text": "anchor"},
+    {"text": "sentence1", "positive": "sentence2"},
+    {"text": "premise", "positive": "hypothesis"},
+    {"text": "query", "positive": "answer"},
+    {"text": "question", "positive": "answer"},
+)
+_TEXT_NAMES = (
+    *("sentence", "sentence1", "sent0", "anchor", "premise", "query", "question"),
+    *("content", "body", "en"),
+)
+_DOCUMENT_NAMES = ("document_id", "doc_id", "docid", "article_id")
+_GRADES = frozenset(
+    {"label", "labels", "gold_label", "score", "similarity", "similarity_score", "entailment"}
+)
+_LANGUAGE = re.compile(r"[a-z]{2}")
+_HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
+
+
+@dataclass(frozen=True)
+class ColumnMatch:
+    """The columns of a file by the names that the core uses.
+
+    Attributes:
+        sources: Name of the core -> name in the file, columns that keep their name included.
+        messages: What was guessed, a line each.
+    """
+
+    sources: dict[str, str]
+    messages: tuple[str, ...] = ()
+
+
+def match_columns(
+    names: Sequence[str], mapping: Mapping[str, str], *, where: str, from_header: bool = False
+) -> ColumnMatch:
+    """Find the core's columns among those of a file.
+
+    A column named in ``data.columns`` comes first, then a column of the very name, then, where
+    ``data.columns`` says nothing, the usual names of triplet, pair and parallel files. The second
+    sentence of a pair is no positive where a column of scores or labels stands beside it.
+
+    Args:
+        names: The file's columns.
+        mapping: ``data.columns``: name of the core -> name in the file.
+        where: The file, for errors.
+        from_header: Whether the names are the first line of a text file, which may be no header.
+
+    Raises:
+        CseError: There is no text, or a column of ``data.columns`` is not there.
+    """
+    sources: dict[str, str] = {}
+    messages: list[str] = []
+    for target, source in mapping.items():
+        if source in names:
+            sources[target] = source
+        elif target in names:
+            sources[target] = target
+        else:
+            raise CseError(
+                f"no column {source}, which data.columns.{target} names",
+                where=where,
+                hint=f"its columns: {listed(names)}",
+            )
+    for name in COLUMNS:
+        if name not in sources and name in names:
+            sources[name] = name
+    lowered = {name.strip().lower(): name for name in reversed(names)}
+    guessed = _guess(lowered, sources, messages, pairs=not mapping)
+    if "text" not in sources and "text" not in guessed and len(names) == 1:
+        if from_header and not _HEADER.fullmatch(names[0]):
+            raise CseError(
+                "the first line is no header with a column text",
+                where=where,
+                value=names[0][:60],
+                hint="put a header above the texts, or name the file .txt: one text a line",
+            )
+        guessed["text"] = names[0]
+    if guessed:
+        shown = ", ".join(f"{target} = {source}" for target, source in guessed.items())
+        messages.append(f"{shown} (otherwise: --set data.columns.text=NAME)")
+    sources.update(guessed)
+    if "text" not in sources:
+        raise CseError(
+            "no column text",
+            where=where,
+            hint=f"its columns: {listed(names)}; say which one holds the texts: "
+            "--set data.columns.text=NAME",
+        )
+    taken = {*sources, *sources.values()}
+    sources.update({name: name for name in names if name not in taken})
+    return ColumnMatch(ordered(sources), tuple(f"{where}: {line}" for line in messages))
+
+
+def _guess(
+    lowered: Mapping[str, str], sources: Mapping[str, str], messages: list[str], *, pairs: bool
+) -> dict[str, str]:
+    """Return columns found by their usual names; nothing that ``sources`` has already."""
+    guessed: dict[str, str] = {}
+    used = set(sources.values())
+
+    def take(target: str, name: str) -> None:
+        if target not in sources and lowered[name] not in used:
+            guessed[target] = lowered[name]
+
+    if "document" not in sources:
+        for name in _DOCUMENT_NAMES:
+            if name in lowered:
+                take("document", name)
+                break
+    if "text" in sources:
+        return guessed
+    group = next((group for group in _GROUPS if set(group.values()) <= set(lowered)), None)
+    if pairs and group:
+        graded = sorted(_GRADES & set(lowered))
+        for target, name in group.items():
+            if target == "positive" and graded and "negative" not in group:
+                messages.append(
+                    f"{name} is not taken as positive, since {graded[0]} grades the pairs "
+                    f"(otherwise: --set data.columns.positive={name})"
+                )
+            else:
+                take(target, name)
+        return guessed
+    for name in ("text", *_TEXT_NAMES):
+        if name in lowered and "text" not in guessed:
+            take("text", name)
+    if pairs and guessed.get("text", "").lower() == "en":
+        others = [
+            name for name in lowered if _LANGUAGE.fullmatch(name) and name not in ("en", "id")
+        ]
+        if len(others) == 1:
+            take("fraternal", others[0])
+    return guessed
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names for a message, long ones cut."""
+    short = [name if len(name) <= 40 else name[:39] + "…" for name in names[:20]]
+    return ", ".join(short) + (", …" if len(names) > 20 else "") or "none"
+
+
+def ordered(sources: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns with the core's own first."""
+    first = [name for name in COLUMNS if name in sources]
+    return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}

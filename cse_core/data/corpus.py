@@ -1,0 +1,235 @@
+"""The training rows of a run, as columns of Arrow text, and what was seen in loading them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What one file, or one data set, gave.
+
+    Attributes:
+        name: As it was given.
+        rows: Rows that it gave.
+        blank: Rows and lines dropped because their text is blank.
+        incomplete: Rows dropped because a positive, negative or fraternal text is blank.
+        columns: Its columns, by the core's names.
+    """
+
+    name: str
+    rows: int
+    blank: int = 0
+    incomplete: int = 0
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What was seen in loading a corpus.
+
+    Attributes:
+        files: What each file gave.
+        synthetic: Whether some of the texts are made up.
+        messages: What a user should know, a line each.
+    """
+
+    files: tuple[FileReport, ...] = ()
+    synthetic: bool = False
+    messages: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Return the rows of all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def blank_dropped(self) -> int:
+        """Return the blank rows and lines that were dropped."""
+        return sum(file.blank for file in self.files)
+
+    @property
+    def incomplete_dropped(self) -> int:
+        """Return the rows dropped for a blank positive, negative or fraternal text."""
+        return sum(file.incomplete for file in self.files)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON and TOML."""
+        return {
+            "rows": self.rows,
+            "blank_dropped": self.blank_dropped,
+            "incomplete_dropped": self.incomplete_dropped,
+            **asdict(self),
+        }
+
+
+class TextColumn(Sequence[str]):
+    """A column of texts that stay in Arrow until they are asked for."""
+
+    def __init__(self, texts: pa.ChunkedArray) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            found: list[str] = self._texts[index].to_pylist()
+            return found
+        text: str = self._texts[int(index)].as_py()
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _ROWS):
+            yield from self._texts.slice(start, _ROWS).to_pylist()
+
+    def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
+        """Return the texts of the given rows, in their order."""
+        import pyarrow as pa
+
+        texts: list[str] = self._texts.take(pa.array(rows, pa.int64())).to_pylist()
+        return texts
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """The training rows of a run: a row is a sentence, a paragraph or a document.
+
+    Attributes:
+        table: ``pyarrow.Table`` of strings, ``text`` and where given ``positive``, ``negative``,
+            ``fraternal``, ``document``, ``title`` and others; no text is blank.
+        documents: Document number of each row, -1 for none, [rows]; None without documents. One
+            id in two files is two documents.
+        report: What was seen in loading it.
+    """
+
+    table: pa.Table = field(repr=False)
+    documents: NDArray[np.int64] | None = field(default=None, repr=False)
+    report: LoadReport = LoadReport()
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
+        """Make a corpus of texts at hand.
+
+        Args:
+            columns: ``text``, and other columns of the same length.
+            name: What reports call it.
+
+        Raises:
+            CseError: There is no column ``text``, the lengths differ, or a text is blank.
+        """
+        from cse_core.data.tables import text_table
+
+        lengths = {len(column) for column in columns.values()}
+        if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
+            raise CseError(
+                "columns of one length, text among them, are due",
+                where=name,
+                value={column: len(texts) for column, texts in columns.items()},
+            )
+        if not all(text.strip() for text in columns["text"]):
+            raise CseError("a text is blank", where=name)
+        table = text_table(columns)
+        documents = document_numbers(table) if "document" in columns else None
+        report = LoadReport(files=(FileReport(name, len(table), columns=tuple(columns)),))
+        return cls(table, documents, report)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(self.table.column_names)
+
+    def column(self, name: str) -> TextColumn:
+        """Return a column; its texts are read from Arrow when asked for.
+
+        Raises:
+            CseError: There is no such column.
+        """
+        if name not in self.names:
+            raise CseError(
+                f"the data has no column {name}",
+                where="data",
+                hint=f"its columns: {', '.join(self.names)}; "
+                f"name another with --set data.columns.{name}=NAME",
+            )
+        return TextColumn(self.table.column(name))
+
+    @property
+    def columns(self) -> dict[str, TextColumn]:
+        """Return every column by its name."""
+        return {name: self.column(name) for name in self.names}
+
+    @cached_property
+    def dataset(self) -> Any:
+        """Return the rows as a ``datasets.Dataset`` over the same memory."""
+        import datasets
+
+        return datasets.Dataset(self.table)
+
+    @cached_property
+    def text_ids(self) -> NDArray[np.int64]:
+        """Return for each row the first row with the same text, [rows]."""
+        import numpy as np
+
+        _, first, codes = np.unique(
+            _codes(self.table.column("text")), return_index=True, return_inverse=True
+        )
+        return np.asarray(first, dtype=np.int64)[codes]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of columns, contents and documents; paths do not enter."""
+        import pyarrow.compute as pc
+
+        whole = hashlib.sha256()
+        for name in sorted(self.names):
+            texts, lengths = hashlib.sha256(), hashlib.sha256()
+            for chunk in self.table.column(name).chunks:
+                for start in range(0, len(chunk), _ROWS):
+                    part = chunk.slice(start, _ROWS)
+                    texts.update("".join(part.to_pylist()).encode())
+                    lengths.update(pc.binary_length(part).to_numpy().astype("<i8").tobytes())
+            whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
+        if self.documents is not None:
+            whole.update(self.documents.astype("<i8").tobytes())
+        return f"sha256:{whole.hexdigest()}"
+
+
+def document_numbers(table: pa.Table) -> NDArray[np.int64]:
+    """Number the documents of a table by first appearance; a blank id is -1."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    ids = table.column("document")
+    ids = pc.if_else(pc.equal(ids, ""), None, ids)
+    return np.asarray(_codes(ids), dtype=np.int64)
+
+
+def _codes(column: pa.ChunkedArray) -> Any:
+    """Return a number for each value, equal for equal values, by first appearance; null is -1."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = column.dictionary_encode().unify_dictionaries()
+    chunks = [chunk.indices for chunk in encoded.chunks]
+    return pc.fill_null(pa.chunked_array(chunks, pa.int32()), -1).to_numpy()

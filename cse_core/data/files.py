@@ -1,0 +1,222 @@
+"""Text files on disk, plain or gzip: what a name's ending means, and blocks of checked lines."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from cse_core.errors import CseError, did_you_mean
+
+FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
+"""Endings that can be read, each also with ``.gz`` behind it."""
+BLOCK = 1 << 22
+"""Bytes read at once."""
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of texts that exists.
+
+    Attributes:
+        name: The path as the user gave it, for messages.
+        path: Where it is.
+        format: One of ``FORMATS``.
+        gzipped: Whether its bytes are compressed.
+    """
+
+    name: str
+    path: Path
+    format: str
+    gzipped: bool
+
+
+def format_of(name: str) -> tuple[str, bool] | None:
+    """Return format and compression by the ending of a file's name, None where it is unknown."""
+    lowered = name.lower()
+    gzipped = lowered.endswith(".gz")
+    ending = lowered.removesuffix(".gz").rpartition(".")[2]
+    return (ending, gzipped) if "." in lowered and ending in FORMATS else None
+
+
+def open_file(name: str, path: Path) -> TextFile:
+    """Return the file at a path.
+
+    Raises:
+        CseError: It is missing, a folder, or of a kind that cannot be read.
+    """
+    try:
+        if path.is_dir():
+            raise _folder_error(name, path)
+        if not path.exists():
+            raise _missing_error(name, path)
+    except OSError as error:
+        raise read_error(name, error) from error
+    known = format_of(path.name)
+    if known is None:
+        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        raise CseError(
+            "unknown kind of file",
+            where=name,
+            value=path.suffix,
+            hint=f"texts are read from {endings}, each also with .gz behind it: rename the file",
+        )
+    return TextFile(name, path, *known)
+
+
+def loadable_names(folder: Path) -> list[str]:
+    """Return the names of files in a folder that have a known ending."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if format_of(entry.name))
+    except OSError:
+        return []
+
+
+def _missing_error(name: str, path: Path) -> CseError:
+    folder = path.parent
+    if not folder.is_dir():
+        return CseError("no such file", where=name, hint=f"there is no folder {folder}")
+    names = loadable_names(folder)
+    hint = did_you_mean(path.name, names) if len(names) <= 12 else _close_only(path.name, names)
+    return CseError("no such file", where=name, hint=f"in {folder}: {hint}")
+
+
+def _close_only(name: str, names: list[str]) -> str:
+    hint = did_you_mean(name, names)
+    return hint if hint.startswith("did") else f"{len(names)} other files of texts"
+
+
+def _folder_error(name: str, path: Path) -> CseError:
+    names = loadable_names(path)
+    if names:
+        shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+        hint = f"name a file in it: {shown}"
+    else:
+        hint = "name a file; there is none in it that can be read"
+    return CseError("a folder where a file is due", where=name, hint=hint)
+
+
+def read_error(name: str, error: OSError) -> CseError:
+    """Turn an error of the operating system into one line."""
+    if isinstance(error, PermissionError):
+        return CseError(
+            "no permission to read it", where=name, hint="change its mode with chmod +r"
+        )
+    return CseError(f"cannot be read: {error.strerror or error}", where=name)
+
+
+@contextmanager
+def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
+    """Open a file for its uncompressed bytes.
+
+    Raises:
+        CseError: It cannot be opened or read, or its compressed bytes are damaged.
+    """
+    try:
+        with open(file.path, "rb") as raw:
+            magic = raw.read(2)
+            raw.seek(0)
+            if not magic:
+                raise CseError("the file is empty", where=file.name, hint="name a file with texts")
+            if not file.gzipped:
+                if magic == _GZIP_MAGIC:
+                    raise CseError(
+                        "compressed with gzip, and its name does not say so",
+                        where=file.name,
+                        hint="put .gz behind its name",
+                    )
+                yield raw
+                return
+            if magic != _GZIP_MAGIC:
+                raise CseError(
+                    "not compressed with gzip, though its name ends in .gz",
+                    where=file.name,
+                    hint="take .gz from its name",
+                )
+            with gzip.open(raw, "rb") as unpacked:
+                yield cast("IO[bytes]", unpacked)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CseError(
+            f"the compressed file is cut short or damaged ({error})",
+            where=file.name,
+            hint="copy or download it again; `gzip -t FILE` checks it",
+        ) from error
+    except OSError as error:
+        raise read_error(file.name, error) from error
+
+
+def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, list[str]]]:
+    r"""Yield the lines of a UTF-8 file, some megabytes at a time.
+
+    ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
+
+    Args:
+        file: The file.
+        block: Bytes read at once.
+
+    Yields:
+        The number of the first line, from 1, and lines without their ends.
+
+    Raises:
+        CseError: It cannot be read, is not UTF-8, or holds NUL bytes; the line is named.
+    """
+    number, rest = 1, b""
+    with open_bytes(file) as source:
+        while True:
+            data = source.read(block)
+            if number == 1 and not rest:
+                _refuse_utf16(file, data)
+            cut = data.rfind(b"\n") + 1
+            if data and not cut:
+                rest += data
+                continue
+            text = _decode(file, rest + data[:cut], number)
+            if number == 1:
+                text = text.removeprefix(_BYTE_ORDER_MARK)
+            rest = data[cut:]
+            if text:
+                lines = text.split("\n")
+                if not lines[-1]:
+                    lines.pop()
+                yield number, lines
+                number += len(lines)
+            if not data:
+                return
+
+
+def _decode(file: TextFile, data: bytes, number: int) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = number + data[: error.start].count(b"\n")
+        raise CseError(
+            "not UTF-8",
+            where=f"{file.name}, line {line}",
+            value=data[error.start : error.end],
+            hint="convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW",
+        ) from error
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        line = number + text[: text.index("\0")].count("\n")
+        raise CseError(
+            "holds a NUL byte, so it is no text",
+            where=f"{file.name}, line {line}",
+            hint="name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW",
+        )
+    return text
+
+
+def _refuse_utf16(file: TextFile, data: bytes) -> None:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise CseError(
+            "not UTF-8 but UTF-16",
+            where=f"{file.name}, line 1",
+            hint="convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW",
+        )

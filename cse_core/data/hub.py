@@ -1,0 +1,87 @@
+"""Data sets of the Hugging Face hub, or of its cache where there is no network."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from cse_core.data.tables import ROWS, Reading, arrow_text
+from cse_core.errors import CseError
+
+_SECONDS = 3.0
+
+
+def read_hub(name: str, reading: Reading) -> Iterator[Any]:
+    """Yield the rows of a hub data set as ``pyarrow.Table``s of strings.
+
+    The split ``train`` is taken, or the only one. Code of the data set is never run.
+
+    Args:
+        name: ``owner/name``, or ``owner/name:configuration``.
+        reading: Takes notes.
+
+    Raises:
+        CseError: It cannot be had, or has several splits and no ``train``.
+    """
+    import datasets
+
+    repository, _, configuration = name.partition(":")
+    online = _reachable()
+    try:
+        with _offline_unless(online):
+            found = datasets.load_dataset(repository, configuration or None)
+    except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
+        told = " ".join(str(error).split())
+        raise CseError(
+            f"no data set of the hub could be loaded: {told[:300]}",
+            where=name,
+            hint="check the name (owner/name or owner/name:configuration)"
+            if online
+            else "the hub cannot be reached from here: name a file or an installed data set",
+        ) from error
+    splits = dict(found)
+    if "train" not in splits and len(splits) != 1:
+        raise CseError(
+            "no split train",
+            where=name,
+            hint=f"its splits: {', '.join(splits)}; save the one you want as a file",
+        )
+    rows = splits.get("train", next(iter(splits.values())))
+    for table in rows.with_format("arrow").iter(batch_size=ROWS):
+        yield arrow_text(table, reading)
+
+
+def _reachable() -> bool:
+    """Tell whether the hub answers, so that a machine without network need not wait for retries."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    if getproxies().get("https"):
+        return True
+    address = urlsplit(constants.ENDPOINT)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        with socket.create_connection((address.hostname or "", port), timeout=_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+@contextmanager
+def _offline_unless(online: bool) -> Iterator[None]:
+    """Make the hub's libraries look only into their cache."""
+    import datasets
+    from huggingface_hub import constants
+
+    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
+    if not online:
+        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before

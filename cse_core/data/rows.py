@@ -1,0 +1,157 @@
+"""From a file's raw columns to usable rows: trimmed, without blanks, joined to documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cse_core.data.columns import PAIR_COLUMNS
+from cse_core.data.tables import text_table
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+JOINED = ("text", "fraternal")
+"""Columns whose sentences are joined where documents are the rows."""
+UNJOINABLE = ("positive", "negative")
+"""Columns that belong to a sentence and mean nothing for a whole document."""
+
+
+@dataclass(frozen=True)
+class CleanRows:
+    """Rows of which every text that is encoded has content.
+
+    Attributes:
+        table: The rows, every column trimmed and without nulls.
+        blank: Rows dropped because their text is blank.
+        incomplete: Rows dropped because a positive, negative or fraternal text is blank.
+        messages: What was dropped, a line each.
+    """
+
+    table: pa.Table
+    blank: int
+    incomplete: int
+    messages: tuple[str, ...]
+
+
+def complete_rows(table: pa.Table) -> int:
+    """Count the rows without a blank in any column: at least so many are usable."""
+    import pyarrow.compute as pc
+
+    filled: Any = None
+    for column in table.columns:
+        here = pc.not_equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "")
+        filled = here if filled is None else pc.and_(filled, here)
+    return int(pc.sum(filled).as_py() or 0) if filled is not None else 0
+
+
+def clean_rows(
+    table: pa.Table, *, where: str, required: Sequence[str] = (), limit: int | None = None
+) -> CleanRows:
+    """Trim every column and drop rows without text.
+
+    A row whose positive, negative or fraternal text is blank is dropped too, unless the run
+    requires that column: then it is an error. A column blank in every row is left out.
+
+    Args:
+        table: Columns of strings by the core's names, ``text`` among them.
+        where: The file, for errors.
+        required: Columns that the run requires.
+        limit: Stop at so many usable rows; what comes after is not counted.
+
+    Raises:
+        CseError: A value holds a NUL byte, or a required column is blank in some row.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {
+        name: pc.utf8_trim_whitespace(pc.fill_null(table.column(name), ""))
+        for name in table.column_names
+    }
+    for name, column in columns.items():
+        _refuse_nul(name, column, where)
+    has_text = pc.not_equal(columns["text"], "").to_numpy()
+    usable = has_text.copy()
+    messages: list[str] = []
+    for name in [name for name in columns if name != "text"]:
+        filled = pc.not_equal(columns[name], "").to_numpy()
+        gaps = np.flatnonzero(has_text & ~filled)
+        encoded = name in PAIR_COLUMNS
+        if name in required and len(gaps) and (encoded or len(gaps) == has_text.sum()):
+            raise CseError(
+                f"column {name} is blank in {len(gaps)} of {len(filled)} rows, "
+                f"first in row {gaps[0] + 1}, and a part of this run requires it",
+                where=where,
+                hint="fill or remove these rows",
+            )
+        if encoded and len(gaps) and len(gaps) == has_text.sum():
+            del columns[name]
+            messages.append(f"{where}: column {name} is blank in every row, so it is left out")
+        elif encoded:
+            usable &= filled
+    end = len(usable)
+    if limit is not None:
+        kept = np.flatnonzero(usable)[:limit]
+        end = int(kept[-1]) + 1 if len(kept) == limit else end
+    blank = int((~has_text[:end]).sum())
+    incomplete = int((has_text[:end] & ~usable[:end]).sum())
+    if incomplete:
+        names = ", ".join(name for name in PAIR_COLUMNS if name in columns)
+        messages.append(f"{where}: {incomplete} rows dropped for a blank in {names}")
+    rows = pa.table(columns).slice(0, end)
+    if blank or incomplete:
+        rows = rows.filter(pa.array(usable[:end]))
+    return CleanRows(rows, blank, incomplete, tuple(messages))
+
+
+def _refuse_nul(name: str, column: pa.ChunkedArray, where: str) -> None:
+    import pyarrow.compute as pc
+
+    found = pc.match_substring(column, "\0")
+    if pc.any(found).as_py():
+        row = pc.index(found, True).as_py() + 1
+        raise CseError(
+            f"column {name} holds a NUL byte, so it is no text",
+            where=f"{where}, row {row}",
+            hint="remove it or the row",
+        )
+
+
+def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, tuple[str, ...]]:
+    """Join the rows of each document in their order; rows of no document stay as they are.
+
+    ``text`` and ``fraternal`` are joined by a space; another column is kept where it is the same
+    in all rows of each document; ``positive`` and ``negative`` are left out.
+
+    Args:
+        table: Clean rows with a column ``document``.
+        where: The file, for messages.
+
+    Returns:
+        The documents by first appearance, and messages.
+    """
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    groups: dict[object, list[int]] = {}
+    for row, document in enumerate(columns["document"]):
+        groups.setdefault(document or row, []).append(row)
+    joined: dict[str, Sequence[str]] = {}
+    left_out: list[str] = []
+    for name, values in columns.items():
+        if name in JOINED:
+            joined[name] = [" ".join(values[row] for row in rows) for rows in groups.values()]
+        elif name not in UNJOINABLE and (
+            name == "title" or all(len({values[r] for r in rows}) == 1 for rows in groups.values())
+        ):
+            joined[name] = [values[rows[0]] for rows in groups.values()]
+        else:
+            left_out.append(name)
+    messages = (
+        (f"{where}: left out, since documents are the rows: {', '.join(left_out)}",)
+        if left_out
+        else ()
+    )
+    return text_table(joined), messages

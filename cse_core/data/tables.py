@@ -1,0 +1,141 @@
+"""Rows of any source as Arrow tables with columns of text, and notes on what was left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from cse_core.data.articles import Unit, is_article, unfold
+from cse_core.data.files import BLOCK
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 20_000
+"""Rows of a table that a reader yields, about."""
+
+
+@dataclass
+class Reading:
+    """What happened while a file was read.
+
+    Attributes:
+        blank: Lines without any text, which give no row.
+        articles: Whether it held articles, whose rows depend on the unit.
+        left_out: Columns that hold no plain values -> what they hold.
+        from_header: Whether the columns' names are the first line of a text file.
+        block: Bytes of a file read at once.
+        batch: Rows of a table that a reader yields, about; small where only a look is wanted.
+    """
+
+    blank: int = 0
+    articles: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)
+    from_header: bool = False
+    block: int = BLOCK
+    batch: int = ROWS
+
+    @classmethod
+    def peek(cls) -> Reading:
+        """Return one that reads as little as a look at the beginning needs."""
+        return cls(block=1 << 16, batch=100)
+
+
+def text_table(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
+    """Return columns of text as an Arrow table."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
+
+
+def record_tables(
+    records: Iterable[tuple[str, Any]], unit: Unit, reading: Reading
+) -> Iterator[Any]:
+    """Yield objects with named values as Arrow tables of text; articles are unfolded.
+
+    Args:
+        records: Place of each object, for errors, and the object.
+        unit: What a row of an article is.
+        reading: Takes notes.
+
+    Raises:
+        CseError: An object has no names, or holds text that UTF-8 has no form for.
+    """
+    rows = _plain_rows(records, unit, reading)
+    while batch := list(islice(rows, reading.batch)):
+        names = dict.fromkeys(name for _, row in batch for name in row)
+        columns = {name: [row.get(name) for _, row in batch] for name in names}
+        try:
+            yield text_table(columns)
+        except UnicodeEncodeError as error:
+            raise CseError(
+                "half a surrogate pair, which no text holds",
+                where=next(place for place, row in batch if _unencodable(row)),
+                hint="write the character whole or leave it out",
+            ) from error
+
+
+def _plain_rows(
+    records: Iterable[tuple[str, Any]], unit: Unit, reading: Reading
+) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """Yield rows of texts with their places."""
+    left_out = reading.left_out
+    for number, (place, record) in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise CseError(
+                "no object with named values",
+                where=place,
+                value=str(record)[:40],
+                hint='one object a line is due: {"text": "…"}',
+            )
+        if is_article(record):
+            reading.articles = True
+            parts: Iterable[dict[str, Any]] = unfold(record, unit, number=number, where=place)
+        else:
+            parts = (record,)
+        for part in parts:
+            row: dict[str, str | None] = {}
+            for name, value in part.items():
+                if isinstance(value, str):
+                    row[name] = value
+                elif isinstance(value, list | dict):
+                    left_out[name] = "lists" if isinstance(value, list) else "objects"
+                else:
+                    row[name] = plain_text(value)
+            yield place, row
+
+
+def plain_text(value: object) -> str | None:
+    """Return a number, a truth value or a text as text; None and NaN are no text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _unencodable(row: dict[str, str | None]) -> bool:
+    try:
+        "".join(value for value in row.values() if value).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
+    """Return an Arrow table with every plain column as text and without the others."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
+        if kinds.is_nested(kind) or kinds.is_binary(kind) or kinds.is_large_binary(kind):
+            reading.left_out[name] = f"values of type {kind}"
+        else:
+            columns[name] = column.cast(pa.string())
+    return pa.table(columns)

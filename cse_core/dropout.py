@@ -1,0 +1,171 @@
+"""Cheap, seeded dropout.
+
+On a CPU torch's own masks take about a tenth of a training step (pytorch issue 138199). Here a mask
+is 16 (or 8) random bits a value, drawn 64 at a time and compared with a threshold. On a GPU torch's
+fused kernel is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class DropoutSource:
+    """The random bits of every dropout mask of a model.
+
+    The state is a seed and nothing else: :meth:`seed` before a pass makes the same shapes draw the
+    same masks again. On a GPU the masks come from the device's default generator, which
+    :meth:`seed` restarts too, so that kernels with a dropout of their own draw the same as well.
+
+    A deep copy of a model shares the source of the original.
+
+    Args:
+        bits: Random bits a value on a CPU. The probability is rounded to a multiple of
+            ``2 ** -bits``: 0.1 becomes 0.100006 with 16 bits and 0.1016 with 8.
+        seed: Where the masks start.
+    """
+
+    def __init__(self, bits: Literal[8, 16] = 16, seed: int = 0) -> None:
+        if bits not in (8, 16):
+            raise ValueError(f"bits is 8 or 16, not {bits}")
+        self.bits = bits
+        self.seed(seed)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DropoutSource:
+        return self
+
+    def seed(self, value: int) -> None:
+        """Restart the masks; the same value and the same shapes give the same masks."""
+        # SFC64 gives a 64-bit word in half the time of torch's Mersenne twister.
+        self._words = np.random.SFC64(value % 2**64)
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(value % 2**63)
+
+    def next_seed(self) -> int:
+        """Draw a seed for something that has its own generator."""
+        return int(self._words.random_raw()) >> 1
+
+    def steps(self, p: float) -> int:
+        """Return how many of the ``2 ** bits`` equally likely draws drop a value."""
+        return min(max(round(p * 2**self.bits), 0), 2**self.bits)
+
+    def effective_p(self, p: float) -> float:
+        """Return the probability with which values are dropped where ``p`` is asked for (CPU)."""
+        return self.steps(p) / 2**self.bits
+
+    def draw(self, shape: torch.Size, p: float) -> tuple[Tensor, int]:
+        """Draw an integer for each value of ``shape``, and the least one that keeps a value."""
+        count = shape.numel()
+        words = self._words.random_raw(-(-count * self.bits // 64))
+        if self.bits == 8:
+            return torch.from_numpy(words.view(np.uint8)[:count]).view(shape), self.steps(p)
+        drawn = torch.from_numpy(words.view(np.int16)[:count]).view(shape)
+        return drawn, self.steps(p) - 2**15
+
+
+class _Masked(torch.autograd.Function):
+    """Keep values whose draw reaches ``least``, times ``scale``; others become zero.
+
+    The draws are kept for the backward pass, 1 or 2 bytes a value, and compared again there. On a
+    CPU a comparison written straight into the values' own format, then a product of equal formats,
+    is several times faster than a bool mask.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, drawn: Tensor, least: int, scale: float) -> Tensor:
+        ctx.save_for_backward(drawn)
+        ctx.least, ctx.scale = least, scale
+        kept = torch.empty(drawn.shape, dtype=values.dtype)
+        torch.ge(drawn, least, out=kept)
+        return kept.mul_(values).mul_(scale)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        (drawn,) = ctx.saved_tensors
+        kept = torch.empty(drawn.shape, dtype=gradients[0].dtype)
+        torch.ge(drawn, ctx.least, out=kept)
+        return kept.mul_(gradients[0]).mul_(ctx.scale), None, None, None
+
+
+def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
+    """Drop each value with probability ``p`` and scale the others by ``1 / (1 - p)``.
+
+    Args:
+        values: Any shape.
+        p: Probability, in [0, 1].
+        source: Where masks come from; None is torch's own dropout.
+
+    Returns:
+        The same shape, its expectation that of ``values`` (exactly: the scale uses the rounded
+        probability).
+    """
+    if source is None or values.device.type != "cpu":
+        return functional.dropout(values, p)
+    dropped = source.effective_p(p)
+    if dropped == 0.0:
+        return values
+    if dropped == 1.0:
+        return values * 0.0
+    drawn, least = source.draw(values.shape, p)
+    masked: Tensor = _Masked.apply(values, drawn, least, 1.0 / (1.0 - dropped))
+    return masked
+
+
+class Dropout(nn.Module):
+    """Dropout whose masks come from a shared, seeded source.
+
+    Args:
+        p: Probability of dropping a value, in [0, 1].
+        source: The source, shared by a model's dropouts.
+    """
+
+    def __init__(self, p: float, source: DropoutSource) -> None:
+        super().__init__()
+        self.p = p
+        self.source = source
+
+    @property
+    def effective_p(self) -> float:
+        """The probability after rounding to the source's bits."""
+        return self.source.effective_p(self.p)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return ``values`` (any shape) with some dropped in training, unchanged otherwise."""
+        if not self.training or self.p == 0.0:
+            return values
+        return dropout(values, self.p, self.source)
+
+    def extra_repr(self) -> str:
+        """Return what ``print`` shows in the brackets."""
+        return f"p={self.p}, bits={self.source.bits}"
+
+
+def replace_dropout(model: nn.Module, source: DropoutSource) -> int:
+    """Replace every ``nn.Dropout`` inside ``model`` by :class:`Dropout`.
+
+    A dropout that was replaced before takes the new source.
+
+    Args:
+        model: Changed in place.
+        source: Where all of them draw from.
+
+    Returns:
+        How many dropouts draw from ``source`` now.
+    """
+    count = 0
+    for module in list(model.modules()):
+        if isinstance(module, Dropout):
+            module.source = source
+            count += 1
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                new = Dropout(child.p, source)
+                new.train(child.training)
+                setattr(module, name, new)
+                count += 1
+    return count

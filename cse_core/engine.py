@@ -1,0 +1,198 @@
+"""A training step: the only place that knows the order of things (docs/lifecycle.md).
+
+1. Rows and views, text augmenters, tokens, slices, prompts and special tokens, token augmenters.
+2. One encoder call for each branch over all its views.
+3. For each level: targets by key, miners, stores, weights.
+4. The weighted sum of the losses, in fp32.
+5. Backward, clip, optimiser, learning rate.
+6. The branches', then the parts' ``after_step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from cse_core import distributed
+from cse_core.assembly import Assembly
+from cse_core.gradients import GradientCapture
+from cse_core.objective import Objective, Objectives
+from cse_core.passes import Fields, Frame, Levels, Moment, Pass
+from cse_core.precision import Precision
+from cse_core.rows import TrainingRows
+from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
+from cse_core.views import ViewBuilder
+
+
+@dataclass
+class StepResult:
+    """What a step leaves for the log: scalars on the device, not waited for."""
+
+    loss: Tensor
+    parts: dict[str, Tensor]
+    norm: Tensor | None
+    tokens: int
+    logged: dict[str, Tensor | float] = field(default_factory=dict)
+
+
+class Engine:
+    """Runs the steps of a round.
+
+    Args:
+        assembly: The run's parts.
+        rows: The rows of the round.
+        precision: Number format of the encoder.
+        losses: Names of the losses of the round; None is all.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        rows: TrainingRows,
+        precision: Precision,
+        losses: tuple[str, ...] | None = None,
+    ) -> None:
+        self.assembly = assembly
+        self.rows = rows
+        self.device = assembly.device
+        self.builder = ViewBuilder(assembly, rows)
+        self.objectives = Objectives(assembly, losses)
+        input_level = INPUT in self.objectives.levels or _requires_input(assembly)
+        self.frame = Frame(assembly, rows, self.builder, precision, input_level)
+        self.previous: Fields = {}
+        self.keys = CorpusKeys(
+            rows.keys.documents.to(self.device), rows.keys.text_ids.to(self.device)
+        )
+
+    # -- the step ---------------------------------------------------------------------------
+
+    def step(
+        self,
+        index: Tensor,
+        moment: Moment,
+        update: Callable[[], Tensor | None],
+        *,
+        ledger: bool = False,
+    ) -> StepResult:
+        """Run one step.
+
+        Args:
+            index: ``[B]`` rows of the batch, over all processes.
+            moment: Where the run is.
+            update: Clips, moves the weights and the learning rate; returns the gradient's norm.
+            ledger: Whether to count negatives for the log.
+        """
+        logged: dict[str, Tensor | float] = {}
+        rank, size = distributed.world()
+        start, stop = distributed.share(len(index), rank, size)
+        work = Pass(
+            self.frame, index[start:stop], self.rows.corpus_row[index], moment, start, logged
+        )
+        fields: Fields = self.previous
+        fresh = self._points("fresh")
+        if fresh:
+            fields = {**fields, **self._fresh_gradients(work, fresh)}
+        work.fields = fields
+        capture = GradientCapture(self._points("previous"))
+        vectors = work.encode(capture)
+        objective = self._objective(vectors, work, ledger=ledger)
+        work.passes_done = True
+        if objective.value is not None:
+            work.backward(objective.value, capture)
+            self._reduce_gradients()
+        self.previous = capture.fields() if capture.points else {}
+        norm = update() if objective.value is not None else None
+        self._commit(objective, work)
+        value = objective.value
+        return StepResult(
+            loss=torch.zeros((), device=self.device) if value is None else value.detach(),
+            parts=objective.parts,
+            norm=norm,
+            tokens=work.tokens,
+            logged=logged,
+        )
+
+    def _objective(self, vectors: Levels, work: Pass, *, ledger: bool = False) -> Objective:
+        with torch.autocast(self.device.type, enabled=False):
+            return self.objectives(
+                vectors,
+                work.roles,
+                work.rows.to(self.device),
+                self.keys,
+                work.context(),
+                ledger=ledger,
+            )
+
+    def _commit(self, objective: Objective, work: Pass) -> None:
+        ctx = work.context()
+        sentence = _detached(objective.batches[SENTENCE])
+        for branch in self.assembly.branches.values():
+            branch.after_step(sentence, ctx)
+        levels = {**self.objectives.store_level}
+        for path, part in self.assembly.parts.items():
+            kind, _, name = path.partition(".")
+            if kind == "branch":
+                continue
+            level = levels.get(name) if kind == "negatives" else None
+            if kind == "positives":
+                level = self.objectives.miner_level[name]
+            if kind == "loss" and name in self.objectives.losses:
+                level = self.objectives.losses[name].level
+            part.after_step(_detached(objective.batches[level or SENTENCE]), ctx)
+
+    def _reduce_gradients(self) -> None:
+        encoding = list(self.assembly.stack.encoder.parameters())
+        objective: list[torch.nn.Parameter] = []
+        for path, module in self.assembly.modules():
+            shared = path.startswith(("loss.", "negatives.", "positives."))
+            (objective if shared else encoding).extend(module.parameters())
+        distributed.sum_gradients(encoding)
+        distributed.average_gradients(objective)
+
+    # -- gradients of the inputs ------------------------------------------------------------
+
+    def _points(self, mode: str) -> frozenset[str]:
+        return frozenset(each.point for each in self.assembly.augmenters if each.gradient == mode)
+
+    def _fresh_gradients(self, work: Pass, points: frozenset[str]) -> Fields:
+        """Run the objective once with these augmenters off; nothing is committed or logged."""
+        off = frozenset(
+            each.choice.path for each in self.assembly.augmenters if each.gradient == "fresh"
+        )
+        trial = work.trial(off)
+        capture = GradientCapture(points)
+        vectors = trial.encode(capture)
+        objective = self._objective(vectors, trial)
+        if objective.value is not None:
+            trial.backward(objective.value, capture, inputs_only=True)
+        return capture.fields()
+
+
+def _detached(batch: Batch) -> Batch:
+    """Return the batch without gradient, so that nothing that a part stores keeps a graph."""
+    return replace(
+        batch,
+        anchors=batch.anchors.detach(),
+        targets={
+            name: replace(each, vectors=each.vectors.detach())
+            for name, each in batch.targets.items()
+        },
+        stored={
+            name: replace(each, vectors=each.vectors.detach())
+            for name, each in batch.stored.items()
+        },
+        views={
+            name: {level: each.detach() for level, each in levels.items()}
+            for name, levels in batch.views.items()
+        },
+    )
+
+
+def _requires_input(assembly: Assembly) -> bool:
+    return any(
+        f"level:{INPUT}" in choice.spec.required(choice.options)
+        for choice in assembly.composition.parts
+    )

@@ -1,0 +1,75 @@
+"""The one kind of error a user sees without a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class CseError(Exception):
+    """Report a user's mistake in one line: what, where, the value, what to do next.
+
+    The command line prints it and exits with code 2; every other exception is a bug and keeps its
+    traceback.
+
+    Args:
+        what: What is wrong, a clause that starts in lower case.
+        where: The option path (``negatives.queue.size``) or file concerned.
+        value: The offending value, shown as it was given.
+        hint: What to type or do next.
+    """
+
+    def __init__(
+        self, what: str, *, where: str | None = None, value: object = None, hint: str | None = None
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.value = value
+        self.hint = hint
+        super().__init__(self.line())
+
+    def line(self) -> str:
+        """Return the error as one line."""
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.value is not None:
+            text += f" (got {self.value!r})"
+        if self.hint:
+            text += f"; {self.hint}"
+        return " ".join(text.split())
+
+
+class CseErrors(CseError):
+    """Several mistakes found in one go, so that a user mends them all at once."""
+
+    def __init__(self, errors: Sequence[CseError]) -> None:
+        self.errors = tuple(errors)
+        Exception.__init__(self, "\n".join(error.line() for error in errors))
+        first = errors[0]
+        self.what, self.where, self.value, self.hint = (
+            first.what,
+            first.where,
+            first.value,
+            first.hint,
+        )
+
+    def line(self) -> str:
+        """Return one line for each mistake."""
+        return "\n".join(error.line() for error in self.errors)
+
+
+def raise_all(errors: Sequence[CseError]) -> None:
+    """Raise the collected errors, if there are any."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise CseErrors(errors)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the hint for an unknown name: close matches, or what there is."""
+    names = sorted(set(known))
+    swapped = name.replace("_", "-")
+    close = [swapped] if swapped in names else get_close_matches(name, names, n=2, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    return "known: " + ", ".join(names) if names else "there are none"

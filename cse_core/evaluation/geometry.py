@@ -1,0 +1,187 @@
+"""How vectors lie on the sphere: alignment, uniformity, singular values, mean cosine.
+
+All take unit vectors. Alignment and uniformity are those of Wang and Isola (2020), "Understanding
+contrastive representation learning through alignment and uniformity on the hypersphere"; the
+effective rank that of Roy and Vetterli (2007), "The effective rank: a measure of effective
+dimensionality".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_core.evaluation.pairs import PairSet
+
+POSITIVE_SHARE = 0.8
+"""Alignment is over pairs scored above this share of the highest score: above 4 where it is 5."""
+TEMPERATURE = 2.0
+"""t of the uniformity, the mean of exp(-t d^2)."""
+MOST_SENTENCES = 20_000
+"""With more distinct sentences, uniformity is that of so many drawn with a fixed seed."""
+_BLOCK = 4_000_000
+
+
+def alignment(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
+    """Return the mean squared distance of unit vectors ``[P, D]`` of positive pairs.
+
+    Wang and Isola (2020), Eq. 2 with alpha = 2; 0 is best, 4 the largest; None without a pair.
+    """
+    if not len(first):
+        return None
+    return float(((first - second) ** 2).sum(axis=1).mean())
+
+
+def uniformity(vectors: NDArray[np.float64]) -> float | None:
+    """Return log mean exp(-2 d^2) over all pairs i < j of unit vectors ``[N, D]``.
+
+    Wang and Isola (2020), Eq. 3 with t = 2; 0 where all vectors are equal, lower is more uniform;
+    None with fewer than two vectors. Memory is bounded, time grows with N^2.
+    """
+    count = len(vectors)
+    if count < 2:
+        return None
+    squares = (vectors**2).sum(axis=1)
+    rows = max(1, _BLOCK // count)
+    total = 0.0
+    for start in range(0, count, rows):
+        block = vectors[start : start + rows]
+        rest = vectors[start:]
+        distances = squares[start : start + rows, None] + squares[None, start:] - 2 * block @ rest.T
+        kernel = np.exp(-TEMPERATURE * np.maximum(distances, 0.0))
+        total += float(np.triu(kernel, k=1).sum())
+    return math.log(total / (count * (count - 1) / 2))
+
+
+def mean_cosine(vectors: NDArray[np.float64]) -> float | None:
+    """Return the mean cosine over all pairs i < j of unit vectors ``[N, D]``.
+
+    1 where all vectors are equal, near 0 where they are spread; None with fewer than two.
+    """
+    count = len(vectors)
+    if count < 2:
+        return None
+    total = float((vectors.sum(axis=0) ** 2).sum() - (vectors**2).sum())
+    return total / (count * (count - 1))
+
+
+def singular_values(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the singular values of ``[N, D]``, not centred, falling, the largest scaled to 1."""
+    values = np.asarray(np.linalg.svd(vectors, compute_uv=False), dtype=np.float64)
+    return np.asarray(values / values[0]) if values[0] > 0 else values
+
+
+def effective_rank(values: NDArray[np.float64]) -> float:
+    """Return exp of the entropy of the singular values scaled to sum 1.
+
+    Roy and Vetterli (2007), definition 1: 1 where all vectors lie on a line, min(N, D) where all
+    singular values are equal; 0 where all vectors are zero.
+    """
+    if not values.any():
+        return 0.0
+    shares = values[values > 0] / values.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """The geometry of a pair file's sentences, with what each number was measured over.
+
+    Attributes:
+        file: The file.
+        alignment: Mean squared distance of the pairs scored above the threshold; None if none is.
+        alignment_pairs: How many pairs that are.
+        threshold: Pairs scored above this, not at it, count as positive.
+        uniformity: log mean exp(-2 d^2) over pairs of distinct sentences.
+        sentences: Distinct sentences of the file.
+        uniformity_sentences: Those that the uniformity is over: all, or ``MOST_SENTENCES`` drawn.
+        mean_cosine: Mean cosine over pairs of distinct sentences.
+        effective_rank: exp of the entropy of the singular values.
+        singular_values: Of the unit vectors of the distinct sentences, the largest scaled to 1.
+    """
+
+    file: str
+    alignment: float | None
+    alignment_pairs: int
+    threshold: float
+    uniformity: float | None
+    sentences: int
+    uniformity_sentences: int
+    mean_cosine: float | None
+    effective_rank: float
+    singular_values: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers with file, counts and threshold beside each."""
+        count = self.uniformity_sentences
+        distinct = {"file": self.file, "sentences": self.sentences}
+        return {
+            "alignment": {
+                "value": _rounded(self.alignment),
+                "file": self.file,
+                "pairs": self.alignment_pairs,
+                "scored_above": self.threshold,
+                "share_of_highest_score": POSITIVE_SHARE,
+            },
+            "uniformity": {
+                "value": _rounded(self.uniformity),
+                "file": self.file,
+                "sentences": count,
+                "pairs": count * (count - 1) // 2,
+                "t": TEMPERATURE,
+            },
+            "mean_cosine": {
+                "value": _rounded(self.mean_cosine),
+                **distinct,
+                "pairs": self.sentences * (self.sentences - 1) // 2,
+            },
+            "effective_rank": {"value": _rounded(self.effective_rank), **distinct},
+            "singular_values": {
+                "values": [_rounded(value) for value in self.singular_values],
+                **distinct,
+                "vectors": "unit, not centred",
+            },
+        }
+
+
+def measure(
+    pairs: PairSet,
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    distinct: NDArray[np.float64],
+) -> Geometry:
+    """Measure the geometry of a pair file's sentences.
+
+    Args:
+        pairs: The file's pairs.
+        first: Unit vectors ``[P, D]`` of the first sentences.
+        second: Unit vectors ``[P, D]`` of the second sentences.
+        distinct: Unit vectors ``[N, D]`` of the distinct sentences.
+    """
+    threshold = POSITIVE_SHARE * pairs.scale[1]
+    positive = np.array([pair.score > threshold for pair in pairs.pairs])
+    spread = distinct
+    if len(distinct) > MOST_SENTENCES:
+        rows = np.random.default_rng(0).choice(len(distinct), MOST_SENTENCES, replace=False)
+        spread = distinct[np.sort(rows)]
+    values = singular_values(distinct)
+    return Geometry(
+        file=pairs.file,
+        alignment=alignment(first[positive], second[positive]),
+        alignment_pairs=int(positive.sum()),
+        threshold=threshold,
+        uniformity=uniformity(spread),
+        sentences=len(distinct),
+        uniformity_sentences=len(spread),
+        mean_cosine=mean_cosine(distinct),
+        effective_rank=effective_rank(values),
+        singular_values=tuple(values.tolist()),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,212 @@
+"""Graded sentence pairs, and reading them from files."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cse_core.errors import CseError
+from cse_core.evaluation.tables import Row, read_table, stem
+
+SENTENCE_COLUMNS = (
+    ("sentence1", "sentence2"),
+    ("sentence_1", "sentence_2"),
+    ("sentence_a", "sentence_b"),
+    ("text1", "text2"),
+    ("text_1", "text_2"),
+    ("text_a", "text_b"),
+    ("question1", "question2"),
+)
+"""Names of the two sentence columns, the preferred ones first; upper or lower case."""
+SCORE_COLUMNS = (
+    "score",
+    "similarity_score",
+    "relatedness_score",
+    "gold_score",
+    "similarity",
+    "gold",
+    "label",
+)
+"""Names of the score column, the preferred ones first; upper or lower case."""
+ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
+"""A column that only SICK has: relatedness there runs from 1 to 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPair:
+    """Two sentences and how similar people found them.
+
+    Attributes:
+        sentence1: One sentence.
+        sentence2: The other.
+        score: The graded similarity, on the scale of its set.
+        subset: The part of the set it comes from, empty where the file names none.
+    """
+
+    sentence1: str
+    sentence2: str
+    score: float
+    subset: str = ""
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """A file of graded pairs.
+
+    Attributes:
+        name: File name without its endings, ``stsb.test``.
+        path: Where it was read from, None for pairs that come with a plugin.
+        pairs: At least two pairs, not all of one score.
+        scale: Lowest and highest score that the grading allows: ``(0, 5)``.
+    """
+
+    name: str
+    path: Path | None
+    pairs: tuple[ScoredPair, ...]
+    scale: tuple[float, float]
+
+    @property
+    def file(self) -> str:
+        """Return the file name for reports, or the set's name where there is no file."""
+        return self.path.name if self.path else self.name
+
+    @property
+    def split(self) -> str:
+        """Return ``train``, ``dev`` or ``test`` where the name ends so, else an empty string."""
+        last = self.name.rpartition(".")[2]
+        return last if last in ("train", "dev", "test") else ""
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Return the distinct sentences in order of appearance."""
+        both = (text for pair in self.pairs for text in (pair.sentence1, pair.sentence2))
+        return tuple(dict.fromkeys(both))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return 12 hexadecimal digits that differ where any text or score differs."""
+        digest = hashlib.sha256()
+        for pair in self.pairs:
+            digest.update(repr((pair.sentence1, pair.sentence2, pair.score)).encode())
+        return digest.hexdigest()[:12]
+
+
+def read_pairs(path: str | os.PathLike[str]) -> PairSet:
+    """Read graded pairs from a tsv, csv, jsonl or parquet file, gzipped or not.
+
+    The columns may stand in any order and under any name of ``SENTENCE_COLUMNS`` and
+    ``SCORE_COLUMNS``; ``subset`` is optional, others are ignored. The scale is 1 to 5 for SICK,
+    else the smallest of 0-1, 0-5, 0-10, 0-100 and -1-1 that holds every score.
+
+    Raises:
+        CseError: If the file cannot be read as a table, a column is missing, a sentence is empty,
+            a score is not a number, or Spearman's correlation would be undefined.
+    """
+    where = os.fspath(path)
+    columns, rows = read_table(path)
+    return _pair_set(stem(path), Path(path), where, columns, rows)
+
+
+def pairs_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> PairSet:
+    """Make a set of rows such as a ``DatasetSpec`` factory's ``pairs(split)`` gives.
+
+    Raises:
+        CseError: As ``read_pairs``.
+    """
+    if not rows:
+        raise CseError("there are no pairs", where=name)
+    placed = ((f"{name}, row {n}", dict(row)) for n, row in enumerate(rows, start=1))
+    return _pair_set(name, None, name, list(rows[0]), placed)
+
+
+def _pair_set(
+    name: str, path: Path | None, where: str, columns: Sequence[str], rows: Iterable[Row]
+) -> PairSet:
+    names = {column.lower(): column for column in reversed(columns)}
+    first, second, score = _columns(names, where)
+    subset = names.get("subset")
+    pairs = []
+    for place, row in rows:
+        pairs.append(
+            ScoredPair(
+                _sentence(row, first, place),
+                _sentence(row, second, place),
+                _score(row, score, place),
+                str(row.get(subset) or "").strip() if subset else "",
+            )
+        )
+    scores = {pair.score for pair in pairs}
+    if len(pairs) < 2:
+        raise CseError(
+            f"{len(pairs)} scored pair{'' if len(pairs) == 1 else 's'}: "
+            "Spearman's correlation needs at least 2",
+            where=where,
+        )
+    if len(scores) == 1:
+        raise CseError(
+            f"every one of {len(pairs)} pairs has the score {scores.pop():g}: "
+            "Spearman's correlation is undefined",
+            where=where,
+            hint="name a file with graded pairs",
+        )
+    sick = any(column in names for column in ENTAILMENT_COLUMNS)
+    return PairSet(name, path, tuple(pairs), _scale(min(scores), max(scores), sick))
+
+
+def _columns(names: Mapping[str, str], where: str) -> tuple[str, str, str]:
+    sentences = next((both for both in SENTENCE_COLUMNS if all(n in names for n in both)), None)
+    score = next((column for column in SCORE_COLUMNS if column in names), None)
+    if sentences and score:
+        return names[sentences[0]], names[sentences[1]], names[score]
+    missing = [column for column in SENTENCE_COLUMNS[0] if not sentences and column not in names]
+    if not score:
+        missing.append(SCORE_COLUMNS[0])
+    shown = ", ".join(f"{name[:40]!r}" for name in reversed(list(names.values())))
+    raise CseError(
+        f"no column {', '.join(missing)}; the columns are {shown}",
+        where=where,
+        hint="its first line must name score, sentence1 and sentence2 (subset if there is one)",
+    )
+
+
+def _sentence(row: Mapping[str, Any], column: str, place: str) -> str:
+    value = row.get(column)
+    if value is None or value == "" or (isinstance(value, str) and not value.strip()):
+        raise CseError(f"no text in the column {column!r}", where=place)
+    if not isinstance(value, str):
+        raise CseError(f"{column!r} is not a text", where=place, value=value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise CseError(f"{column!r} holds half a character", where=place) from None
+    return value
+
+
+def _score(row: Mapping[str, Any], column: str, place: str) -> float:
+    value = row.get(column)
+    try:
+        score = float(value)  # type: ignore[arg-type]  # None and lists are the error below
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise CseError(
+            f"{column!r} is not a number",
+            where=place,
+            value="" if value is None else value,
+        )
+    return score
+
+
+def _scale(lowest: float, highest: float, sick: bool) -> tuple[float, float]:
+    if sick and lowest >= 1 and highest <= 5:
+        return (1.0, 5.0)
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0)):
+        if low <= lowest and highest <= high:
+            return (low, high)
+    return (lowest, highest)

@@ -1,0 +1,98 @@
+"""Writing each pair with its gold score and its cosine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_core.errors import CseError
+from cse_core.evaluation.pairs import PairSet
+
+COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
+_BREAKS = re.compile(r"[\t\r\n]+")
+
+
+def write_pairs_out(
+    path: str | os.PathLike[str],
+    sets: Sequence[PairSet],
+    cosines: Sequence[NDArray[np.float64]],
+) -> None:
+    """Write a tsv file: the set's name, gold score, cosine, subset and both sentences.
+
+    It is written beside and renamed, so that it is whole or not there. Tabs and line breaks
+    inside sentences become spaces. ``read_pairs`` reads it again.
+
+    Args:
+        path: The file; replaced if it is there.
+        sets: The sets.
+        cosines: Cosine of each pair ``[P]``, one array for each set.
+
+    Raises:
+        CseError: If it cannot be written.
+        ValueError: If there is not one cosine for each pair.
+    """
+    if [len(pairs.pairs) for pairs in sets] != [len(values) for values in cosines]:
+        raise ValueError("there must be one cosine for each pair of each set")
+    with _beside(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for pairs, values in zip(sets, cosines, strict=True):
+            for pair, cosine in zip(pairs.pairs, values, strict=True):
+                fields = (pairs.name, repr(pair.score), f"{cosine:.6f}", pair.subset)
+                line = (*fields, pair.sentence1, pair.sentence2)
+                file.write("\t".join(_BREAKS.sub(" ", field) for field in line) + "\n")
+
+
+def check_pairs_out(path: str | os.PathLike[str]) -> None:
+    """Raise at once what ``write_pairs_out`` would raise after a long evaluation.
+
+    Raises:
+        CseError: If the file cannot be written.
+    """
+    with _beside(path, keep=False):
+        pass
+
+
+@contextlib.contextmanager
+def _beside(path: str | os.PathLike[str], keep: bool = True) -> Iterator[str]:
+    where = os.fspath(path)
+    target = Path(os.path.realpath(path))
+    if os.path.isdir(target):
+        raise CseError("this is a directory", where=where, hint="name a file, such as pairs.tsv")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise CseError("this is not an ordinary file", where=where, hint="name another place")
+    if not os.path.isdir(target.parent):
+        raise CseError(
+            "its folder does not exist", where=where, hint=f"make it: mkdir -p {target.parent}"
+        )
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(handle)
+        yield temporary
+        if keep:
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+            temporary = ""
+    except OSError as error:
+        raise CseError(
+            f"the file cannot be written: {error.strerror or error}",
+            where=where,
+            hint="name another place",
+        ) from None
+    finally:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,66 @@
+"""Encoding texts once, and cosines of their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_core.errors import CseError
+from cse_core.evaluation.pairs import PairSet
+
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+"""From N texts to their vectors ``[N, D]``, as the model gives them, not normalised."""
+
+
+class EncodedTexts:
+    """Unit vectors of distinct texts.
+
+    Args:
+        encode: The encoder; called once, with every distinct text.
+        texts: Texts, repeated ones too.
+
+    Raises:
+        CseError: If a vector has a component that is not finite.
+        ValueError: If the encoder does not return one vector for each text.
+    """
+
+    def __init__(self, encode: Encode, texts: Iterable[str]) -> None:
+        distinct = list(dict.fromkeys(texts))
+        vectors = np.asarray(encode(distinct))
+        if vectors.ndim != 2 or len(vectors) != len(distinct):
+            raise ValueError(
+                f"the encoder returned an array of shape {vectors.shape} for {len(distinct)} texts"
+            )
+        broken = int((~np.isfinite(vectors).all(axis=1)).sum())
+        if broken:
+            raise CseError(
+                f"the encoder gave vectors that are not finite for {broken} of {len(distinct)} "
+                "texts",
+                hint="the model has diverged: train it with a lower train.lr, or in fp32",
+            )
+        self._raw = vectors
+        self._row: Mapping[str, int] = {text: row for row, text in enumerate(distinct)}
+
+    def unit(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the unit vectors of known texts ``[N, D]`` in float64."""
+        return unit(self._raw[[self._row[text] for text in texts]])
+
+    def pair_vectors(self, pairs: PairSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the unit vectors of both sentences of each pair, each ``[P, D]``."""
+        first = self.unit([pair.sentence1 for pair in pairs.pairs])
+        second = self.unit([pair.sentence2 for pair in pairs.pairs])
+        return first, second
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return vectors ``[N, D]`` scaled to length 1 in float64; a zero vector stays zero."""
+    exact = vectors.astype(np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    return np.asarray(exact / np.where(lengths == 0, 1.0, lengths))
+
+
+def row_cosines(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosines ``[P]`` of unit vectors ``[P, D]``, row by row."""
+    return np.asarray(np.einsum("pd,pd->p", first, second))

@@ -1,0 +1,88 @@
+"""Arithmetic over a recipe's parameters: ``"1 - alpha"``, ``"linear(0, 2*beta)"``."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+
+from cse_core.errors import CseError, did_you_mean
+
+_OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_SCHEDULE = re.compile(r"^\s*(linear|cosine|quarter-cosine)\s*\((.*)\)\s*$", re.DOTALL)
+_LONGEST = 200
+
+
+def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:
+    """Return the value of an expression of numbers, parameters, + - * / and parentheses.
+
+    Args:
+        text: The expression.
+        params: Values of the names in it.
+        where: Option path, for errors.
+
+    Raises:
+        CseError: If it is no such expression, names an unknown parameter, or has no finite value.
+    """
+    try:
+        if len(text) > _LONGEST:
+            raise SyntaxError
+        tree = ast.parse(text.strip(), mode="eval")
+        value = _value(tree.body, params, where)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise CseError(
+            "is neither a number nor an expression of parameters",
+            where=where,
+            value=text,
+            hint="write a number, or + - * / ( ) over names of [params]",
+        ) from None
+    except (ZeroDivisionError, OverflowError):
+        raise CseError("divides by zero or overflows", where=where, value=text) from None
+    if not math.isfinite(value):
+        raise CseError("is not a finite number", where=where, value=text)
+    return value
+
+
+def evaluate_number(
+    text: str, params: Mapping[str, float], *, where: str | None = None
+) -> float | str:
+    """Return the number of an expression, or a schedule's text with its bounds evaluated.
+
+    Raises:
+        CseError: As ``evaluate`` does.
+    """
+    match = _SCHEDULE.match(text)
+    if match is None:
+        return evaluate(text, params, where=where)
+    bounds = match[2].split(",")
+    if len(bounds) != 2:
+        raise CseError(
+            "expects two numbers", where=where, value=text, hint=f"write {match[1]}(from,to)"
+        )
+    start, end = (evaluate(bound, params, where=where) for bound in bounds)
+    return f"{match[1]}({start!r},{end!r})"
+
+
+def _value(node: ast.expr, params: Mapping[str, float], where: str | None) -> float:
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            return node.value
+    elif isinstance(node, ast.Name):
+        if node.id in params:
+            return params[node.id]
+        known = did_you_mean(node.id, params) if params else "this recipe has no [params]"
+        raise CseError("there is no such parameter", where=where, value=node.id, hint=known)
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = _value(node.left, params, where), _value(node.right, params, where)
+        return _OPERATIONS[type(node.op)](left, right)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _value(node.operand, params, where)
+        return -value if isinstance(node.op, ast.USub) else value
+    raise SyntaxError

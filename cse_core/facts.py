@@ -1,0 +1,219 @@
+"""What can be known of an encoder from its JSON files, before anything heavy is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cse_core.composition import Facts
+from cse_core.errors import CseError, did_you_mean
+from cse_core.known import known_parts
+from cse_core.loading import package_path
+from cse_core.recipe import RUN_FILE
+from cse_core.registry import Registry
+
+STARTER = "starter"
+"""Name of the embedded default encoder."""
+_OFFSET_POSITIONS = frozenset(
+    {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "data2vec-text", "longformer",
+     "mpnet", "ibert", "roberta-prelayernorm", "xmod", "luke", "esm"}
+)  # fmt: skip
+"""Families whose positions start behind the padding token's id."""
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
+
+
+def model_facts(name: str, registry: Registry) -> Facts:
+    """Return what is known of an encoder.
+
+    Args:
+        name: An installed encoder, a folder, a run, or a name on the Hugging Face hub, of which
+            only the small JSON files are fetched.
+        registry: Installed encoders.
+
+    Returns:
+        Its facts; all but the name are None where the hub cannot be reached and has nothing cached.
+
+    Raises:
+        CseError: If a folder is missing or holds no model, a file in it is no JSON, or the hub has
+            no model of this name.
+    """
+    if registry.has("encoder", name):
+        spec = registry.encoder(name).spec
+        folder = package_path(spec.path, where="model.name")
+        return _of_files(name, _read_folder(folder, name), starter=spec.name == STARTER)
+    path = Path(name).expanduser()
+    if path.exists():
+        folder = model_folder(path, name)
+        return _of_files(name, _read_folder(folder, name), starter=_from_starter(path))
+    if known_parts("encoder", name):
+        registry.encoder(name)
+    if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
+        raise CseError(
+            "there is no such folder",
+            where="model.name",
+            value=name,
+            hint="name a model folder, a run, an installed encoder "
+            f"({_names(registry)}) or a model of the Hugging Face hub",
+        )
+    return _of_files(name, _from_hub(name, registry))
+
+
+def model_folder(path: Path, name: str) -> Path:
+    """Return the folder with the encoder's ``config.json``: itself, its ``model/``, or a module's.
+
+    Raises:
+        CseError: If there is none.
+    """
+    if not path.is_dir():
+        raise CseError(
+            "is a file, not a model folder",
+            where="model.name",
+            value=name,
+            hint="name the folder that holds config.json",
+        )
+    for folder in (path, path / "model"):
+        if (folder / "config.json").is_file():
+            return folder
+        modules = folder / "modules.json"
+        if modules.is_file():
+            for module in _json(modules, name, kind=list):
+                inner = folder / str(module.get("path", "")) if isinstance(module, dict) else folder
+                if (inner / "config.json").is_file() and inner != folder:
+                    return inner
+    hint = "name the folder that save_pretrained wrote"
+    if (path / RUN_FILE).is_file():
+        hint = "this run has saved no model yet"
+    raise CseError("is a folder without config.json", where="model.name", value=name, hint=hint)
+
+
+def _of_files(name: str, files: Mapping[str, dict[str, Any]], *, starter: bool = False) -> Facts:
+    config = files.get("config.json", {})
+    family = config.get("model_type")
+    hidden = _whole(config, "hidden_size", "dim", "d_model", "n_embd")
+    positions = _whole(config, "max_position_embeddings", "n_positions")
+    if positions is not None and family in _OFFSET_POSITIONS:
+        positions -= (_whole(config, "pad_token_id") if "pad_token_id" in config else 1) or 0
+        positions -= 1
+    return Facts(
+        model=name,
+        family=family if isinstance(family, str) else None,
+        hidden=hidden,
+        embedding=_whole(config, "embedding_size") or hidden,
+        layers=_whole(config, "num_hidden_layers", "n_layers", "n_layer"),
+        positions=positions,
+        cased=_cased(files),
+        mask_token=_mask_token(files),
+        starter=starter,
+    )
+
+
+def _whole(config: Mapping[str, Any], *keys: str) -> int | None:
+    for key in keys:
+        if isinstance(config.get(key), int):
+            return int(config[key])
+    return None
+
+
+def _cased(files: Mapping[str, dict[str, Any]]) -> bool | None:
+    settings = files.get("tokenizer_config.json", {})
+    if isinstance(settings.get("do_lower_case"), bool):
+        return not settings["do_lower_case"]
+    if "tokenizer.json" in files:
+        steps = _walk(files["tokenizer.json"].get("normalizer"))
+        return not any(
+            step.get("type") == "Lowercase"
+            or (step.get("type") == "BertNormalizer" and step.get("lowercase", True))
+            for step in steps
+        )
+    return None
+
+
+def _walk(node: object) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from _walk(inner)
+
+
+def _mask_token(files: Mapping[str, dict[str, Any]]) -> bool | None:
+    named = [
+        files[name]
+        for name in ("tokenizer_config.json", "special_tokens_map.json")
+        if name in files
+    ]
+    if any(table.get("mask_token") for table in named):
+        return True
+    if "tokenizer.json" in files:
+        added = files["tokenizer.json"].get("added_tokens", [])
+        return any(
+            isinstance(token, dict) and token.get("content") in ("[MASK]", "<mask>")
+            for token in added
+        )
+    return False if any("mask_token" in table for table in named) else None
+
+
+def _read_folder(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    return {
+        file: _json(folder / file, name, kind=dict) for file in _FILES if (folder / file).is_file()
+    }
+
+
+def _json(path: Path, name: str, *, kind: type) -> Any:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no JSON text"
+        raise CseError(
+            f"{path.name} {reason}", where="model.name", value=name, hint="save the model again"
+        ) from None
+    if not isinstance(content, kind):
+        raise CseError(f"{path.name} has another form", where="model.name", value=name)
+    return content
+
+
+def _from_starter(path: Path) -> bool:
+    """Tell whether a run started from the embedded encoder."""
+    try:
+        table = tomllib.loads((path / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    model = table.get("model")
+    return isinstance(model, dict) and model.get("name") == STARTER
+
+
+def _from_hub(name: str, registry: Registry) -> dict[str, dict[str, Any]]:
+    """Return the JSON files of a model on the hub; empty where it cannot be reached."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+
+    files: dict[str, dict[str, Any]] = {}
+    for file in _FILES:
+        try:
+            path = hf_hub_download(name, file, etag_timeout=5)
+        except RepositoryNotFoundError:
+            raise CseError(
+                "is neither a folder, nor an installed encoder, nor a model that the hub shows",
+                where="model.name",
+                value=name,
+                hint=did_you_mean(name, [found.name for found in registry.encoders()]),
+            ) from None
+        except EntryNotFoundError as error:
+            # The hub's answer that a file is absent; without a network the cache raises a subclass.
+            if file == "config.json" and type(error) is not EntryNotFoundError:
+                return {}
+            continue
+        except Exception:  # the network has many ways to fail; loading reports the one that matters
+            return {}
+        files[file] = _json(Path(path), name, kind=dict)
+    return files
+
+
+def _names(registry: Registry) -> str:
+    return ", ".join(found.name for found in registry.encoders()) or "none is installed"

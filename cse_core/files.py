@@ -1,0 +1,66 @@
+"""Files and folders that are there complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cse_core.errors import CseError
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Give a folder beside ``path`` to write to, and rename it to ``path`` when all is written.
+
+    What was at ``path`` before is replaced; on an error it stays and the new folder is removed.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        os.chmod(beside, 0o755)
+        yield beside
+        old = None
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
+            os.replace(path, old / path.name)
+        os.replace(beside, path)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file beside ``path`` and rename it."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+
+
+def writable_folder(path: Path, where: str) -> Path:
+    """Make a folder, or refuse with one line.
+
+    Raises:
+        CseError: If it cannot be made or written to.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path, prefix=".writable-"):
+            pass
+    except FileExistsError:
+        raise CseError(
+            "is a file, not a folder", where=where, value=str(path), hint="name another folder"
+        ) from None
+    except OSError as error:
+        raise CseError(
+            f"cannot be written to ({error.strerror})",
+            where=where,
+            value=str(path),
+            hint="name a folder that you may write to",
+        ) from None
+    return path

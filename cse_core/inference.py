@@ -1,0 +1,269 @@
+"""Load a saved, plain or sentence-transformers model and encode texts with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+from torch import nn
+
+from cse_core.encoding import RaggedEncoder
+from cse_core.errors import CseError
+from cse_core.export import HEADS, MANIFEST
+from cse_core.loading import load_factory, package_path
+from cse_core.precision import Precision, resolve_device, resolve_precision
+from cse_core.pretrained import load_tokenizer
+from cse_core.protocols import Head, RowPooler, Setup, SlicePooler
+from cse_core.randomness import generator
+from cse_core.registry import Registry
+from cse_core.stack import Stack
+from cse_core.tokens import TextTokenizer
+
+_POOLING = {"cls_token": "cls", "mean_tokens": "mean"}
+
+
+def resolve_model(name: str, registry: Registry) -> str:
+    """Return the folder or hub name that a model's name stands for.
+
+    Args:
+        name: A run's folder, a model folder, an installed encoder, or a hub name.
+        registry: The installed parts.
+    """
+    path = Path(name).expanduser()
+    if (path / "model" / "config.json").is_file():
+        return str(path / "model")
+    if path.is_dir():
+        if (path / "run.toml").is_file():
+            raise CseError(
+                "this run has no finished model yet",
+                where="model",
+                value=name,
+                hint=f"finish it with `cse train --resume {name}`",
+            )
+        return str(path)
+    if registry.has("encoder", name):
+        return str(package_path(registry.encoder(name).spec.path))
+    return name
+
+
+@dataclass
+class SentenceModel:
+    """A model that encodes texts.
+
+    Attributes:
+        stack: From texts to vectors.
+        name: As it was asked for.
+        description: Its pooling and heads in words.
+    """
+
+    stack: Stack
+    name: str
+    description: str
+    device: torch.device
+    precision: Precision
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return ``[N, D]`` vectors, not normalised."""
+        with self.precision.autocast():
+            vectors = self.stack.encode(texts, self.device)
+        return vectors.numpy()
+
+
+def load(
+    name: str,
+    registry: Registry,
+    *,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+) -> SentenceModel:
+    """Load a model by a run's folder, a model folder, an installed encoder's or a hub's name.
+
+    Args:
+        name: Which.
+        registry: The installed parts.
+        pooling: Row pooler instead of the one that the model says; mean where it says none.
+        max_length: Longest row in tokens instead of what the model says.
+        device: As ``train.device``.
+        precision: As ``train.precision``.
+
+    Raises:
+        CseError: If there is no such model or it is damaged.
+    """
+    path = resolve_model(name, registry)
+    where = resolve_device(device)
+    folder = Path(path)
+    encoder = RaggedEncoder.load(path, seed=0).to(where)
+    encoder.eval()
+    tokenizer = TextTokenizer(load_tokenizer(path))
+    manifest = _manifest(folder, encoder)
+    if pooling is not None:
+        manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
+    builder = _Builder(registry, encoder, tokenizer, where)
+    row = cast(RowPooler, builder.part(manifest["row"], encoder.hidden_size))
+    heads: dict[str, nn.Module] = {}
+    dimension = row.dimension
+    for choice in manifest["heads"]:
+        head = builder.part(choice, dimension)
+        dimension = cast(Head, head).dimension
+        heads[choice["name"]] = cast(nn.Module, head)
+    _load_heads(folder, manifest, heads)
+    slicer = manifest.get("slice")
+    stack = Stack(
+        encoder=encoder,
+        tokenizer=tokenizer,
+        pooler=row,
+        heads={name: head.to(where).eval() for name, head in heads.items()},
+        max_length=min(max_length or manifest["max_length"], encoder.max_positions)
+        if slicer is None
+        else (max_length or manifest["max_length"]),
+        slicer=None if slicer is None else cast(SlicePooler, builder.part(slicer, dimension)),
+    )
+    words = ", ".join([f"pooling {manifest['row']['use']}", *(f"head {name}" for name in heads)])
+    return SentenceModel(stack, name, words, where, resolve_precision(precision, where))
+
+
+@dataclass
+class _Builder:
+    registry: Registry
+    encoder: RaggedEncoder
+    tokenizer: TextTokenizer
+    device: torch.device
+
+    def part(self, choice: dict[str, Any], dimension: int) -> object:
+        name = choice["use"]
+        distribution = choice.get("distribution")
+        if distribution and distribution != "cse-toolkit":
+            name = f"{distribution}/{name}"
+        spec = self.registry.find("pool", name).spec
+        options = spec.options.model_validate(choice["options"])
+
+        def refuse(_: str) -> Any:
+            raise RuntimeError("a pooler asked for a second encoder")
+
+        setup = Setup(
+            name=choice.get("name", name),
+            dimension=dimension,
+            hidden_size=self.encoder.hidden_size,
+            embedding_size=self.encoder.embedding_size,
+            layers=self.encoder.layer_count,
+            tokenizer=self.tokenizer,
+            encoder=self.encoder,
+            heads={},
+            corpus=None,
+            total_steps=None,
+            seed=0,
+            device=self.device,
+            generator=lambda draws: generator(torch.device("cpu"), 0, draws),
+            load_encoder=refuse,
+        )
+        return load_factory(spec.factory)(options, setup)
+
+
+def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
+    """Return how to encode with a folder: cse's own file, sentence-transformers', or mean."""
+    longest = encoder.max_positions
+    plain = {
+        "max_length": longest,
+        "row": {"use": "mean", "options": {}},
+        "heads": [],
+        "slice": None,
+    }
+    if (folder / MANIFEST).is_file():
+        return cast(dict[str, Any], _read_json(folder / MANIFEST))
+    if not (folder / "modules.json").is_file():
+        return plain
+    lengths = folder / "sentence_bert_config.json"
+    if lengths.is_file():
+        plain["max_length"] = _read_json(lengths).get("max_seq_length") or longest
+    for module in cast(list[dict[str, Any]], _read_json(folder / "modules.json")):
+        kind, path = module["type"].rpartition(".")[2], folder / module["path"]
+        if kind == "Pooling":
+            plain["row"] = {
+                "use": _pooling(_read_json(path / "config.json"), folder),
+                "options": {},
+            }
+        elif kind == "Dense":
+            plain["heads"].append(_dense(_read_json(path / "config.json"), path))  # type: ignore[attr-defined]
+        elif kind not in ("Transformer", "Normalize", "Dropout"):
+            raise CseError(
+                f"its module {kind} is not known",
+                where="model",
+                value=str(folder),
+                hint="encode with sentence-transformers instead",
+            )
+    return plain
+
+
+def _pooling(config: dict[str, Any], folder: Path) -> str:
+    mode = config.get("pooling_mode")
+    on = [m for flag, m in _POOLING.items() if config.get(f"pooling_mode_{flag}")]
+    found = [mode] if isinstance(mode, str) else on
+    if len(found) != 1 or found[0] not in _POOLING.values():
+        raise CseError(
+            "its sentence-transformers pooling is neither cls nor mean",
+            where="model",
+            value=str(folder),
+            hint="name one of cse's with --pooling",
+        )
+    return found[0]
+
+
+def _dense(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    names = {"Tanh": "tanh", "Identity": "none", "ReLU": "relu", "GELU": "gelu"}
+    kind = names.get(activation.rpartition(".")[2])
+    if kind is None or not config.get("bias", True):
+        raise CseError("its Dense layer is of an unknown kind", where="model", value=str(path))
+    return {
+        "use": "mlp",
+        "name": path.name,
+        "options": {"dimension": config["out_features"], "activation": kind, "keep": "always"},
+        "folder": str(path),
+    }
+
+
+def _load_heads(folder: Path, manifest: dict[str, Any], heads: dict[str, nn.Module]) -> None:
+    if not heads:
+        return
+    own = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
+    for choice in manifest["heads"]:
+        name = choice["name"]
+        if "folder" in choice:
+            dense = load_file(Path(choice["folder"]) / "model.safetensors")
+            state = {
+                "stages.0.weight": dense["linear.weight"],
+                "stages.0.bias": dense["linear.bias"],
+            }
+        else:
+            start = f"{name}."
+            state = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
+        try:
+            heads[name].load_state_dict(state)
+        except RuntimeError:
+            raise CseError(
+                f"the weights of its head {name} are missing or do not fit",
+                where="model",
+                value=str(folder),
+                hint="copy the whole model folder again",
+            ) from None
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+        raise CseError(
+            "cannot be read",
+            where="model",
+            value=str(path),
+            hint="copy the whole model folder again",
+        ) from None

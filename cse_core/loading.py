@@ -1,0 +1,82 @@
+"""Import what a record names: a class, or a file of package data."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cse_core.errors import CseError
+
+
+def load_factory(factory: str, *, where: str | None = None) -> Any:
+    """Import the class that a record names.
+
+    An exception other than ``ImportError`` while the module is imported is a bug of its author and
+    passes with its traceback.
+
+    Args:
+        factory: ``"package.module:Class"``.
+        where: Part or option path, for errors.
+
+    Raises:
+        CseError: If the text has another form, a module is missing, or the module has no such name.
+    """
+    module_name, separator, name = factory.partition(":")
+    if not separator or not module_name or not name.isidentifier():
+        raise CseError("a factory is written package.module:Class", where=where, value=factory)
+    try:
+        module = import_module(module_name)
+    except ImportError as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        own = missing is not None and (module_name + ".").startswith(missing + ".")
+        hint = f"pip install {missing.split('.')[0]}" if missing and not own else None
+        raise CseError(
+            f"{factory} cannot be imported: {error}",
+            where=where,
+            hint=hint or "install its plugin again",
+        ) from error
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise CseError(
+            f"module {module_name} has no {name}",
+            where=where,
+            hint="the plugin's record names a class that is not there: install the plugin again",
+        ) from None
+
+
+def package_path(path: str, *, where: str | None = None) -> Path:
+    """Return a file or folder of package data, without importing a top-level package.
+
+    Args:
+        path: ``"package:folder/file"``; the part after the colon stays inside the package.
+        where: Part or option path, for errors.
+
+    Raises:
+        CseError: If the text has another form, the package is not installed, or has no such file.
+    """
+    package, separator, relative = path.partition(":")
+    steps = relative.split("/")
+    if not separator or not package or not relative or ".." in steps or not steps[0]:
+        raise CseError("package data is written package:folder/file", where=where, value=path)
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not folders:
+        raise CseError(
+            f"there is no package {package}", where=where, value=path, hint="install its plugin"
+        )
+    for folder in folders:
+        candidate = Path(folder, *steps)
+        if candidate.exists():
+            return candidate
+    raise CseError(
+        f"package {package} has no {relative}",
+        where=where,
+        value=path,
+        hint="install its plugin again",
+    )

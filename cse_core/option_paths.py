@@ -1,0 +1,96 @@
+"""Every option that a run has, by its path: what the command line makes flags of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cse_core.annotations import field_accepts, in_words, plain
+from cse_core.composition import Composition, Part
+from cse_core.options import Options
+from cse_core.settings import (
+    DataOptions,
+    InferenceOptions,
+    ModelOptions,
+    TrainOptions,
+    ViewOptions,
+)
+
+
+@dataclass(frozen=True)
+class OptionPath:
+    """An option of a run.
+
+    Attributes:
+        path: ``kind.name.option`` or ``train.lr``.
+        type: What it accepts, in words.
+        default: The value that it has without a flag, as a user would type it.
+        description: What it does, in one line.
+        panel: Heading under which help shows it.
+    """
+
+    path: str
+    type: str
+    default: str
+    description: str
+    panel: str
+
+
+def option_paths(source: Composition | Iterable[Part] = ()) -> list[OptionPath]:
+    """Return the core's options and those of parts, each with the value it has.
+
+    Args:
+        source: A composition, whose values are shown, or parts beside the core's defaults.
+    """
+    if isinstance(source, Composition):
+        parts: Iterable[Part] = source.parts
+        core: Mapping[str, Options] = {
+            "model": source.model,
+            "data": source.data,
+            "train": source.train,
+            "inference": source.inference,
+        }
+        views = {
+            view.name: ViewOptions(branch=view.branch, column=view.column) for view in source.views
+        }
+    else:
+        parts = source
+        core = {
+            "model": ModelOptions(),
+            "data": DataOptions(),
+            "train": TrainOptions(),
+            "inference": InferenceOptions(),
+        }
+        views = {}
+    found = [each for name, options in core.items() for each in _of(options, name, name)]
+    for name, options in views.items():
+        found += _of(options, f"views.{name}", "views")
+    for part in parts:
+        found += _of(part.options, part.path, panel(part))
+    return found
+
+
+def panel(part: Part) -> str:
+    """Return the heading of a part's options: its path and who brings it."""
+    return f"{part.path} ({part.distribution} {part.version})"
+
+
+def describe(model: type[Options], name: str) -> str:
+    """Return what an option does; a model that only changes a default inherits the words."""
+    for each in model.__mro__:
+        if issubclass(each, Options) and name in each.model_fields:
+            described = each.model_fields[name].description
+            if described:
+                return " ".join(described.split())
+    return ""
+
+
+def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:
+    for name, info in type(options).model_fields.items():
+        yield OptionPath(
+            path=f"{path}.{name}",
+            type=in_words(field_accepts(info)),
+            default=plain(getattr(options, name)),
+            description=describe(type(options), name),
+            panel=heading,
+        )

@@ -1,0 +1,97 @@
+"""Options of parts: frozen pydantic models, and the options that every part of a kind has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cse_core.schedule import Schedule
+
+
+class Options(BaseModel):
+    """Base of every options model: frozen, no unknown names, each field described."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class AugmenterOptions(Options):
+    """What every augmenter can be told."""
+
+    views: tuple[str, ...] | None = None
+    """Views that it changes; by default those that its record names."""
+
+
+class PoolerOptions(Options):
+    """What every pooler stage can be told."""
+
+
+class HeadOptions(PoolerOptions):
+    """What every head can be told."""
+
+    keep: Literal["train", "always"] = "train"
+    """train: dropped from the saved model; always: part of it."""
+    branches: Literal["all", "online"] = "all"
+    """Branches whose vectors pass through it."""
+
+
+class MinerOptions(Options):
+    """What every positive miner can be told."""
+
+    level: str = "sentence"
+    """Level at which it finds positives."""
+
+
+class StoreOptions(Options):
+    """What every negative store can be told."""
+
+    level: str = "sentence"
+    """Level whose losses it serves."""
+    view: str = "positive"
+    """View whose vectors it keeps."""
+    branch: str | None = None
+    """Branch that encodes them; by default the view's own."""
+
+
+class LossOptions(Options):
+    """What every loss can be told; all of it is handled by the core."""
+
+    target: str = "positive"
+    """Group of positives that it pulls towards the anchors."""
+    level: str = "sentence"
+    """Level of its rows."""
+    weight: Schedule = Schedule("constant", 1.0, 1.0)
+    """Factor in the sum of losses."""
+    similarity: Literal["cosine", "dot"] = "cosine"
+    """Similarity of two vectors."""
+    in_batch: Literal["target", "anchor", "both"] = "target"
+    """Rows of the batch that are negatives: the other targets, the other anchors, or both."""
+    directions: Literal["one", "both"] = "one"
+    """both: the mean of the loss from anchors to targets and from targets to anchors."""
+    negatives: Literal["all", "in-batch", "stored", "none"] | tuple[str, ...] = "all"
+    """Negatives that it sees; names of stores give the batch and these stores."""
+    reduction: Literal["mean", "sum"] = "mean"
+    """Over the anchors."""
+    same_document: Literal["keep", "mask"] = "keep"
+    """mask: rows of the anchor's own document are no negatives."""
+    same_text: Literal["keep", "mask"] = "mask"
+    """mask: another row with the anchor's very text is no negative."""
+
+
+class BranchOptions(Options):
+    """What every branch can be told."""
+
+    mode: Literal["train", "eval"] = "train"
+    """train: dropout on; eval: dropout off."""
+    copies: Literal["encoder", "encoder+heads"] = "encoder+heads"
+    """What it has its own copy of."""
+    embeddings: Literal["shared", "copied"] = "copied"
+    """Whether the embedding table is the online one."""
+
+
+class MetricOptions(Options):
+    """What every metric can be told."""
+
+
+Temperature = Annotated[float, Field(gt=0)]
+"""A softmax temperature."""

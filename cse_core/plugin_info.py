@@ -1,0 +1,101 @@
+"""What is known about an installed plugin, whether it could be loaded or not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from cse_core.records import (
+    ComponentSpec,
+    DatasetSpec,
+    EncoderSpec,
+    Kind,
+    RecipeSpec,
+    Record,
+)
+
+Status = Literal["active", "blocked", "broken", "incompatible", "conflicting"]
+"""What became of an entry point.
+
+active: loaded, all its parts can be used. blocked: the user switched it off, it was not imported.
+broken: it raised, or what it returned is no valid record. incompatible: made for another version of
+cse-toolkit. conflicting: a part of it has the name of another plugin's part (it is loaded, and the
+part is used by its full name), or another installation took its place (it is not loaded).
+"""
+AnyKind = Kind | Literal["recipe", "study", "encoder", "dataset"]
+"""Kinds of parts, and of the data that plugins bring."""
+
+NOUNS: dict[AnyKind, str] = {
+    "aug": "augmenter",
+    "pool": "pooler",
+    "positives": "positive miner",
+    "negatives": "negative store",
+    "loss": "loss",
+    "branch": "branch",
+    "metric": "metric",
+    "recipe": "recipe",
+    "study": "study",
+    "encoder": "encoder",
+    "dataset": "data set",
+}
+"""What messages call a part of a kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginInfo:
+    """An entry point of group ``cse`` and what became of it.
+
+    Attributes:
+        key: ``distribution:entry-point``.
+        name: The entry point's name.
+        distribution: Normalised name of the distribution that brings it.
+        version: Version of that distribution, empty where it states none.
+        summary: The distribution's own one-line summary.
+        module: What the entry point names, ``"package.module"`` or ``"package.module:object"``.
+        status: See ``Status``.
+        reason: Why it is not simply active, in one line; empty when it is.
+        fix: What to type to mend it; empty when it is active.
+        hooks: Hooks that it implements.
+        parts: Records that it returned; empty unless it is loaded.
+        traceback: Where it raised, for authors; empty unless it did.
+    """
+
+    key: str
+    name: str
+    distribution: str
+    version: str
+    summary: str
+    module: str
+    status: Status = "active"
+    reason: str = ""
+    fix: str = ""
+    hooks: tuple[str, ...] = ()
+    parts: tuple[Record, ...] = ()
+    traceback: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return distribution and version, as messages name it."""
+        return f"{self.distribution} {self.version}".strip()
+
+    @property
+    def loaded(self) -> bool:
+        """Tell whether its parts are registered."""
+        return self.status == "active" or (self.status == "conflicting" and bool(self.hooks))
+
+
+def canonical(name: str) -> str:
+    """Return a distribution's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def kind_of(record: Record) -> AnyKind:
+    """Return the kind of a record: that of the part, or recipe, study, encoder, dataset."""
+    if isinstance(record, ComponentSpec):
+        return record.kind
+    if isinstance(record, RecipeSpec):
+        return "recipe"
+    if isinstance(record, EncoderSpec):
+        return "encoder"
+    return "dataset" if isinstance(record, DatasetSpec) else "study"

@@ -1,0 +1,156 @@
+"""Which device and which number format to train in, by what the machine is fast at."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from cse_core.errors import CseError
+
+NAMES = ("auto", "fp32", "bf16", "fp16")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The number format of matrix products; weights, losses and optimiser stay in fp32.
+
+    Attributes:
+        name: ``fp32``, ``bf16`` or ``fp16``.
+        dtype: What autocast casts to, None for fp32.
+        why: Why this one, one clause for the run's record.
+        device_type: ``cpu``, ``cuda``, …
+    """
+
+    name: str
+    dtype: torch.dtype | None
+    why: str
+    device_type: str = "cpu"
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether gradients underflow without a gradient scaler (fp16)."""
+        return self.dtype == torch.float16
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Return the context in which the forward pass runs."""
+        if self.dtype is None:
+            return nullcontext()
+        context: AbstractContextManager[None] = torch.autocast(self.device_type, dtype=self.dtype)
+        return context
+
+
+def resolve_precision(name: str, device: torch.device) -> Precision:
+    """Return the number format called ``name``, or for ``auto`` the fastest safe one.
+
+    ``auto`` is bf16 on a GPU that computes in it and on a CPU with bf16 instructions (AVX512-BF16
+    or AMX), else fp32.
+
+    Args:
+        name: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
+        device: Where the encoder is.
+
+    Raises:
+        CseError: If there is no such format, or it is fp16 on a CPU.
+    """
+    kind = device.type
+    if name == "auto":
+        fast = fast_bf16(device)
+        return (
+            Precision("bf16", torch.bfloat16, f"{fast} computes bf16 fast", kind)
+            if fast
+            else Precision("fp32", None, f"this {kind} has no fast bf16", kind)
+        )
+    if name == "fp32":
+        return Precision("fp32", None, "it was asked for", kind)
+    if name == "bf16":
+        slow = "" if fast_bf16(device) else f", though this {kind} has no fast bf16: expect no gain"
+        return Precision("bf16", torch.bfloat16, f"it was asked for{slow}", kind)
+    if name == "fp16":
+        if kind == "cpu":
+            raise CseError(
+                "fp16 has no fast kernels on a CPU: matrix products are about 100 times slower"
+                " than in fp32",
+                where="train.precision",
+                value=name,
+                hint="use bf16, fp32 or auto",
+            )
+        return Precision("fp16", torch.float16, "it was asked for", kind)
+    raise CseError(
+        "no such precision", where="train.precision", value=name, hint="known: " + ", ".join(NAMES)
+    )
+
+
+def fast_bf16(device: torch.device) -> str | None:
+    """Return what makes bf16 fast on the device, None if nothing does."""
+    if device.type == "cuda":
+        return (
+            torch.cuda.get_device_name(device)
+            if torch.cuda.get_device_capability(device) >= (8, 0)
+            else None
+        )
+    if device.type == "cpu":
+        flags = cpu_flags()
+        return next((flag for flag in ("amx_bf16", "avx512_bf16") if flag in flags), None)
+    return None
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Return the bf16 instruction sets of this CPU: by torch, or by the kernel's list."""
+    capabilities = torch.cpu.get_capabilities()
+    found = {flag for flag in ("amx_bf16", "avx512_bf16") if capabilities.get(flag)}
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+    return frozenset(found | ({"amx_bf16", "avx512_bf16"} & set(line.split())))
+
+
+def resolve_device(name: str = "auto") -> torch.device:
+    """Return the device called ``name``, or for ``auto`` the first GPU, else the CPU.
+
+    Apple's ``mps`` is taken only when it is named.
+
+    Args:
+        name: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps`` …
+
+    Raises:
+        CseError: If there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise CseError(
+            "no such device", where="train.device", value=name, hint="use auto, cpu or cuda"
+        ) from error
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count == 0 or (device.index or 0) >= count:
+            raise CseError(
+                f"there are {count} CUDA devices here",
+                where="train.device",
+                value=name,
+                hint="use auto or cpu" if count == 0 else f"use cuda:0 to cuda:{count - 1}",
+            )
+    elif device.type == "mps" and not torch.backends.mps.is_available():
+        raise CseError(
+            "there is no MPS device here", where="train.device", value=name, hint="use auto or cpu"
+        )
+    elif device.type not in ("cpu", "mps"):
+        try:
+            torch.empty(1, device=device)
+        except (RuntimeError, NotImplementedError, AssertionError) as error:
+            raise CseError(
+                "there is no such device here",
+                where="train.device",
+                value=name,
+                hint="use auto or cpu",
+            ) from error
+    return device

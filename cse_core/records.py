@@ -1,0 +1,246 @@
+"""What plugins return: light, frozen records that import nothing heavy.
+
+A record names a part and says where its code is; ``factory`` ("module:Class") is imported when a
+run needs it, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from cse_core.options import (
+    AugmenterOptions,
+    BranchOptions,
+    LossOptions,
+    MetricOptions,
+    MinerOptions,
+    Options,
+    PoolerOptions,
+    StoreOptions,
+)
+from cse_core.vocabulary import Need, Tokens
+
+Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric"]
+Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
+GradientMode = Literal["fresh", "previous"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComponentSpec:
+    """A part: its name, where its code is, its options, what it provides and requires.
+
+    Attributes:
+        name: Lower-case words joined by hyphens, without the paper's name.
+        summary: One line for listings.
+        factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
+        options: The part's options model, a subclass of its kind's base.
+        provides: Tokens of ``cse_core.vocabulary``, or a function of the options.
+        requires: The same; a tuple inside the tuple lists alternatives.
+        paper: Citation for listings, empty for paper-neutral parts.
+        notes: Function of (options, facts) that returns lines for the plan; ``facts`` is a
+            ``cse_core.composer.Facts`` (batch size, steps, hidden size, precision, …).
+    """
+
+    kind: ClassVar[Kind]
+    options_base: ClassVar[type[Options]] = Options
+
+    name: str
+    summary: str
+    factory: str
+    options: type[Options]
+    provides: Tokens = ()
+    requires: Tokens = ()
+    paper: str = ""
+    notes: Callable[[Any, Any], list[str]] | None = None
+
+    def provided(self, options: Options) -> tuple[Need, ...]:
+        """Return what it provides with these options."""
+        return self.provides(options) if callable(self.provides) else self.provides
+
+    def required(self, options: Options) -> tuple[Need, ...]:
+        """Return what it requires with these options."""
+        return self.requires(options) if callable(self.requires) else self.requires
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmenterSpec(ComponentSpec):
+    """A part that changes texts, tokens or embeddings of a view.
+
+    Attributes:
+        views: Views that it changes unless its ``views`` option says otherwise.
+        point: Where it acts, or a function of the options.
+        gradient: ``fresh`` or ``previous`` where it needs the gradient of the inputs, or a function
+            of the options that returns one of these or None.
+    """
+
+    kind: ClassVar[Kind] = "aug"
+    options_base: ClassVar[type[Options]] = AugmenterOptions
+
+    options: type[Options] = AugmenterOptions
+    views: tuple[str, ...] = ("positive",)
+    point: Point | Callable[[Any], Point] = "tokens"
+    gradient: GradientMode | Callable[[Any], GradientMode | None] | None = None
+
+    def point_of(self, options: Options) -> Point:
+        """Return where it acts with these options."""
+        return self.point(options) if callable(self.point) else self.point
+
+    def gradient_of(self, options: Options) -> GradientMode | None:
+        """Return the gradient that it needs with these options."""
+        return self.gradient(options) if callable(self.gradient) else self.gradient
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolerSpec(ComponentSpec):
+    """A stage from token states to vectors: ``slice``, ``row`` or ``head``.
+
+    Attributes:
+        stage: Which of the three.
+        sentence_transformers: For a row pooler, the pooling mode of sentence-transformers that is
+            equal to it, or a function of the options; None where there is none.
+    """
+
+    kind: ClassVar[Kind] = "pool"
+    options_base: ClassVar[type[Options]] = PoolerOptions
+
+    options: type[Options] = PoolerOptions
+    stage: Literal["slice", "row", "head"] = "row"
+    sentence_transformers: str | Callable[[Any], str | None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinerSpec(ComponentSpec):
+    """A part that finds positives, in a step or between rounds.
+
+    Attributes:
+        rounds: Whether it mines between rounds.
+    """
+
+    kind: ClassVar[Kind] = "positives"
+    options_base: ClassVar[type[Options]] = MinerOptions
+
+    options: type[Options] = MinerOptions
+    rounds: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSpec(ComponentSpec):
+    """A part that holds negatives beyond the batch, or weighs those there are."""
+
+    kind: ClassVar[Kind] = "negatives"
+    options_base: ClassVar[type[Options]] = StoreOptions
+
+    options: type[Options] = StoreOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSpec(ComponentSpec):
+    """A part that turns anchors, positives and negatives into a scalar.
+
+    Attributes:
+        contrastive: Whether it is pointless without any negative; a run in which such a loss can
+            never have one is refused.
+    """
+
+    kind: ClassVar[Kind] = "loss"
+    options_base: ClassVar[type[Options]] = LossOptions
+
+    options: type[Options] = LossOptions
+    contrastive: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class BranchSpec(ComponentSpec):
+    """A part that says which copy of the encoder encodes a view.
+
+    Attributes:
+        trainable: Whether its views are encoded with gradient, as those of ``online`` are.
+    """
+
+    kind: ClassVar[Kind] = "branch"
+    options_base: ClassVar[type[Options]] = BranchOptions
+
+    options: type[Options] = BranchOptions
+    trainable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec(ComponentSpec):
+    """A number about a model, shown by ``eval`` and logged in training."""
+
+    kind: ClassVar[Kind] = "metric"
+    options_base: ClassVar[type[Options]] = MetricOptions
+
+    options: type[Options] = MetricOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeSpec:
+    """A named composition with a paper's settings: a TOML file in package data.
+
+    Attributes:
+        path: ``"package:folder/file.toml"``.
+    """
+
+    name: str
+    summary: str
+    path: str
+    paper: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySpec:
+    """A table or figure of a paper as a sweep over recipes: a TOML file in package data."""
+
+    name: str
+    summary: str
+    path: str
+    paper: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec:
+    """An encoder that comes with a plugin: a Hugging Face folder in package data.
+
+    Attributes:
+        path: ``"package:folder"``.
+        synthetic: Whether it was trained on made-up texts.
+    """
+
+    name: str
+    summary: str
+    path: str
+    synthetic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec:
+    """Texts and graded pairs that come with a plugin.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
+            ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
+        synthetic: Whether the texts are made up; said wherever a number from them is shown.
+    """
+
+    name: str
+    summary: str
+    factory: str
+    synthetic: bool = False
+
+
+COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
+    spec.kind: spec
+    for spec in (
+        AugmenterSpec,
+        PoolerSpec,
+        MinerSpec,
+        StoreSpec,
+        LossSpec,
+        BranchSpec,
+        MetricSpec,
+    )
+}
+Record = ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec

@@ -1,0 +1,153 @@
+"""Dev scores during training: what is scored, which score chooses, what is best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.evaluation.dev import DevSet, name_dev_sets
+from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs
+from cse_core.loading import load_factory
+from cse_core.registry import Registry
+from cse_core.settings import TrainOptions
+
+COLLAPSED_COSINE = 0.99
+"""Mean cosine of different dev sentences from which a model counts as collapsed."""
+MEAN = "mean"
+
+
+@dataclass
+class Best:
+    """A best score and where it was reached.
+
+    Attributes:
+        waited: Evaluations since.
+    """
+
+    score: float | None = None
+    step: int = 0
+    round: int = 0
+    scores: dict[str, float] = field(default_factory=dict)
+    waited: int = 0
+
+    def beaten_by(self, score: float) -> bool:
+        """Return whether a score is strictly better."""
+        return self.score is None or score > self.score
+
+
+class Scorer:
+    """Scores the model in training and keeps what is best, in the round and in the run.
+
+    Args:
+        dev: The sets that are scored.
+        select: Name of the score that chooses, or of its set, or ``mean``.
+
+    Raises:
+        CseError: If ``select`` is no score of these sets.
+    """
+
+    def __init__(self, dev: Sequence[DevSet], select: str | None) -> None:
+        self.dev = list(dev)
+        self.names = [f"{each.name}.spearman" for each in self.dev]
+        self.select = self._chosen(select)
+        self.of_round = Best()
+        self.of_run = Best()
+
+    def score(
+        self,
+        encode: Callable[[Sequence[str]], Tensor],
+        step: int,
+        round_number: int,
+        by: str | None,
+    ) -> tuple[dict[str, float], bool]:
+        """Return all dev scores of the model, and whether it is the round's best."""
+        scores: dict[str, float] = {}
+        for each in self.dev:
+            scores.update(each.score(lambda texts: encode(texts).numpy()))
+        if not self.dev:
+            return scores, False
+        chosen = self._value(scores, self._chosen(by) if by else self.select)
+        if not self.of_round.beaten_by(chosen):
+            self.of_round.waited += 1
+            return scores, False
+        self.of_round = Best(chosen, step, round_number, scores)
+        if self.of_run.beaten_by(chosen):
+            self.of_run = self.of_round
+        return scores, True
+
+    def collapsed(self, scores: dict[str, float]) -> list[str]:
+        """Return warnings about scores that a collapsed model has."""
+        return [
+            f"{name} is {value:.3f}: all sentences look alike to the model (collapse)"
+            for name, value in scores.items()
+            if name.endswith(".mean_cosine") and value > COLLAPSED_COSINE
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"round": asdict(self.of_round), "run": asdict(self.of_run)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned."""
+        self.of_round, self.of_run = Best(**state["round"]), Best(**state["run"])
+
+    def _chosen(self, wanted: str | None) -> str | None:
+        if not self.names:
+            return None
+        if wanted in (None, MEAN):
+            return self.names[0] if len(self.names) == 1 else MEAN
+        for name in (str(wanted), f"{wanted}.spearman"):
+            if name in self.names:
+                return name
+        raise CseError(
+            "is no dev score of this run",
+            where="train.select",
+            value=wanted,
+            hint="one of " + ", ".join([*self.names, MEAN]),
+        )
+
+    def _value(self, scores: dict[str, float], name: str | None) -> float:
+        if name is not None and name != MEAN:
+            return scores[name]
+        return sum(scores[each] for each in self.names) / len(self.names)
+
+
+def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[DevSet]:
+    """Return the dev sets that ``train.dev`` names.
+
+    ``auto`` takes the pairs of an installed data set where that is what is trained on, ``none``
+    none; other names are files or installed data sets.
+
+    Raises:
+        CseError: If a name is neither.
+    """
+    found: list[PairSet] = []
+    installed = registry.datasets()
+    names = {each.name for each in installed}
+    for wanted in options.dev:
+        if wanted == "none":
+            continue
+        if wanted == "auto":
+            found += [installed_pairs(n, "dev", registry) for n in corpus_names(corpus, names)]
+        elif wanted in names and not Path(wanted).exists():
+            found.append(installed_pairs(wanted, "dev", registry))
+        else:
+            found.append(read_pairs(wanted))
+    return name_dev_sets(found)
+
+
+def corpus_names(corpus: Corpus, installed: set[str]) -> list[str]:
+    """Return the installed data sets that a corpus was read from."""
+    return [report.name for report in corpus.report.files if report.name in installed]
+
+
+def installed_pairs(name: str, split: str, registry: Registry) -> PairSet:
+    """Return the graded pairs of an installed data set."""
+    data = load_factory(registry.dataset(name).spec.factory)()
+    return pairs_from_rows(f"{name}.{split}", data.pairs(split))

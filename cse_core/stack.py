@@ -1,0 +1,198 @@
+"""From texts to vectors: content tokens, wrapped rows, encoder, row pooler, heads, join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.composition import Role
+from cse_core.encoding import RaggedEncoder
+from cse_core.protocols import RowPooler, SlicePooler
+from cse_core.tokens import TextTokenizer
+from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, ragged_index
+
+Hook = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Everything between a text and its vector.
+
+    Attributes:
+        heads: Heads by instance name, in order.
+        online_only: Names of the heads that only the online branch has.
+        max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
+    """
+
+    encoder: RaggedEncoder
+    tokenizer: TextTokenizer
+    pooler: RowPooler
+    heads: Mapping[str, nn.Module]
+    max_length: int
+    slicer: SlicePooler | None = None
+    online_only: frozenset[str] = frozenset()
+
+    def with_branch(
+        self,
+        encoder: RaggedEncoder,
+        heads: Mapping[str, nn.Module],
+        tokenizer: TextTokenizer | None,
+    ) -> Stack:
+        """Return the stack of another branch: its encoder, its copies of heads, its tokenizer."""
+        own = {
+            name: heads.get(name, head)
+            for name, head in self.heads.items()
+            if name not in self.online_only
+        }
+        if tokenizer is not None and encoder.hidden_size != self.encoder.hidden_size:
+            own = {}
+        return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the levels of its vectors."""
+        return (SENTENCE,) if self.slicer is None else (self.slicer.level, SENTENCE)
+
+    def count(self, tokens: TokenBatch, level: str) -> int:
+        """Return how many vectors of a level come from wrapped rows."""
+        if self.slicer is None or level == self.slicer.level:
+            return tokens.rows
+        return len(torch.unique(tokens.owner))
+
+    def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
+        """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
+        longest = self.encoder.max_positions
+        if self.slicer is None:
+            longest = min(self.max_length, longest)
+        else:
+            content = self.slicer.slices(_cut(content, self.max_length))
+        return self.tokenizer.wrap(content, self.pooler.prompt(role), longest)
+
+    def clip(self, tokens: TokenBatch) -> TokenBatch:
+        """Cut content tokens from the tail of rows that the encoder cannot take."""
+        longest = self.encoder.max_positions
+        excess = tokens.lengths - longest
+        if not bool((excess > 0).any()):
+            return tokens
+        keep = torch.ones(len(tokens.ids), dtype=torch.bool)
+        for row in (excess > 0).nonzero().squeeze(1).tolist():
+            start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+            content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
+            keep[content[len(content) - int(excess[row]) :]] = False
+        return tokens.keep_tokens(keep)
+
+    def embed(
+        self,
+        tokens: TokenBatch,
+        device: torch.device,
+        *,
+        on_words: Hook | None = None,
+        on_input: Hook | None = None,
+        input_level: bool = False,
+    ) -> dict[str, Embeddings]:
+        """Return the vectors of wrapped rows by level, from one encoder call.
+
+        Args:
+            tokens: R wrapped rows, on the CPU.
+            device: Where to compute.
+            on_words: Changes ``[T, E]`` word embeddings.
+            on_input: Changes ``[T, H]`` of what enters the first layer.
+            input_level: Whether to add level ``input``: the mean of each sentence's input
+                embeddings without special tokens, detached.
+        """
+        there = tokens.to(device)
+        entered: list[Tensor] = []
+
+        def enter(states: Tensor) -> Tensor:
+            changed = states if on_input is None else on_input(states)
+            if input_level:
+                entered.append(changed.detach())
+            return changed
+
+        words = self.encoder.word_embeddings(there.ids)
+        if on_words is not None:
+            words = on_words(words)
+        hidden = self.encoder(
+            words, there.positions, tokens.offsets, on_input=enter, layers=self.pooler.layers
+        )
+        pooled = self.pooler.pool(hidden, there)
+        length = there.content_lengths()
+        row_level = SENTENCE if self.slicer is None else self.slicer.level
+        raw = Embeddings(pooled, there.owner, there.slot, length)
+        headed = replace(raw, vectors=self._heads(pooled))
+        levels = {row_level: headed}
+        if self.slicer is not None and self.slicer.join_before_heads:
+            joined = self.slicer.join(raw)
+            levels[SENTENCE] = replace(joined, vectors=self._heads(joined.vectors))
+        elif self.slicer is not None:
+            levels[SENTENCE] = self.slicer.join(headed)
+        if input_level:
+            levels[INPUT] = _mean_inputs(entered[0], there, levels[SENTENCE])
+        return levels
+
+    def _heads(self, vectors: Tensor) -> Tensor:
+        for head in self.heads.values():
+            vectors = head(vectors)
+        return vectors
+
+    @torch.no_grad()
+    def encode(
+        self, texts: Sequence[str], device: torch.device, batch_tokens: int = 8192
+    ) -> Tensor:
+        """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
+
+        Args:
+            texts: The texts; encoded in order of length, returned in their own.
+            device: Where to compute.
+            batch_tokens: Tokens of one encoder call, about.
+        """
+        modules = [self.encoder, *self.heads.values()]
+        modules += [part for part in (self.pooler, self.slicer) if isinstance(part, nn.Module)]
+        training = [module.training for module in modules]
+        for module in modules:
+            module.eval()
+        try:
+            longest = self.max_length
+            table = self.tokenizer.table(texts, longest)
+            lengths = table.offsets[1:] - table.offsets[:-1]
+            order = torch.argsort(lengths, stable=True)
+            cost = torch.cumsum(lengths[order] + self.tokenizer.special_count, 0)
+            vectors: list[Tensor] = []
+            start = 0
+            while start < len(order):
+                before = int(cost[start - 1]) if start else 0
+                stop = int(torch.searchsorted(cost, before + batch_tokens, right=True))
+                stop = max(stop, start + 1)
+                tokens = self.rows(table.rows(order[start:stop]), "anchor")
+                levels = self.embed(tokens, device)
+                vectors.append(levels[SENTENCE].vectors.float().cpu())
+                start = stop
+            if not vectors:
+                return torch.zeros(0, getattr(self.pooler, "dimension", 0))
+            encoded = torch.cat(vectors)
+            out = torch.empty_like(encoded)
+            out[order] = encoded
+            return out
+        finally:
+            for module, was in zip(modules, training, strict=True):
+                module.train(was)
+
+
+def _cut(content: TokenBatch, longest: int) -> TokenBatch:
+    lengths = content.lengths.clamp_max(longest)
+    return content.take_tokens(ragged_index(content.offsets[:-1], lengths), lengths)
+
+
+def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> Embeddings:
+    owner_of_token = tokens.owner[tokens.row_of_token()]
+    place = torch.searchsorted(sentences.owner, owner_of_token)
+    content = (~tokens.special).to(states.dtype)
+    sums = states.new_zeros((len(sentences), states.shape[1]), dtype=torch.float32)
+    sums.index_add_(0, place, (states * content.unsqueeze(1)).float())
+    counts = sums.new_zeros(len(sentences)).index_add_(0, place, content.float())
+    return Embeddings(
+        sums / counts.clamp_min(1).unsqueeze(1), sentences.owner, sentences.slot, sentences.length
+    )

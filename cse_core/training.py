@@ -1,0 +1,224 @@
+"""Sets a training run up, begins or resumes it: from a composition to a model folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+import torch
+from accelerate import PartialState
+
+from cse_core import distributed
+from cse_core.assembly import build
+from cse_core.checkpoint import Checkpoint
+from cse_core.composer import resolve
+from cse_core.composition import Composition
+from cse_core.data import Corpus, load_corpus
+from cse_core.errors import CseError
+from cse_core.files import write_whole
+from cse_core.inference import resolve_model
+from cse_core.precision import Precision, resolve_device, resolve_precision
+from cse_core.recipe import dump_recipe
+from cse_core.records import DatasetSpec
+from cse_core.registry import Registry
+from cse_core.reporting import Reporter
+from cse_core.run import RunFolder, versions
+from cse_core.scoring import Scorer, dev_sets
+from cse_core.trainer import Outcome, Trainer
+
+SYNTHETIC = "the texts are synthetic: made by a grammar, for trying things, no benchmark"
+
+
+def train(
+    composition: Composition, registry: Registry, *, out: Path, reporter: Reporter
+) -> Outcome:
+    """Train a composition into a new run folder.
+
+    Nothing is written before the model, the data and the dev sets were read without a mistake.
+
+    Raises:
+        CseError: If a file is missing or wrong, or the folder holds a run already.
+        Stopped: If the process was asked to stop.
+    """
+    if (out / "run.toml").exists():
+        RunFolder.begin(out)
+    prepared = _Prepared(composition, registry, reporter)
+    folder = RunFolder.begin(out) if prepared.main else RunFolder(out)
+    if prepared.main:
+        write_whole(folder.recipe, prepared.record())
+    return prepared.trainer(folder).run()
+
+
+def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
+    """Go on with a run from its last checkpoint, as if nothing had happened.
+
+    Raises:
+        CseError: If it is no run, is finished, or the data or the model is not what it was.
+        Stopped: If the process was asked to stop.
+    """
+    folder = RunFolder.open(path)
+    if (folder.path / "result.json").is_file():
+        raise CseError(
+            "is finished",
+            where="--resume",
+            value=str(path),
+            hint=f"evaluate it with `cse eval {path}`, or repeat it with "
+            f"`cse train --recipe {folder.recipe} --out DIR`",
+        )
+    written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
+    composition = resolve(registry, recipe=folder.recipe)
+    machine = written.get("machine", {})
+    composition = replace(
+        composition,
+        train=composition.train.model_copy(
+            update={k: machine[k] for k in ("precision", "device", "threads") if k in machine}
+        ),
+    )
+    prepared = _Prepared(composition, registry, reporter)
+    before = written.get("data_facts", {}).get("fingerprint")
+    if before != prepared.corpus.fingerprint:
+        raise CseError(
+            "the data is not what it was when the run began",
+            where="data.path",
+            value=", ".join(composition.data.path),
+            hint="put the old files back, or begin a new run",
+        )
+    found = folder.checkpoints()
+    checkpoint = Checkpoint.read(found[-1]) if found else None
+    if checkpoint is None:
+        reporter.message("there is no checkpoint yet: beginning anew")
+    else:
+        reporter.message(f"resuming after step {checkpoint.values['step']}")
+    return prepared.trainer(folder).run(checkpoint)
+
+
+class _Prepared:
+    """Everything that is read before a run writes its first file."""
+
+    def __init__(self, composition: Composition, registry: Registry, reporter: Reporter) -> None:
+        self.registry = registry
+        self.reporter = reporter
+        options = composition.train
+        self.state = PartialState(cpu=options.device == "cpu")
+        self.main = bool(self.state.is_main_process)
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+        size = distributed.world()[1]
+        if options.batch_size < size:
+            raise CseError(
+                f"fewer sentences than the {size} processes",
+                where="train.batch_size",
+                value=options.batch_size,
+                hint=f"use at least {size}",
+            )
+        self.device = (
+            resolve_device(options.device) if size == 1 else torch.device(self.state.device)
+        )
+        self.precision: Precision = resolve_precision(options.precision, self.device)
+        if self.precision.scales_loss:
+            raise CseError(
+                "fp16 needs a loss scale, which this version does not keep",
+                where="train.precision",
+                value="fp16",
+                hint="use bf16, fp32 or auto",
+            )
+        self.corpus = self._load(composition)
+        self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
+        self.composition = composition
+        self.assembly = build(
+            composition,
+            corpus=self.corpus,
+            device=self.device,
+            resolve_model=lambda name: resolve_model(name, registry),
+            total_steps=composition.facts.steps,
+        )
+        self._tell()
+
+    def trainer(self, folder: RunFolder) -> Trainer:
+        """Return the trainer of a run in a folder."""
+        composition = self.composition
+        about = {
+            "encoder": composition.model.name,
+            "recipe": composition.recipe,
+            "texts": f"{len(self.corpus)} rows of {', '.join(composition.data.path)}",
+            "note": SYNTHETIC if self.corpus.report.synthetic else None,
+        }
+        return Trainer(
+            self.assembly,
+            self.corpus,
+            self.scorer,
+            folder,
+            self.precision,
+            self.reporter,
+            about,
+        )
+
+    def record(self) -> str:
+        """Return run.toml: what repeats the run, and what it ran on."""
+        report = self.corpus.report
+        facts: dict[str, Any] = {
+            "versions": versions(self.composition),
+            "machine": {
+                "device": str(self.device),
+                "precision": self.precision.name,
+                "why": self.precision.why,
+                "threads": torch.get_num_threads(),
+                "processes": distributed.world()[1],
+                "packed": self.assembly.stack.encoder.packed,
+            },
+            "data_facts": {
+                "rows": len(self.corpus),
+                "blank_dropped": report.blank_dropped,
+                "incomplete_dropped": report.incomplete_dropped,
+                "synthetic": report.synthetic,
+                "fingerprint": self.corpus.fingerprint,
+                "dev": [each.name for each in self.scorer.dev],
+            },
+        }
+        return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
+
+    def _load(self, composition: Composition) -> Corpus:
+        columns = [
+            view.column
+            for view in composition.views
+            if view.column is not None and view.column != "text"
+        ]
+        for part in composition.parts:
+            columns += [
+                need.partition(":")[2]
+                for need in part.spec.required(part.options)
+                if isinstance(need, str) and need.startswith("column:")
+            ]
+        datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in self.registry.datasets()}
+        return load_corpus(
+            composition.data, datasets=datasets, required_columns=tuple(dict.fromkeys(columns))
+        )
+
+    def _tell(self) -> None:
+        report, stack = self.corpus.report, self.assembly.stack
+        say = self.reporter.message
+        say(
+            f"{len(self.corpus):,} rows of {', '.join(self.composition.data.path)}"
+            + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
+        )
+        for message in report.messages:
+            say(message)
+        if report.synthetic:
+            say(SYNTHETIC)
+        say(f"on {self.device} in {self.precision.name}: {self.precision.why}")
+        if not stack.encoder.packed:
+            self.reporter.warning(f"rows are padded: {stack.encoder.why_padded}")
+
+
+def default_out(composition: Composition, stamp: str) -> Path:
+    """Return ``runs/<recipe or losses>-<stamp>``, a folder that does not exist yet."""
+    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
+    base = Path("runs") / f"{name}-{stamp}".replace(os.sep, "-")
+    path, count = base, 1
+    while path.exists():
+        count += 1
+        path = base.with_name(f"{base.name}-{count}")
+    return path

@@ -1,0 +1,1 @@
+"""SimCSE: Simple Contrastive Learning of Sentence Embeddings (Gao, Yao and Chen, EMNLP 2021)."""

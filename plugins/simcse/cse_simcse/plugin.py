@@ -1,0 +1,44 @@
+"""The records of SimCSE; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.records import RecipeSpec, StoreSpec
+from cse_core.specs import hookimpl
+from cse_simcse.options import HardNegativesOptions
+
+PAPER = "Gao, Yao and Chen: SimCSE, EMNLP 2021"
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the hard negatives of the supervised setting."""
+    return [
+        StoreSpec(
+            name="hard-negatives",
+            summary="a negative of its own for each sentence, from a column, its weight a logit",
+            factory="cse_simcse.hard_negatives:HardNegatives",
+            options=HardNegativesOptions,
+            provides=("view:negative",),
+            requires=lambda options: (f"column:{options.column}",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the unsupervised and the supervised setting."""
+    return [
+        RecipeSpec(
+            name="simcse",
+            summary="two dropout masks of one sentence are each other's positives",
+            path="cse_simcse:recipes/simcse.toml",
+            paper=PAPER,
+        ),
+        RecipeSpec(
+            name="simcse-supervised",
+            summary="triplets: a sentence, an entailed one, a contradicting one",
+            path="cse_simcse:recipes/simcse-supervised.toml",
+            paper=PAPER,
+        ),
+    ]

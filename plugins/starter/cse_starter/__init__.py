@@ -1,0 +1,1 @@
+"""The embedded default of the toolkit: a small encoder and texts of a seeded grammar."""

@@ -1,0 +1,31 @@
+"""Announce the starter encoder and the starter texts; nothing is read or generated here."""
+
+from __future__ import annotations
+
+from cse_core.records import DatasetSpec, EncoderSpec
+from cse_core.specs import hookimpl
+
+
+@hookimpl
+def cse_encoders() -> list[EncoderSpec]:
+    """Return the embedded encoder."""
+    return [
+        EncoderSpec(
+            name="starter",
+            summary="small BERT (4 layers, hidden 256, lower-cased), for trying things",
+            path="cse_starter:encoder",
+        )
+    ]
+
+
+@hookimpl
+def cse_datasets() -> list[DatasetSpec]:
+    """Return the embedded synthetic texts and graded pairs."""
+    return [
+        DatasetSpec(
+            name="starter",
+            summary="synthetic: documents of a seeded grammar, English and German, graded pairs",
+            factory="cse_starter.corpus:StarterCorpus",
+            synthetic=True,
+        )
+    ]

@@ -1,0 +1,145 @@
+"""Every mistake is one line that names the file, the place and what to do."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cse_core.data import load_corpus, peek_columns
+from cse_core.errors import CseError
+from cse_core.settings import DataOptions
+
+
+def load_error(*names: object, **settings: object) -> str:
+    options = DataOptions.model_validate({"path": tuple(map(str, names)), **settings})
+    with pytest.raises(CseError) as caught:
+        load_corpus(options, datasets={})
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+BAD_CONTENTS = {
+    "empty": ("a.txt", b"", ["a.txt: the file is empty"]),
+    "empty gz": ("a.txt.gz", gzip.compress(b""), ["a.txt.gz: no text in it"]),
+    "blank lines": ("a.txt", b"\n  \n\t\n\xc2\xa0\n", ["a.txt: no text in it, only blank lines"]),
+    "blank tsv": ("a.tsv", b"\n\n", ["a.tsv: no text in it"]),
+    "header only": ("a.tsv", b"text\tpositive\n", ["a.tsv: no text in it", "header"]),
+    "blank jsonl": ("a.jsonl", b"\n\n", ["a.jsonl: no text in it"]),
+    "latin-1": ("a.txt", b"one\ntwo\ncaf\xe9 x\n", ["a.txt, line 3: not UTF-8", "iconv"]),
+    "latin-1 csv": ("a.csv", b"text,b\nx,y\nz,\xe9\n", ["a.csv, line 3: not UTF-8"]),
+    "utf-16": ("a.txt", "one\ntwo\n".encode("utf-16"), ["UTF-16", "iconv -f UTF-16"]),
+    "nul": ("a.txt", b"one\ntw\0o\n", ["a.txt, line 2", "NUL byte"]),
+    "nul escape": ("a.jsonl", b'{"text": "a\\u0000b"}', ["a.jsonl, row 1", "NUL byte"]),
+    "surrogate": ("a.jsonl", b'{"text":"a"}\n{"text":"\\ud800"}', ["line 2", "surrogate"]),
+    "broken json": (
+        "a.jsonl",
+        b'{"text": "a"}\n{"text": \n',
+        ["a.jsonl, line 2: no JSON: Expecting value at column 10"],
+    ),
+    "json text": ("a.jsonl", b'"a text"\n', ["a.jsonl, line 1", "object", '{"text"']),
+    "json array": ("a.json", b'[{"text": "a"}, {"text"]', ["a.json: no JSON"]),
+    "deep json": ("a.jsonl", b"[" * 100_000, ["a.jsonl, line 1: no JSON: too deeply nested"]),
+    "only lists": (
+        "a.jsonl",
+        b'{"words": ["a"]}\n',
+        ["a.jsonl: no column of texts: words holds lists"],
+    ),
+    "ragged tsv": ("a.tsv", b"text\tb\n1\t2\n\n3\n", ["a.tsv, line 4: 1 fields", "2 (text, b)"]),
+    "ragged csv": ("a.csv", b'text,b\n"x\ny",2\n1,2,3\n', ["a.csv, line 4: 3 fields", "comma"]),
+    "open quote": ("a.csv", b'text,b\nx,y\n"abc,2\n', ["a.csv, line 3: broken csv"]),
+    "two headers": ("a.tsv", b"text\ttext\na\tb\n", ["line 1: two columns of one name", "'text'"]),
+    "no header": ("a.tsv", b"A first sentence, no header.\nA second.\n", ["no header", ".txt"]),
+    "no text": ("a.csv", b"src,tgt\na,b\n", ["a.csv: no column text", "src, tgt", "--set data."]),
+    "ending": ("a.docx", b"abc", ["a.docx: unknown kind of file", "'.docx'", ".jsonl"]),
+    "no ending": ("./texts", b"abc", ["texts: unknown kind of file", ".parquet"]),
+    "not gz": ("a.txt.gz", b"plain text\n", ["not compressed with gzip", "take .gz"]),
+    "hidden gz": ("a.txt", gzip.compress(b"plain text\n"), ["compressed with gzip", "put .gz"]),
+    "not parquet": ("a.parquet", b"PAR1 no parquet at all", ["a.parquet: no whole parquet file"]),
+    "sections": ("a.jsonl", b'{"id": 1, "sections": ["x"]}', ["line 1: sections", "sentence"]),
+    "paras": ("a.jsonl", b'{"id": 1, "paras": ["a text"]}', ["line 1: paras", "sentence"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONTENTS)
+def test_bad_contents(case: str, tmp_path: Path) -> None:
+    name, content, parts = BAD_CONTENTS[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    line = load_error(path)
+    for part in parts:
+        assert part in line
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name]
+
+
+@pytest.mark.parametrize("ending", ["txt.gz", "jsonl.gz", "csv.gz", "parquet.gz", "parquet"])
+def test_cut_short(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{ending}"
+    rows = [f"text number {number * 7919 % 10007}" for number in range(5000)]
+    if ending.startswith("parquet"):
+        pq.write_table(pa.table({"text": rows}), tmp_path / "whole")
+        data = (tmp_path / "whole").read_bytes()
+    elif ending.startswith("jsonl"):
+        data = "".join(f'{{"text": "{row}"}}\n' for row in rows).encode()
+    else:
+        data = "\n".join(["text", *rows]).encode()
+    if ending.endswith("gz"):
+        data = gzip.compress(data)
+    path.write_bytes(data[: len(data) // 2])
+    line = load_error(path)
+    assert path.name in line
+    assert ("cut short" if ending.endswith("gz") else "no whole parquet file") in line
+    path.write_bytes(data[:-20] + bytes(20))
+    assert path.name in load_error(path)
+
+
+def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sentences.txt").write_text("a text\n")
+    assert "did you mean sentences.txt?" in load_error(tmp_path / "sentence.txt")
+    assert f"no folder {tmp_path}/nowhere" in load_error(tmp_path / "nowhere" / "a.txt")
+    monkeypatch.chdir(tmp_path)
+    assert "sentences.txt" in load_error("sentences")
+    assert "no such file" in load_error("sentences.text")
+    assert "an empty name" in load_error(" ")
+    assert "data.path" in load_error()
+    assert "File name too long" in load_error("x" * 5000 + "/a.txt")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    assert "a folder where a file is due" in load_error(tmp_path)
+    (tmp_path / "a.csv.gz").write_bytes(b"")
+    assert "name a file in it: a.csv.gz" in load_error(tmp_path)
+
+
+def test_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a text\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read every file")
+    assert "a.txt: no permission to read it; change its mode" in load_error(path)
+
+
+def test_a_device_that_fails(tmp_path: Path) -> None:
+    if not Path("/proc/self/mem").exists():
+        pytest.skip("there is no /proc/self/mem, a file whose reading fails")
+    path = tmp_path / "a.txt"
+    path.symlink_to("/proc/self/mem")
+    assert "a.txt: cannot be read: Input/output error" in load_error(path)
+
+
+def test_peek_sees_the_same_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("src,tgt\na,b\n")
+    for name in (str(path), str(tmp_path / "b.csv"), str(tmp_path)):
+        with pytest.raises(CseError):
+            peek_columns(DataOptions(path=(name,)), datasets={})
+    with pytest.raises(CseError, match="no file has a column tgd"):
+        peek_columns(
+            DataOptions(path=(str(path),), columns={"text": "src", "src": "tgd"}), datasets={}
+        )

@@ -1,0 +1,129 @@
+"""Which column is which, in one file and over several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cse_core.data import load_corpus, peek_columns
+from cse_core.data.columns import match_columns
+from cse_core.errors import CseError
+from cse_core.settings import DataOptions
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("text", "text=text"),
+        ("id,sentence", "text=sentence id=id"),
+        ("Sentence", "text=Sentence"),
+        ("utterance", "text=utterance"),
+        ("sent0,sent1,hard_neg", "text=sent0 positive=sent1 negative=hard_neg"),
+        ("sent0,sent1", "text=sent0 positive=sent1"),
+        ("anchor,positive,negative", "text=anchor positive=positive negative=negative"),
+        ("premise,hypothesis", "text=premise positive=hypothesis"),
+        ("premise,hypothesis,label", "text=premise hypothesis=hypothesis label=label"),
+        ("score,sentence1,sentence2", "text=sentence1 score=score sentence2=sentence2"),
+        ("sentence1,sentence2", "text=sentence1 positive=sentence2"),
+        ("question,answer", "text=question positive=answer"),
+        ("en,de", "text=en fraternal=de"),
+        ("de,en", "text=en fraternal=de"),
+        ("en,de,fr", "text=en de=de fr=fr"),
+        ("id,en,de", "text=en fraternal=de id=id"),
+        ("title,doc_id,content", "text=content document=doc_id title=title"),
+        ("text,sentence1,sentence2", "text=text sentence1=sentence1 sentence2=sentence2"),
+        ("text,positive,fraternal", "text=text positive=positive fraternal=fraternal"),
+    ],
+)
+def test_usual_names(names: str, expected: str) -> None:
+    match = match_columns(names.split(","), {}, where="a.csv")
+    assert " ".join(f"{target}={source}" for target, source in match.sources.items()) == expected
+    guessed = any(
+        target != source for target, source in match.sources.items() if target != "hypothesis"
+    )
+    assert bool(match.messages) == guessed
+
+
+@pytest.mark.parametrize(
+    ("names", "mapping", "expected"),
+    [
+        ("a,b", {"text": "b"}, "text=b a=a"),
+        ("sentence1,sentence2", {"text": "sentence1"}, "text=sentence1 sentence2=sentence2"),
+        ("text,clean", {"text": "clean"}, "text=clean"),
+        ("en,de", {"text": "de"}, "text=de en=en"),
+        ("en,de", {"fraternal": "de"}, "text=en fraternal=de"),
+        ("text", {"positive": "text"}, "text=text positive=text"),
+        ("score,sentence1,sentence2", {"positive": "sentence2"}, None),
+    ],
+)
+def test_names_that_are_given(names: str, mapping: dict[str, str], expected: str | None) -> None:
+    expected = expected or "text=sentence1 positive=sentence2 score=score"
+    match = match_columns(names.split(","), mapping, where="a.csv")
+    assert " ".join(f"{target}={source}" for target, source in match.sources.items()) == expected
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(CseError) as caught:
+        match_columns(["a", "b"], {"text": "c"}, where="a.csv")
+    assert str(caught.value) == (
+        "a.csv: no column c, which data.columns.text names; its columns: a, b"
+    )
+
+
+def write(path: Path, *lines: str) -> str:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_columns_of_several_files(tmp_path: Path) -> None:
+    triplets = write(tmp_path / "nli.csv", "sent0,sent1,hard_neg,title", "a,b,c,t", "d,e,f,u")
+    plain = write(tmp_path / "plain.txt", "g", "h")
+    options = DataOptions(path=(triplets, plain))
+    corpus = load_corpus(options, datasets={})
+    assert corpus.names == ("text", "title") == peek_columns(options, datasets={})
+    assert list(corpus.column("text")) == ["a", "d", "g", "h"]
+    assert list(corpus.column("title")) == ["t", "u", "", ""]
+    assert f"column positive is left out: {plain} has none" in corpus.report.messages
+    with pytest.raises(CseError) as caught:
+        load_corpus(options, datasets={}, required_columns=("positive",))
+    assert str(caught.value).startswith(
+        f"{plain}: no column positive, which a part of this run requires; its columns: text;"
+    )
+    with pytest.raises(CseError, match="no column audio.*--set data.columns.audio=NAME"):
+        load_corpus(options, datasets={}, required_columns=("audio",))
+
+
+def test_names_given_over_several_files(tmp_path: Path) -> None:
+    table = write(tmp_path / "a.tsv", "phrase\tother", "a\tb")
+    plain = write(tmp_path / "b.txt", "c")
+    options = DataOptions(path=(table, plain), columns={"text": "phrase"})
+    assert list(load_corpus(options, datasets={}).column("text")) == ["a", "c"]
+    named = write(tmp_path / "c.tsv", "text\tother", "d\te")
+    options = DataOptions(path=(table, named), columns={"text": "phrase"})
+    corpus = load_corpus(options, datasets={})
+    assert corpus.table.to_pydict() == {"text": ["a", "d"], "other": ["b", "e"]}
+    options = DataOptions(path=(named, plain), columns={"text": "phrases"})
+    with pytest.raises(CseError, match="data.columns.text: no file has a column phrases"):
+        load_corpus(options, datasets={})
+
+
+def test_blank_positive(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.tsv", "text\tpositive\tnegative", "a\tb\t", "c\t \t", "\tx\t", "d\te\t"
+    )
+    options = DataOptions(path=(path,))
+    corpus = load_corpus(options, datasets={})
+    assert corpus.table.to_pydict() == {"text": ["a", "d"], "positive": ["b", "e"]}
+    assert corpus.report.incomplete_dropped == 1
+    assert corpus.report.blank_dropped == 1
+    assert f"{path}: column negative is blank in every row, so it is left out" in (
+        corpus.report.messages
+    )
+    with pytest.raises(CseError, match="column positive is blank in 1 of 4 rows, first in row 2"):
+        load_corpus(options, datasets={}, required_columns=("positive",))
+    with pytest.raises(CseError, match="column negative is blank in 3 of 4 rows"):
+        load_corpus(options, datasets={}, required_columns=("negative",))
+    path = write(tmp_path / "b.tsv", "text\tpositive\tnegative", "a\tb\t", "c\t\td")
+    with pytest.raises(CseError, match="no row is complete"):
+        load_corpus(DataOptions(path=(path,)), datasets={})

@@ -1,0 +1,263 @@
+"""The corpus itself: columns, documents, duplicates, fingerprint, facts, where rows come from."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+from huggingface_hub import constants
+
+from cse_core.data import Corpus, describe, load_corpus, peek_columns
+from cse_core.errors import CseError
+from cse_core.records import DatasetSpec
+from cse_core.settings import DataOptions
+
+SPEC = DatasetSpec(
+    name="made-up",
+    summary="six sentences of two documents",
+    factory="made_up_texts:MadeUpTexts",
+    synthetic=True,
+)
+INSTALLED = {SPEC.name: SPEC}
+
+
+@pytest.fixture(autouse=True)
+def _made_up_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def write(path: Path, *lines: str) -> str:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def load(*names: str, **settings: Any) -> Corpus:
+    return load_corpus(DataOptions(path=names, **settings), datasets=INSTALLED)
+
+
+def test_columns_stay_in_arrow() -> None:
+    texts = [f"text {number}" for number in range(25_000)]
+    corpus = Corpus.from_columns({"text": texts})
+    column = corpus.column("text")
+    assert len(column) == len(corpus) == 25_000
+    assert (column[3], column[-1], column[np.int64(7)]) == ("text 3", "text 24999", "text 7")
+    assert column[9_998:10_003] == texts[9_998:10_003]
+    assert column[::5000] == texts[::5000]
+    assert list(column) == texts
+    rows = np.array([20_000, 0, 0, 9_999])
+    assert column.take(rows) == [texts[row] for row in rows]
+    assert isinstance(corpus.dataset, datasets.Dataset)
+    assert corpus.dataset[24_999] == {"text": "text 24999"}
+    with pytest.raises(IndexError):
+        column[25_000]
+    with pytest.raises(CseError, match="no column positive; its columns: text"):
+        corpus.column("positive")
+
+
+@pytest.mark.parametrize(
+    "columns", [{}, {"text": []}, {"a": ["x"]}, {"text": ["a"], "b": []}, {"text": [" "]}]
+)
+def test_columns_that_make_no_corpus(columns: dict[str, list[str]]) -> None:
+    with pytest.raises(CseError):
+        Corpus.from_columns(columns)
+
+
+def test_text_ids() -> None:
+    corpus = Corpus.from_columns({"text": ["b", "a", "b", "c", "a", "b"]})
+    assert corpus.text_ids.tolist() == [0, 1, 0, 3, 1, 0]
+    assert corpus.text_ids.dtype == np.int64
+    draw = random.Random(0)
+    texts = [str(draw.randrange(3000)) for _ in range(30_000)]
+    first: dict[str, int] = {}
+    expected = [first.setdefault(text, row) for row, text in enumerate(texts)]
+    assert Corpus.from_columns({"text": texts}).text_ids.tolist() == expected
+
+
+def test_fingerprint(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.txt", "a", "bc", "d")
+    same = write(tmp_path / "same.tsv", "text", "a", "bc", "d")
+    base = load(one).fingerprint
+    assert base == load(same).fingerprint
+    assert (
+        base
+        == load(write(tmp_path / "x.txt", "a"), write(tmp_path / "y.txt", "bc", "d")).fingerprint
+    )
+    others = [
+        load(write(tmp_path / "b.txt", "ab", "c", "d")),
+        load(write(tmp_path / "c.txt", "bc", "a", "d")),
+        load(one, limit=2),
+        load(one, one),
+        load(write(tmp_path / "d.tsv", "text\ttitle", "a\t", "bc\t", "d\t")),
+        load(write(tmp_path / "e.tsv", "text\ttopic", "a\t", "bc\t", "d\t")),
+    ]
+    assert len({base, *(corpus.fingerprint for corpus in others)}) == len(others) + 1
+    document = write(tmp_path / "f.tsv", "text\tdocument", "a\t1")
+    other = write(tmp_path / "g.tsv", "text\tdocument", "b\t1")
+    together = write(tmp_path / "h.tsv", "text\tdocument", "a\t1", "b\t1")
+    assert load(document, other).fingerprint != load(together).fingerprint
+
+
+def test_fingerprint_is_the_same_everywhere(tmp_path: Path) -> None:
+    corpus = load(write(tmp_path / "a.txt", "Größe", "two"))
+    assert corpus.fingerprint == (
+        "sha256:db371a226df18edce51095fc2a492265ca469059c87b10162ed56d8a06eb493b"
+    )
+
+
+def test_limit_stops_reading(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    lines = [f"{'word ' * 20}{number}\n\n" for number in range(100_000)]
+    path.write_bytes("".join(lines).encode() + b"\xff\n")
+    corpus = load(str(path), limit=1_000)
+    assert len(corpus) == 1_000
+    assert corpus.column("text")[999].endswith(" 999")
+    assert corpus.report.blank_dropped == 999
+    with pytest.raises(CseError, match="line 200001: not UTF-8"):
+        load(str(path))
+    other = write(tmp_path / "b.txt", "b")
+    corpus = load(other, str(path), other, limit=5)
+    assert [file.rows for file in corpus.report.files] == [1, 4]
+    assert f"{other}: not read, data.limit is reached before it" in corpus.report.messages
+
+
+def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = load("made-up")
+    assert corpus.names == ("text", "fraternal", "document", "title")
+    assert corpus.report.synthetic
+    assert "made-up: synthetic texts" in corpus.report.messages[-1]
+    assert len(corpus) == 6
+    documents = load("made-up", unit="document")
+    assert documents.column("fraternal")[1] == "Satz 0 von two Satz 1 von two Satz 2 von two"
+    options = DataOptions(path=("made-up",))
+    assert peek_columns(options, datasets=INSTALLED) == corpus.names
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made-up").mkdir()
+    assert len(load("made-up")) == 6
+    plain = write(tmp_path / "plain.txt", "real")
+    assert load("made-up", plain).report.synthetic
+    assert not load(plain).report.synthetic
+    with pytest.raises(CseError, match="did you mean made-up?"):
+        load("madeup")
+    broken = {"made-up": replace(SPEC, factory="made_up_texts:Other")}
+    with pytest.raises(CseError, match="made_up_texts has no Other"):
+        load_corpus(options, datasets=broken)
+
+
+class Hub:
+    """Stands for the hub: answers with what it is given, and counts."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __call__(self, *names: Any, **options: Any) -> Any:
+        self.calls.append((*names, options, datasets.config.HF_HUB_OFFLINE))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setattr("cse_core.data.hub.getproxies", dict)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    yield
+    assert (constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE) == (False, False)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_hub_data_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = datasets.Dataset.from_dict(
+        {"sent0": [" a ", "b", ""], "sent1": ["c", "d", "e"], "hard_neg": ["f", "g", "h"]}
+    )
+    hub = Hub(datasets.DatasetDict(train=rows))
+    monkeypatch.setattr(datasets, "load_dataset", hub)
+    corpus = load("owner/nli:triplet")
+    assert corpus.table.to_pydict() == {
+        "text": ["a", "b"],
+        "positive": ["c", "d"],
+        "negative": ["f", "g"],
+    }
+    assert hub.calls == [("owner/nli", "triplet", {}, True)]
+    assert peek_columns(DataOptions(path=("owner/nli",)), datasets={}) is None
+    hub.answer = datasets.DatasetDict(dev=rows, test=rows)
+    with pytest.raises(CseError, match="owner/nli: no split train; its splits: dev, test"):
+        load("owner/nli")
+    hub.answer = datasets.DatasetDict(all=rows)
+    assert len(load("owner/nli")) == 2
+
+
+@pytest.mark.usefixtures("no_network")
+def test_hub_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    with pytest.raises(CseError) as caught:
+        load("owner/no-such-set")
+    line = str(caught.value)
+    assert line.startswith("owner/no-such-set: no data set of the hub could be loaded")
+    assert "the hub cannot be reached from here: name a file" in line
+
+
+def test_nothing_is_asked_from_the_hub_by_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = Hub(ValueError("asked"))
+    monkeypatch.setattr(datasets, "load_dataset", hub)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for name in ("wiki", "data/wiki", "./a/b", "owner/wiki.txt", "/tmp/none/b", "a/b/c", "~/x"):
+        with pytest.raises(CseError):
+            load(name)
+    assert not hub.calls
+
+
+def test_facts(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.tsv", "text\tdocument", "one two\t1", "", "three\t1", "one two\t2", " \t3"
+    )
+    facts = describe(load(path), first=1)
+    assert (facts.rows, facts.documents, facts.duplicates, facts.blank_dropped) == (3, 2, 1, 2)
+    assert facts.words_mean == pytest.approx(5 / 3)
+    assert (facts.words_median, facts.words_p95) == (2, 2)
+    assert facts.characters_mean == pytest.approx(19 / 3)
+    assert facts.first == ({"text": "one two", "document": "1"},)
+    assert facts.as_dict()["columns"] == ("text", "document")
+    assert describe(load(write(tmp_path / "b.txt", "x"))).documents is None
+
+
+def test_the_report_as_plain_values(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "one", "", "two")
+    assert load(path).report.as_dict() == {
+        "rows": 2,
+        "blank_dropped": 1,
+        "incomplete_dropped": 0,
+        "synthetic": False,
+        "messages": (f"{path}: 1 blank lines dropped",),
+        "files": ({"name": path, "rows": 2, "blank": 1, "incomplete": 0, "columns": ("text",)},),
+    }
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "one", "two")
+    code = (
+        "import sys; import cse_core.data as data; "
+        "heavy = {'torch', 'numpy', 'pyarrow', 'datasets', 'pandas'} & set(sys.modules); "
+        "assert not heavy, heavy; from cse_core.settings import DataOptions; "
+        f"corpus = data.load_corpus(DataOptions(path=({path!r},)), datasets={{}}); "
+        "assert len(corpus) == 2 and corpus.dataset[0]; "
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
