@@ -9,6 +9,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions
 from cse_core.records import LossSpec, PoolerSpec
 from cse_core.sketch import Sketch, tokens
+from cse_core.vocabulary import flatten
 
 _STAGES = ("slice", "row", "head")
 
@@ -187,7 +188,10 @@ def check_sizes(sketch: Sketch) -> None:
             f"train.chunk_size {train.chunk_size} is larger than train.batch_size "
             f"{train.batch_size}: nothing is chunked"
         )
-    if facts.positions is not None and sketch.model.max_length > facts.positions:
+    sliced = any(stage(part) == "slice" for part in sketch.of("pool"))
+    # With a slice stage max_length counts a text's content before it is cut, not a row.
+    too_long = facts.positions is not None and sketch.model.max_length > facts.positions
+    if too_long and not sliced:
         sketch.errors.append(
             CseError(
                 f"is beyond the {facts.positions} positions of {facts.model}",
@@ -217,15 +221,18 @@ def check_columns(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
         told.add(view.column)
         named = view.name in sketch.views and sketch.views[view.name].column is not None
         where = f"views.{view.name}.column" if named else f"data.columns.{view.column}"
+        close = did_you_mean(view.column, columns)
         hint = f"say which column holds it: --set data.columns.{view.column}=COLUMN"
         sketch.errors.append(
             CseError(
                 f"the data has no column {view.column!r}; it has {', '.join(columns)}",
                 where=where,
-                hint=did_you_mean(view.column, columns) if named else hint,
+                hint=close if named and close.startswith("did you mean") else hint,
             )
         )
-    if "negative" in columns and not any(view.column == "negative" for view in views):
+    needs = {token for part in sketch.parts for token in flatten(part.spec.required(part.options))}
+    taken = "column:negative" in needs or any(view.column == "negative" for view in views)
+    if "negative" in columns and not taken:
         sketch.warnings.append(
             "the data has a column 'negative' that this run leaves aside: "
             "--set views.negative.column=negative takes it in"

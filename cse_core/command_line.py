@@ -7,6 +7,7 @@ from typing import cast
 
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.merging import Draft, Instance, named_twice, remove_instance
+from cse_core.plugin_info import NOUNS
 from cse_core.recipe import CORE_TABLES, KINDS, Document, check_name
 from cse_core.records import Kind
 from cse_core.registry import Registry
@@ -129,6 +130,6 @@ def _instance(draft: Draft, kind: Kind, name: str, path: str, registry: Registry
             option = path.split(".", 2)[2]
             hint = did_you_mean(f"{kind}.{name}.{option}", [f"{kind}.{n}.{option}" for n in names])
         else:
-            hint = f"this run has no {kind}: add one with --{kind} NAME"
-        raise CseError(f"this run has no {kind} named {name}", where=path, hint=hint)
+            hint = f"this run has no {NOUNS[kind]}: add one with --{kind} NAME"
+        raise CseError(f"this run has no {NOUNS[kind]} named {name}", where=path, hint=hint)
     return found

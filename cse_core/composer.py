@@ -18,7 +18,7 @@ from cse_core.checks import (
     order_poolers,
 )
 from cse_core.closure import add_branches, check_closure
-from cse_core.command_line import FlagText, apply_kinds, apply_sets, model_name
+from cse_core.command_line import apply_kinds, apply_sets, model_name
 from cse_core.composition import Composition, Facts, Part
 from cse_core.errors import CseError, raise_all
 from cse_core.facts import model_facts
@@ -36,7 +36,7 @@ from cse_core.settings import (
     ViewOptions,
 )
 from cse_core.sketch import Sketch
-from cse_core.validation import Typing
+from cse_core.validation import OptionReader
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
@@ -86,38 +86,38 @@ def resolve(
     draft = merge_documents(documents, facts)
     apply_kinds(draft, kinds or {})
     if model is not None:
-        draft.tables["model"]["name"] = FlagText(model)
+        draft.tables["model"]["name"] = model
     if data:
         draft.tables["data"]["path"] = list(data)
     if dev:
         draft.tables["train"]["dev"] = list(dev)
     apply_sets(draft, sets, registry)
-    typing = Typing()
-    sketch = _sketch(draft, typing, registry, facts, lookup)
+    reader = OptionReader()
+    sketch = _sketch(draft, reader, registry, facts, lookup)
     sketch.notes += draft.notes
     if facts.family is None:
         sketch.warnings.append(
             f"nothing is known of the model {name} before it is loaded: [[when]] blocks that ask "
             "for its family or size are left out"
         )
-    return _check(sketch, typing, chain)
+    return _check(sketch, reader, chain)
 
 
 def _sketch(
-    draft: Draft, typing: Typing, registry: Registry, facts: Facts, lookup: DataLookup | None
+    draft: Draft, reader: OptionReader, registry: Registry, facts: Facts, lookup: DataLookup | None
 ) -> Sketch:
     """Return the typed draft; raises every mistake that was found on the way."""
-    typing.read_params(draft.params)
-    model = _core(typing, ModelOptions, draft, "model")
-    data = _core(typing, DataOptions, draft, "data")
-    train = _core(typing, TrainOptions, draft, "train")
-    inference = _core(typing, InferenceOptions, draft, "inference")
+    reader.read_params(draft.params)
+    model = _core(reader, ModelOptions, draft, "model")
+    data = _core(reader, DataOptions, draft, "data")
+    train = _core(reader, TrainOptions, draft, "train")
+    inference = _core(reader, InferenceOptions, draft, "inference")
     views = {
-        name: typing.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
+        name: reader.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
         for name, settings in draft.views.items()
     }
-    parts = [_part(item, typing, registry) for item in draft.instances()]
-    raise_all(typing.errors)
+    parts = [_part(item, reader, registry) for item in draft.instances()]
+    raise_all(reader.errors)
     rows, columns = facts.rows, facts.columns
     if lookup is not None and (rows is None or columns is None):
         found_rows, found_columns = lookup(data)
@@ -145,17 +145,17 @@ def _sketch(
     )
 
 
-def _core(typing: Typing, options: type[OptionsT], draft: Draft, name: str) -> OptionsT:
-    return typing.options(options, draft.tables[name], name) or options()
+def _core(reader: OptionReader, options: type[OptionsT], draft: Draft, name: str) -> OptionsT:
+    return reader.options(options, draft.tables[name], name) or options()
 
 
-def _part(item: Instance, typing: Typing, registry: Registry) -> Part | None:
+def _part(item: Instance, reader: OptionReader, registry: Registry) -> Part | None:
     try:
         found = registry.find(item.kind, item.use, where=f"--{item.kind}")
     except CseError as error:
-        typing.errors.append(error)
+        reader.errors.append(error)
         return None
-    options = typing.options(found.spec.options, item.options, item.path)
+    options = reader.options(found.spec.options, item.options, item.path)
     if options is None:
         return None
     return Part(
@@ -177,7 +177,7 @@ def _steps(train: TrainOptions, rows: int | None) -> int | None:
     return max(1, math.ceil(train.epochs * math.ceil(rows / train.batch_size)))
 
 
-def _check(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> Composition:
+def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> Composition:
     if not sketch.of("loss"):
         names = [found.name for found in sketch.registry.parts("loss")]
         hint = f"add one: --loss {names[0]}" if names else "no loss is installed"
@@ -203,7 +203,7 @@ def _check(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> Composi
         data=sketch.data,
         train=sketch.train,
         inference=sketch.inference,
-        params=dict(typing.params),
+        params=dict(reader.params),
         parts=tuple(sketch.parts),
         views=views,
         passes=plan_passes(sketch, views),
@@ -212,7 +212,7 @@ def _check(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> Composi
         feeds=plan_feeds(sketch, views),
         notes=tuple(dict.fromkeys(sketch.notes)),
         warnings=tuple(dict.fromkeys([*sketch.warnings, *_other_versions(sketch, chain)])),
-        raw=_raw(sketch, typing, chain),
+        raw=_raw(sketch, reader, chain),
     )
 
 
@@ -230,14 +230,14 @@ def _other_versions(sketch: Sketch, chain: Sequence[Document]) -> list[str]:
     ]
 
 
-def _raw(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> dict[str, Any]:
+def _raw(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> dict[str, Any]:
     """Return the run as the content of a recipe file that repeats it."""
     raw: dict[str, Any] = {"name": chain[-1].name} if chain else {}
-    if typing.params:
-        raw["params"] = dict(typing.params)
+    if reader.params:
+        raw["params"] = dict(reader.params)
     for name in ("model", "data", "train", "inference"):
-        raw[name] = _plain(getattr(sketch, name), name, typing)
-    views = {name: _plain(each, f"views.{name}", typing) for name, each in sketch.views.items()}
+        raw[name] = _plain(getattr(sketch, name), name, reader)
+    views = {name: _plain(each, f"views.{name}", reader) for name, each in sketch.views.items()}
     if views:
         raw["views"] = views
     counts: dict[tuple[Kind, str], int] = {}
@@ -250,21 +250,21 @@ def _raw(sketch: Sketch, typing: Typing, chain: Sequence[Document]) -> dict[str,
                 if counts.get((kind, part.use), 0) > 1
                 else part.use,
                 "name": part.name,
-                **_plain(part.options, part.path, typing),
+                **_plain(part.options, part.path, reader),
             }
             for part in sketch.of(kind)
         ]
     return {key: content for key, content in raw.items() if content}
 
 
-def _plain(options: Options, path: str, typing: Typing) -> dict[str, Any]:
+def _plain(options: Options, path: str, reader: OptionReader) -> dict[str, Any]:
     """Return options as TOML can hold them; expressions of parameters as they were written."""
     plain: dict[str, Any] = {}
     for name, value in options.model_dump().items():
         where = f"{path}.{name}"
         default = type(options).model_fields[name].get_default(call_default_factory=True)
-        if where in typing.expressions:
-            plain[name] = typing.expressions[where]
+        if where in reader.expressions:
+            plain[name] = reader.expressions[where]
         elif value is None and default is not None:
             plain[name] = "none"
         elif value is not None and not (value == default and value in ((), {})):

@@ -68,8 +68,8 @@ def raise_all(errors: Sequence[CseError]) -> None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the hint for an unknown name: close matches, or what there is."""
     names = sorted(set(known))
-    swapped = name.replace("_", "-")
-    close = [swapped] if swapped in names else get_close_matches(name, names, n=2, cutoff=0.6)
+    swapped = [text for text in (name.replace("_", "-"), name.replace("-", "_")) if text in names]
+    close = swapped[:1] or get_close_matches(name, names, n=2, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(close) + "?"
     return "known: " + ", ".join(names) if names else "there are none"

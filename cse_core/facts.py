@@ -24,6 +24,8 @@ _OFFSET_POSITIONS = frozenset(
 )  # fmt: skip
 """Families whose positions start behind the padding token's id."""
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_PATIENCE = 5.0
+"""Seconds that the hub has for an answer."""
 _FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 
 
@@ -188,29 +190,52 @@ def _from_starter(path: Path) -> bool:
     return isinstance(model, dict) and model.get("name") == STARTER
 
 
+def _says_enough(settings: Mapping[str, Any]) -> bool:
+    return isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings
+
+
 def _from_hub(name: str, registry: Registry) -> dict[str, dict[str, Any]]:
-    """Return the JSON files of a model on the hub; empty where it cannot be reached."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+    """Return the JSON files of a model on the hub: cached ones, else what it answers now.
+
+    Empty where it cannot be reached and has nothing cached; loading then reports the reason.
+    """
+    import huggingface_hub as hub
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
     files: dict[str, dict[str, Any]] = {}
+    reachable = True
     for file in _FILES:
+        if file == "tokenizer.json" and _says_enough(files.get("tokenizer_config.json", {})):
+            continue  # megabytes that would tell nothing new
         try:
-            path = hf_hub_download(name, file, etag_timeout=5)
-        except RepositoryNotFoundError:
-            raise CseError(
-                "is neither a folder, nor an installed encoder, nor a model that the hub shows",
-                where="model.name",
-                value=name,
-                hint=did_you_mean(name, [found.name for found in registry.encoders()]),
-            ) from None
-        except EntryNotFoundError as error:
-            # The hub's answer that a file is absent; without a network the cache raises a subclass.
-            if file == "config.json" and type(error) is not EntryNotFoundError:
-                return {}
-            continue
-        except Exception:  # the network has many ways to fail; loading reports the one that matters
-            return {}
+            path = hub.hf_hub_download(name, file, local_files_only=True)
+        except LocalEntryNotFoundError:
+            if not reachable:
+                continue
+            try:
+                # Asked first because, other than the download, it does not try for half a minute.
+                hub.get_hf_file_metadata(hub.hf_hub_url(name, file), timeout=_PATIENCE)
+                path = hub.hf_hub_download(name, file)
+            except GatedRepoError:
+                reachable = False
+                continue
+            except RepositoryNotFoundError:
+                raise CseError(
+                    "is neither a folder, nor an installed encoder, nor a model that the hub shows",
+                    where="model.name",
+                    value=name,
+                    hint=did_you_mean(name, [found.name for found in registry.encoders()]),
+                ) from None
+            except EntryNotFoundError:
+                continue
+            except Exception:  # a network has many ways to fail
+                reachable = False
+                continue
         files[file] = _json(Path(path), name, kind=dict)
     return files
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cse_core.composition import Facts
 from cse_core.errors import CseError, did_you_mean
+from cse_core.plugin_info import NOUNS
 from cse_core.recipe import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
 from cse_core.records import Kind
 
@@ -127,7 +128,7 @@ def _merge_items(
         use = item.get("use", found.use if found else "")
         if not use:
             raise CseError(
-                f"there is no {kind} of this name to change, and no use says what it is",
+                f"there is no {NOUNS[kind]} of this name to change, and no use says what it is",
                 where=label,
                 value=name,
                 hint=did_you_mean(name, [other.name for other in draft.parts[kind]]),
@@ -149,7 +150,7 @@ def remove_instance(draft: Draft, kind: Kind, name: str, *, where: str) -> None:
     found = draft.find(kind, name)
     if found is None:
         raise CseError(
-            f"there is no {kind} of this name to take away",
+            f"there is no {NOUNS[kind]} of this name to take away",
             where=where,
             value=name,
             hint=did_you_mean(name, [item.name for item in draft.parts[kind]]),
@@ -160,7 +161,7 @@ def remove_instance(draft: Draft, kind: Kind, name: str, *, where: str) -> None:
 def named_twice(kind: Kind, name: str, where: str) -> CseError:
     """Return the error of a second instance of one name."""
     return CseError(
-        f"two {kind} parts have one name",
+        f"another {NOUNS[kind]} has this name",
         where=where,
         value=name,
         hint=f'give one another: --{kind} +{name}:second, or [[{kind}]] use = "{name}", '

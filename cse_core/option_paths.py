@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from cse_core.annotations import field_accepts, in_words, plain
 from cse_core.composition import Composition, Part
 from cse_core.options import Options
-from cse_core.settings import (
-    DataOptions,
-    InferenceOptions,
-    ModelOptions,
-    TrainOptions,
-    ViewOptions,
-)
+from cse_core.settings import CORE_OPTIONS, ViewOptions
 
 
 @dataclass(frozen=True)
@@ -44,23 +38,13 @@ def option_paths(source: Composition | Iterable[Part] = ()) -> list[OptionPath]:
     """
     if isinstance(source, Composition):
         parts: Iterable[Part] = source.parts
-        core: Mapping[str, Options] = {
-            "model": source.model,
-            "data": source.data,
-            "train": source.train,
-            "inference": source.inference,
-        }
+        core: Mapping[str, Options] = {name: getattr(source, name) for name in CORE_OPTIONS}
         views = {
             view.name: ViewOptions(branch=view.branch, column=view.column) for view in source.views
         }
     else:
         parts = source
-        core = {
-            "model": ModelOptions(),
-            "data": DataOptions(),
-            "train": TrainOptions(),
-            "inference": InferenceOptions(),
-        }
+        core = {name: options() for name, options in CORE_OPTIONS.items()}
         views = {}
     found = [each for name, options in core.items() for each in _of(options, name, name)]
     for name, options in views.items():

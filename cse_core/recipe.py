@@ -16,10 +16,11 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import package_path
 from cse_core.records import COMPONENT_SPECS, Kind
 from cse_core.registry import Registry
+from cse_core.settings import CORE_OPTIONS
 
 KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
 """Kinds of parts in the order in which recipes list them."""
-CORE_TABLES = ("model", "data", "train", "inference")
+CORE_TABLES = tuple(CORE_OPTIONS)
 """Tables of the core's own options, beside ``views``."""
 CONDITIONS = ("family", "hidden", "cased", "starter")
 """Keys of a ``[[when]]`` block that say when it counts."""
@@ -181,7 +182,7 @@ def _locate(
             )
         return path / RUN_FILE, path.name, str(path / RUN_FILE)
     if path.exists():
-        return path, path.stem, text
+        return path, path.absolute().parent.name if path.name == RUN_FILE else path.stem, text
     if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
         registry.recipe(recipe, where=where)
     names = [found.name for found in registry.recipes()]

@@ -89,8 +89,6 @@ class TrainOptions(Options):
     starter's pairs with the starter's data."""
     select: str | None = None
     """The dev score that chooses the checkpoint, or mean; by default the mean of all."""
-    select_pooling: Literal["inference", "train"] = "inference"
-    """Whether dev scores use what the saved model will."""
     patience: int | None = Field(default=None, ge=1)
     """Stop after so many evaluations without a better score."""
     device: str = "auto"
@@ -117,3 +115,12 @@ class InferenceOptions(Options):
     """Names of the heads; by default those kept always."""
     slice: bool = False
     """Whether texts are sliced as in training."""
+
+
+CORE_OPTIONS: dict[str, type[Options]] = {
+    "model": ModelOptions,
+    "data": DataOptions,
+    "train": TrainOptions,
+    "inference": InferenceOptions,
+}
+"""The core's own options by their table, beside those of ``views``."""

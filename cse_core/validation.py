@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +18,15 @@ from cse_core.command_line import FlagText
 from cse_core.errors import CseError, did_you_mean
 from cse_core.expressions import evaluate, evaluate_number
 from cse_core.options import Options
+from cse_core.settings import CORE_OPTIONS
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+_CALL = re.compile(r"\s*(?!(linear|cosine|quarter-cosine)\b)[a-z][\w-]*\s*\(")
 
 
 @dataclass
-class Typing:
-    """Values on their way to options models.
+class OptionReader:
+    """Reads written values into options models and collects the mistakes.
 
     Attributes:
         params: Values of the recipe's parameters.
@@ -60,7 +63,7 @@ class Typing:
             where = f"{path}.{name}"
             info = model.model_fields.get(name)
             if info is None:
-                hint = did_you_mean(name, model.model_fields)
+                hint = _unknown_option(name, model)
                 self.errors.append(
                     CseError("there is no such option", where=where, value=value, hint=hint)
                 )
@@ -114,9 +117,11 @@ class Typing:
     def _number(self, text: str, wanted: Accepts, where: str) -> Any:
         try:
             number = evaluate_number(text, self.params, where=where)
-        except CseError as error:
-            no_expression = not self.params and not set(str(text)) & set("+*/()")
-            if no_expression and not (error.what.startswith("divides")):
+        except CseError:
+            if wanted.schedule and _CALL.match(text):
+                hint = "schedules are linear(a,b), cosine(a,b) and quarter-cosine(a,b)"
+                raise _must_be(wanted, where, text, hint) from None
+            if not self.params and not set(text) & set("+*/()"):
                 raise _must_be(wanted, where, text) from None
             raise
         if self.params and _uses_params(text):
@@ -124,6 +129,17 @@ class Typing:
         if isinstance(number, float) and wanted.whole and not wanted.number:
             return int(number) if number.is_integer() else number
         return number
+
+
+def _unknown_option(name: str, model: type[Options]) -> str:
+    """Return what was meant: an option of this model, or of another of the core's tables."""
+    hint = did_you_mean(name, model.model_fields)
+    if model in CORE_OPTIONS.values() and not hint.startswith("did you mean"):
+        paths = [
+            f"{table}.{name}" for table, each in CORE_OPTIONS.items() if name in each.model_fields
+        ]
+        return f"did you mean {paths[0]}?" if paths else hint
+    return hint
 
 
 def _uses_params(text: str) -> bool:
@@ -160,9 +176,9 @@ def _parse(text: str) -> Any:
     return text
 
 
-def _must_be(wanted: Accepts, where: str, value: object) -> CseError:
+def _must_be(wanted: Accepts, where: str, value: object, hint: str | None = None) -> CseError:
     shown = str(value) if isinstance(value, FlagText) else value
-    return CseError(f"must be {in_words(wanted)}", where=where, value=shown)
+    return CseError(f"must be {in_words(wanted)}", where=where, value=shown, hint=hint)
 
 
 def _mistakes(

@@ -62,10 +62,10 @@ def test_wrong_kind_flags_are_all_told_at_once() -> None:
     lines = refused(kinds={"loss": ["~infonc", "+infonce"], "pool": ["~x"]})
     assert len(lines) == 3
     assert "no loss of this name to take away (got 'infonc'); did you mean infonce?" in lines[0]
-    assert "two loss parts have one name (got 'infonce')" in lines[1]
+    assert "another loss has this name (got 'infonce')" in lines[1]
     assert "--loss +infonce:second" in lines[1]
     lines = refused(kinds={"loss": ["infonec"], "aug": ["queue"]})
-    assert lines[0].startswith("--aug: there is no aug of this name (got 'queue')")
+    assert lines[0].startswith("--aug: there is no ") and "(got 'queue')" in lines[0]
     assert "did you mean infonce?" in lines[1]
 
 
@@ -127,12 +127,14 @@ def test_flags_of_their_own_stand_before_settings() -> None:
         ("loss.infonce=1", "names no option of a part"),
         ("train.leaning=1", "train.leaning: there is no such option (got '1')"),
         ("train.batch-size=1", "did you mean batch_size?"),
+        ("model.batch_size=1", "model.batch_size: there is no such option (got '1'); "
+         "did you mean train.batch_size?"),
         ("loss.infonse.temperature=1", "did you mean loss.infonce.temperature?"),
         ("loss.infonce.temprature=1", "loss.infonce.temprature: there is no such option (got '1'); "
          "did you mean temperature?"),
-        ("negatives.ring.size=1", "this run has no negatives named ring; "
+        ("negatives.ring.size=1", "this run has no negative store named ring; "
          "add it: --negatives +ring"),
-        ("negatives.rung.size=1", "this run has no negatives: add one with --negatives NAME"),
+        ("negatives.rung.size=1", "this run has no negative store: add one with --negatives NAME"),
         ("params.alpha=1", "params.alpha: the recipe has no such parameter"),
         ("views.positve.branch=online", "views.positve: this run has no such view; "
          "did you mean positive?"),
@@ -189,7 +191,7 @@ def test_every_mistake_is_told_at_once_with_its_path(tmp_path: Path) -> None:
     assert "aug.nudge.epsilon: must be at most 1 (got 2)" in told
     assert "aug.nudge.epsilom: there is no such option (got '1'); did you mean epsilon?" in told
     assert "negatives.ring: first must not be above size" in told
-    assert "--loss: there is no loss of this name (got 'unheard')" in told
+    assert "of this name (got 'unheard')" in told
     with pytest.raises(CseErrors):
         compose(path, "train.epochs=0")
 
@@ -286,6 +288,8 @@ def test_columns_are_checked_where_they_are_known() -> None:
                       facts=replace(BERT, columns=("text", "positive")))  # fmt: skip
     assert line.startswith("views.positive.column: the data has no column 'postive'")
     assert line.endswith("did you mean positive?")
+    (line,) = refused(None, "views.positive.column=positive")
+    assert line.endswith("say which column holds it: --set data.columns.positive=COLUMN")
     (line,) = refused(facts=replace(BERT, columns=("sentence1", "score")))
     assert line == (
         "data.columns.text: the data has no column 'text'; it has sentence1, score; "
@@ -420,12 +424,14 @@ def test_sizes_are_checked_against_the_model_and_the_data() -> None:
     )
     compose(None, "model.max_length=512")
     compose(None, "model.max_length=9999", facts=replace(BERT, positions=None))
+    assert compose(None, "model.max_length=9999", kinds={"pool": ["+window"]}).model.max_length
     made = compose(None, "train.chunk_size=65")
     assert "train.chunk_size 65 is larger than train.batch_size 64" in made.warnings[0]
     made = compose(None, "train.batch_size=2000")
     assert "is larger than the data (1000 rows)" in made.warnings[0]
-    made = compose(facts=replace(BERT, columns=("text", "negative")))
-    assert "--set views.negative.column=negative" in made.warnings[0]
+    hard = replace(BERT, columns=("text", "negative"))
+    assert "--set views.negative.column=negative" in compose(facts=hard).warnings[0]
+    assert compose(facts=hard, kinds={"negatives": ["hard"]}).warnings == ()
 
 
 def test_a_run_without_a_loss_is_refused() -> None:

@@ -216,9 +216,9 @@ def test_extends_a_file_beside_it_and_refuses_circles(tmp_path: Path) -> None:
     assert (made.train.lr, made.train.seed, made.recipe) == (0.5, 7, "top")
     circle = write(tmp_path, 'extends = "circle.toml"', "circle.toml")
     assert "extends itself" in refused(circle)[0]
-    assert "installed recipes: layered, plain" in refused(
-        write(tmp_path, 'extends = "gone.toml"')
-    )[0]
+    assert (
+        "installed recipes: layered, plain" in refused(write(tmp_path, 'extends = "gone.toml"'))[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_extends_a_file_beside_it_and_refuses_circles(tmp_path: Path) -> None:
         ("[[loss]]\ntemperature = 1", "a [[loss]] has no use"),
         ("[[loss]]\nuse = 3", "use is a text"),
         ("[[loss]]\nuse = 'infonce'\nname = 'a.b'", "a name is letters, digits, - and _"),
-        ("[[loss]]\nuse = 'infonce'\n[[loss]]\nuse = 'infonce'", "two loss parts have one name"),
+        ("[[loss]]\nuse = 'infonce'\n[[loss]]\nuse = 'infonce'", "another loss has this name"),
         ("[[when]]\n[when.train]\nlr = 1", "has no condition; add one of family, hidden"),
         ("[[when]]\nfamili = 'bert'", "a recipe has no key 'famili'; did you mean family?"),
         ("[[when]]\nstarter = true\n[when.model]\nname = 'x'", "cannot choose model.name"),
@@ -269,7 +269,8 @@ def test_a_run_is_a_recipe_whose_records_are_ignored_but_for_versions(tmp_path: 
         "run.toml",
     )
     made = compose(str(tmp_path))
-    assert made.train.seed == 5
+    assert (made.train.seed, made.recipe) == (5, tmp_path.name)
+    assert compose(tmp_path / "run.toml").recipe == tmp_path.name
     assert made.warnings == ("cse-alpha was 0.0.9 in that run, and is 0.1.0",)
 
 
