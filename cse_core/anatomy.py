@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cse_core.errors import CseError
@@ -78,4 +79,39 @@ def transformer_layers(model: PreTrainedModel) -> list[nn.Module]:
     recorded = (getattr(model, "_can_record_outputs", None) or {}).get("hidden_states")
     if not isinstance(recorded, type):
         return []
-    return [module for module in model.modules() if isinstance(module, recorded)]
+    modules: list[nn.Module] = list(model.modules())
+    return [module for module in modules if isinstance(module, recorded)]
+
+
+@torch.no_grad()
+def plain_forward(model: PreTrainedModel, longest: int) -> tuple[Tensor, Tensor, list[int]]:
+    """Run a few rows through the model as it is, padded and by token ids.
+
+    Args:
+        model: In eval mode.
+        longest: Tokens the longest row may have.
+
+    Returns:
+        Output states ``[T, H]``, token ids ``[T]`` and the rows' lengths.
+
+    Raises:
+        CseError: If that fails.
+    """
+    lengths = [min(5, longest), 1, min(3, longest)]
+    device = next(model.parameters()).device
+    pad = model.config.pad_token_id
+    pad = 0 if pad is None else pad
+    vocabulary = word_table(model).num_embeddings
+    usable = [i for i in range(min(vocabulary, 64)) if i != pad]
+    ids = torch.tensor([usable[7 * i % len(usable)] for i in range(sum(lengths))], device=device)
+    real = (torch.arange(lengths[0]) < torch.tensor(lengths)[:, None]).to(device)
+    padded = torch.full(real.shape, pad, device=device).masked_scatter(real, ids)
+    try:
+        states = model(input_ids=padded, attention_mask=real.long())[0]
+        return states[real], ids, lengths
+    except Exception as error:
+        raise CseError(
+            f"{type(model).__name__} does not work as a text encoder ({error})",
+            where="model.name",
+            hint="name a text encoder such as bert-base-uncased",
+        ) from error

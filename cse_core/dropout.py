@@ -43,20 +43,22 @@ class DropoutSource:
         """Restart the masks; the same value and the same shapes give the same masks."""
         # SFC64 gives a 64-bit word in half the time of torch's Mersenne twister.
         self._words = np.random.SFC64(value % 2**64)
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_available():
             torch.cuda.manual_seed_all(value % 2**63)
 
     def next_seed(self) -> int:
         """Draw a seed for something that has its own generator."""
-        return int(self._words.random_raw()) >> 1
+        words: list[int] = self._words.random_raw(1).tolist()
+        return words[0] >> 1
 
     def steps(self, p: float) -> int:
         """Return how many of the ``2 ** bits`` equally likely draws drop a value."""
-        return min(max(round(p * 2**self.bits), 0), 2**self.bits)
+        draws = 1 << self.bits
+        return min(max(round(p * draws), 0), draws)
 
     def effective_p(self, p: float) -> float:
         """Return the probability with which values are dropped where ``p`` is asked for (CPU)."""
-        return self.steps(p) / 2**self.bits
+        return self.steps(p) / (1 << self.bits)
 
     def draw(self, shape: torch.Size, p: float) -> tuple[Tensor, int]:
         """Draw an integer for each value of ``shape``, and the least one that keeps a value."""
@@ -112,7 +114,9 @@ def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
     if dropped == 1.0:
         return values * 0.0
     drawn, least = source.draw(values.shape, p)
-    masked: Tensor = _Masked.apply(values, drawn, least, 1.0 / (1.0 - dropped))
+    masked: Tensor = _Masked.apply(  # type: ignore[no-untyped-call]
+        values, drawn, least, 1.0 / (1.0 - dropped)
+    )
     return masked
 
 

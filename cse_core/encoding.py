@@ -12,7 +12,13 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cse_core.anatomy import forward_arguments, position_range, transformer_layers, word_table
+from cse_core.anatomy import (
+    forward_arguments,
+    plain_forward,
+    position_range,
+    transformer_layers,
+    word_table,
+)
 from cse_core.attention import PACKED, register_packed_attention
 from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.errors import CseError
@@ -29,7 +35,7 @@ class Hidden:
     Attributes:
         last: ``[T, H]``, the model's output.
         layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
-            output of layer ``i``; the last one is ``last``, after a final norm if the model has one.
+            output of layer ``i``; the last one is ``last``, after the model's final norm if any.
     """
 
     last: Tensor
@@ -91,7 +97,7 @@ class RaggedEncoder(nn.Module):
         was_training = self.model.training
         self.model.eval()
         try:
-            plain, ids, lengths = _plain_forward(self.model, self.max_positions)
+            plain, ids, lengths = plain_forward(self.model, self.max_positions)
             if attention != "padded":
                 self.why_padded = self._try_to_pack(plain, ids, lengths)
                 self.packed = self.why_padded is None
@@ -295,26 +301,3 @@ class RaggedEncoder(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.dropout_source.next_seed())
             yield
-
-
-@torch.no_grad()
-def _plain_forward(model: PreTrainedModel, longest: int) -> tuple[Tensor, Tensor, list[int]]:
-    """Run a few rows through the model as it is; return states ``[T, H]``, ids ``[T]``, lengths."""
-    lengths = [min(5, longest), 1, min(3, longest)]
-    device = next(model.parameters()).device
-    pad = model.config.pad_token_id
-    pad = 0 if pad is None else pad
-    vocabulary = word_table(model).num_embeddings
-    usable = [i for i in range(min(vocabulary, 64)) if i != pad]
-    ids = torch.tensor([usable[7 * i % len(usable)] for i in range(sum(lengths))], device=device)
-    real = (torch.arange(lengths[0]) < torch.tensor(lengths)[:, None]).to(device)
-    padded = torch.full(real.shape, pad, device=device).masked_scatter(real, ids)
-    try:
-        states = model(input_ids=padded, attention_mask=real.long())[0]
-        return states[real], ids, lengths
-    except Exception as error:
-        raise CseError(
-            f"{type(model).__name__} does not work as a text encoder ({error})",
-            where="model.name",
-            hint="name a text encoder such as bert-base-uncased",
-        ) from error

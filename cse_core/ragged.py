@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.attention import RowLayout
 from cse_core.dropout import DropoutSource
+from cse_core.row_layout import RowLayout
 
 
 def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
