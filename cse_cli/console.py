@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _WIDE = 160
 """Columns of a table that goes to a file or a pipe."""
+_NUMBERS = re.compile(r"\[\n\s+-?\d[\d.e+,\s-]*\]")
+"""A list of numbers as ``json.dumps`` indents it; no text can hold its line break."""
 
 
 def say(text: str = "") -> None:
@@ -43,8 +46,9 @@ def fail(error: CseError) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON on stdout."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value as JSON on stdout, lists of numbers each in one line."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
 
 
 def say_table(table: Table) -> None:

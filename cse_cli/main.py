@@ -76,7 +76,7 @@ def _run(words: list[str], installed: Installed) -> int:
         told = getattr(error, "format_message", None)
         if told is None:
             raise
-        raise CseError(_in_one_line(told()), hint=_where_to_look(error)) from None
+        raise _of_usage(error, told(), words) from None
     return code if isinstance(code, int) else 0
 
 
@@ -118,7 +118,7 @@ def _options(
             "--no-plugin",
             metavar="NAME",
             help="Leave a plugin out, unseen and not imported; before or after the command; may "
-            "be repeated; all leaves every one out. The variable CSE_DISABLE_PLUGINS does the same.",
+            "be repeated; all leaves every one out. CSE_DISABLE_PLUGINS does the same.",
         ),
     ] = None,
     version: Annotated[
@@ -129,12 +129,26 @@ def _options(
     """Train, evaluate and use contrastive sentence embeddings."""
 
 
-def _in_one_line(text: str) -> str:
-    told = " ".join(text.split()).rstrip(".")
-    return told[:1].lower() + told[1:]
+def _of_usage(error: Exception, told: str, words: Sequence[str]) -> CseError:
+    """Return an error of usage as one line that says what to type."""
+    told_path = getattr(getattr(error, "ctx", None), "command_path", None)
+    path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
+    flag = getattr(error, "option_name", None)
+    if words[0] == "train" and isinstance(flag, str):
+        close = _close_setting(flag)
+        if close:
+            hint = f"did you mean {close}? see {path} --help"
+            return CseError(f"there is no such option: {flag}", hint=hint)
+    text = " ".join(told.split()).rstrip(".")
+    return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")
 
 
-def _where_to_look(error: Exception) -> str | None:
-    context = getattr(error, "ctx", None)
-    path = getattr(context, "command_path", "cse")
-    return f"see {path} --help"
+def _close_setting(flag: str) -> str | None:
+    """Return the flag of a core option whose last name is like an unknown flag."""
+    from difflib import get_close_matches
+
+    from cse_core.option_paths import option_paths
+
+    paths = {option.path.partition(".")[2]: option.path for option in option_paths()}
+    close = get_close_matches(flag.lstrip("-").replace("-", "_"), paths, n=1, cutoff=0.75)
+    return f"--{paths[close[0]]}" if close else None

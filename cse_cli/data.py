@@ -1,0 +1,288 @@
+"""``cse data``: what texts there are, where they are looked for, and what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.completion import complete_data, complete_model
+from cse_cli.console import plain_table, say, say_json, say_table, tell
+from cse_cli.encode import beside
+from cse_cli.installed import Installed, installed
+from cse_core.errors import CseError, did_you_mean
+
+if TYPE_CHECKING:
+    from cse_core.data import Corpus
+
+UNITS = ("sentence", "paragraph", "document")
+KEPT_AS = (".parquet", ".jsonl")
+_BATCH = 10_000
+
+app = typer.Typer(help="Look at data: what is there, what is in it, fetch from a hub.")
+
+PathsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="Files, installed data sets, or owner/name of the hub.",
+        autocompletion=complete_data,
+    ),
+]
+UnitOption = Annotated[
+    str,
+    typer.Option(metavar="UNIT", help="What a row is: sentence, paragraph or document."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_data(
+    context: typer.Context,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the STS files are looked for.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the installed data sets and the files of the STS suite."""
+    from cse_core.evaluation.suite import DATA_VARIABLE, data_folder, locate_suite
+
+    registry = installed(context).registry
+    folder, origin = data_folder(data_dir)
+    files = locate_suite(data_dir)
+    if json:
+        told = [
+            {
+                "name": each.name,
+                "summary": each.spec.summary,
+                "synthetic": each.spec.synthetic,
+                "distribution": each.distribution,
+                "version": each.version,
+            }
+            for each in registry.datasets()
+        ]
+        places = {name: str(path) if path else None for name, path in files.items()}
+        say_json({"datasets": told, "sts": {"folder": str(folder), "files": places}})
+        return
+    say("installed data sets:")
+    table = plain_table("", ("name", "what it is", "from"))
+    for each in registry.datasets():
+        table.add_row(each.name, each.spec.summary, each.label)
+    say_table(table)
+    say(f"STS files, looked for in {folder} ({origin}):")
+    table = plain_table("", ("set", "file"))
+    for name, path in files.items():
+        table.add_row(name, path.name if path else "not there")
+    say_table(table)
+    if not all(files.values()):
+        say(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
+
+
+@app.command("stats")
+def stats(
+    context: typer.Context,
+    paths: PathsArgument,
+    unit: UnitOption = "sentence",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="Count the tokens of this model's tokenizer too.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show how much text there is, how long its rows are, and what was dropped."""
+    from cse_core.data import describe
+
+    plugins = installed(context)
+    corpus = _load(paths, unit, plugins)
+    facts = describe(corpus)
+    tokens = _token_counts(corpus, model, plugins) if model is not None else None
+    if json:
+        say_json({**facts.as_dict(), "unit": unit, **({"tokens": tokens} if tokens else {})})
+        return
+    rows: list[tuple[str, str]] = [(f"{unit}s", f"{facts.rows:,}")]
+    if facts.documents is not None:
+        rows.append(("documents", f"{facts.documents:,}"))
+    rows += [
+        ("columns", ", ".join(facts.columns)),
+        ("blank, dropped", f"{facts.blank_dropped:,}"),
+        ("incomplete, dropped", f"{facts.incomplete_dropped:,}"),
+        ("repeated texts", f"{facts.duplicates:,}"),
+        (
+            "words a row",
+            f"{facts.words_mean:.1f} mean, {facts.words_median:g} median, "
+            f"{facts.words_p95:g} at the 95th percentile",
+        ),
+        ("characters a row", f"{facts.characters_mean:.1f} mean"),
+    ]
+    if tokens:
+        rows.append(
+            (
+                f"tokens a row ({model})",
+                f"{tokens['mean']:.1f} mean, {tokens['median']:g} median, {tokens['p95']:g} at the "
+                f"95th percentile, {tokens['longest']} longest, special tokens counted",
+            )
+        )
+    rows.append(("fingerprint", facts.fingerprint))
+    table = plain_table("", ("what", "value"))
+    for row in rows:
+        table.add_row(*row)
+    say_table(table)
+    for message in facts.messages:
+        tell(message)
+
+
+@app.command("show")
+def show(
+    context: typer.Context,
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A file, an installed data set, or owner/name of the hub.",
+            autocompletion=complete_data,
+        ),
+    ],
+    rows: Annotated[int, typer.Option(metavar="N", help="How many of the first rows.")] = 5,
+    unit: UnitOption = "sentence",
+    json: JsonOption = False,
+) -> None:
+    """Show the first rows as training would read them."""
+    if rows < 1:
+        raise CseError("is no number of rows", where="--rows", value=rows, hint="write 1 or more")
+    corpus = _load([path], unit, installed(context), limit=rows)
+    found: list[dict[str, str]] = corpus.table.to_pylist()
+    if json:
+        say_json({"columns": list(corpus.names), "rows": found})
+        return
+    for number, row in enumerate(found, 1):
+        say(f"row {number}")
+        for name, text in row.items():
+            if text:
+                say(f"  {name}: {text}")
+    for message in corpus.report.messages:
+        tell(message)
+
+
+@app.command("fetch")
+def fetch(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="owner/name, or owner/name:configuration, of the hub."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .parquet or .jsonl file; by default name.parquet here.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Fetch a data set of the Hugging Face hub to a file."""
+    from cse_core.data.sources import HubSource, find_source
+
+    plugins = installed(context)
+    if not isinstance(find_source(name, plugins.datasets), HubSource):
+        raise CseError(
+            "is no data set of the hub",
+            where="NAME",
+            value=name,
+            hint="write owner/name; files and installed data sets need no fetching",
+        )
+    path = out if out is not None else Path(f"{name.split('/')[-1].replace(':', '-')}.parquet")
+    if path.suffix not in KEPT_AS:
+        raise CseError(
+            "texts are kept in another kind of file",
+            where="--out",
+            value=str(path),
+            hint=did_you_mean(path.suffix, KEPT_AS),
+        )
+    with beside(path, keep=False):
+        pass
+    corpus = _load([name], "sentence", plugins)
+    _write(corpus, path)
+    if json:
+        say_json({"file": str(path), "rows": len(corpus), "columns": list(corpus.names)})
+    else:
+        say(f"{len(corpus):,} rows of {name} are in {path}; train with --data {path}")
+
+
+def _load(paths: list[str], unit: str, plugins: Installed, limit: int | None = None) -> Corpus:
+    from cse_core.data import load_corpus
+    from cse_core.settings import DataOptions
+
+    if unit not in UNITS:
+        hint = did_you_mean(unit, UNITS)
+        raise CseError("there is no such unit", where="--unit", value=unit, hint=hint)
+    options = DataOptions.model_validate({"path": tuple(paths), "unit": unit, "limit": limit})
+    return load_corpus(options, datasets=plugins.datasets)
+
+
+def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, Any]:
+    import numpy as np
+    from tokenizers import Tokenizer
+
+    from cse_core.facts import model_folder
+    from cse_core.loading import package_path
+
+    registry = plugins.registry
+    if registry.has("encoder", model):
+        folder = package_path(registry.encoder(model).spec.path)
+    elif Path(model).exists():
+        folder = model_folder(Path(model), model)
+    else:
+        raise CseError(
+            "is neither an installed encoder nor a model folder",
+            where="--model",
+            value=model,
+            hint=did_you_mean(model, [each.name for each in registry.encoders()]),
+        )
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        raise CseError("the model has no tokenizer.json", where="--model", value=model,
+                       hint="save its tokenizer with save_pretrained")  # fmt: skip
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing more exact
+        raise CseError(f"tokenizer.json cannot be read: {error}", where="--model", value=model,
+                       hint="save the tokenizer again") from None  # fmt: skip
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    texts = corpus.column("text")
+    counts: list[int] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = tokenizer.encode_batch_fast(texts[start : start + _BATCH])
+        counts += [len(encoding.ids) for encoding in batch]
+    values = np.asarray(counts)
+    return {
+        "model": model,
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+        "p95": float(np.percentile(values, 95)),
+        "longest": int(values.max()),
+        "sum": int(values.sum()),
+    }
+
+
+def _write(corpus: Corpus, path: Path) -> None:
+    import json
+
+    import pyarrow.parquet
+
+    with beside(path) as file:
+        if path.suffix == ".parquet":
+            pyarrow.parquet.write_table(corpus.table, file)
+            return
+        for batch in corpus.table.to_batches(_BATCH):
+            for row in batch.to_pylist():
+                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")

@@ -1,0 +1,170 @@
+"""Loading a model for a command: what can be checked is checked before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cse_cli.completion import complete_model
+from cse_core.errors import CseError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse_core.inference import SentenceModel
+    from cse_core.registry import Registry
+
+BLOCK = 8192
+"""Texts that are encoded together, so that vectors can be written while others are made."""
+
+_FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
+
+ModelArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A run, a model folder, an installed encoder such as starter, or a hub name.",
+        autocompletion=complete_model,
+    ),
+]
+PoolingOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Row pooler instead of the model's own: cls, mean, …"),
+]
+MaxLengthOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Longest text in tokens instead of what the model says."),
+]
+BatchTokensOption = Annotated[
+    int, typer.Option(metavar="N", help="Tokens that the encoder is given at once, about.")
+]
+DeviceOption = Annotated[
+    str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best there is.")
+]
+PrecisionOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Number format: fp32, bf16, or auto.")
+]
+
+
+def check_model(
+    name: str, registry: Registry, *, pooling: str | None = None, max_length: int | None = None
+) -> None:
+    """Refuse what a look at names and JSON files shows to be wrong.
+
+    Raises:
+        CseError: If there is no such model or pooler, or the length is beyond the model's.
+    """
+    from cse_core.facts import model_facts
+
+    if pooling is not None:
+        rows = [found.name for found in registry.parts("pool") if _is_row(found.spec)]
+        if pooling.rpartition("/")[2] not in rows:
+            raise CseError(
+                "there is no row pooler of this name",
+                where="--pooling",
+                value=pooling,
+                hint=did_you_mean(pooling, rows),
+            )
+    try:
+        facts = model_facts(name, registry)
+    except CseError as error:
+        raise _as_flags(error) from None
+    if max_length is None:
+        return
+    if max_length < 3:
+        raise CseError("is too short for any text", where="--max-length", value=max_length,
+                       hint="write 3 or more")  # fmt: skip
+    if facts.positions is not None and max_length > facts.positions:
+        raise CseError(
+            f"the model has {facts.positions} positions",
+            where="--max-length",
+            value=max_length,
+            hint=f"write at most {facts.positions}",
+        )
+
+
+def load_model(
+    name: str,
+    registry: Registry,
+    *,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+) -> SentenceModel:
+    """Load a model, checked first.
+
+    Raises:
+        CseError: If there is no such model, or it is damaged.
+    """
+    check_model(name, registry, pooling=pooling, max_length=max_length)
+    quieten()
+    from cse_core.inference import load
+
+    try:
+        return load(
+            name,
+            registry,
+            pooling=pooling,
+            max_length=max_length,
+            device=device,
+            precision=precision,
+        )
+    except CseError as error:
+        raise _as_flags(error) from None
+
+
+def _as_flags(error: CseError) -> CseError:
+    """Return an error that names this command's flags instead of a training's options."""
+    where = _FLAGS.get(error.where or "", error.where)
+    hint = error.hint.partition(", or add --set")[0] if error.hint else None
+    return CseError(error.what, where=where, value=error.value, hint=hint)
+
+
+def quieten() -> None:
+    """Keep the libraries' own bars and hints off stderr, where ours are."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def encode_blocks(
+    model: SentenceModel, texts: Iterable[str], batch_tokens: int
+) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+    """Yield texts, some thousands at a time, with their vectors ``[N, D]``."""
+    encode = encoder(model, batch_tokens)
+    block: list[str] = []
+    for text in texts:
+        block.append(text)
+        if len(block) == BLOCK:
+            yield block, encode(block)
+            block = []
+    if block:
+        yield block, encode(block)
+
+
+def encoder(
+    model: SentenceModel, batch_tokens: int
+) -> Callable[[Sequence[str]], NDArray[np.float32]]:
+    """Return the function that encodes with so many tokens at once.
+
+    Raises:
+        CseError: If the number of tokens is none.
+    """
+    if batch_tokens < 1:
+        raise CseError("is no number of tokens", where="--batch-tokens", value=batch_tokens,
+                       hint="write 1 or more")  # fmt: skip
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        with model.precision.autocast():
+            return model.stack.encode(texts, model.device, batch_tokens).numpy()
+
+    return encode
+
+
+def _is_row(spec: object) -> bool:
+    return getattr(spec, "stage", None) == "row"

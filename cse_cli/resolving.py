@@ -1,0 +1,154 @@
+"""From what the command line chooses to a checked composition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from cse_cli.flags import Choice
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_cli.installed import Installed
+    from cse_core.composition import Composition, Part
+    from cse_core.option_paths import OptionPath
+    from cse_core.records import Kind
+    from cse_core.settings import DataOptions
+
+_COUNTED_BYTES = 64 * 2**20
+"""Files up to this size are read to count their rows for the plan."""
+
+
+def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -> Composition:
+    """Merge, type and check what was chosen.
+
+    Args:
+        choice: The command line's choice.
+        installed: The installed plugins.
+        look: Whether to look at the data for its columns and rows.
+
+    Raises:
+        CseError: What is wrong with it.
+    """
+    from cse_core.composer import resolve
+
+    def lookup(options: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
+        return _rows_and_columns(options, installed)
+
+    return resolve(
+        installed.registry,
+        recipe=choice.recipe,
+        kinds=cast("dict[Kind, list[str]]", choice.kinds),
+        sets=choice.sets,
+        model=choice.model,
+        data=choice.data,
+        dev=choice.dev,
+        lookup=lookup if look else None,
+    )
+
+
+def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
+    """Return the options that help shows: those of the run, or as far as the choice makes sense."""
+    from cse_core.option_paths import option_paths
+
+    for attempt in (choice, replace(choice, sets=[])):
+        try:
+            return option_paths(resolve_choice(attempt, installed, look=False))
+        except CseError:
+            continue
+    return option_paths(_parts_alone(choice, installed))
+
+
+def _parts_alone(choice: Choice, installed: Installed) -> list[Part]:
+    """Return the named parts that there are, with their default options."""
+    from cse_core.composition import Part
+    from cse_core.plugin_checks import default_options
+
+    parts = []
+    for kind, names in choice.kinds.items():
+        for text in names:
+            owner, slash, rest = text.lstrip("+~").rpartition("/")
+            bare, _, name = rest.partition(":")
+            try:
+                found = installed.registry.find(cast("Kind", kind), f"{owner}{slash}{bare}")
+            except CseError:
+                continue
+            options = default_options(found.spec)
+            if options is not None and not text.startswith("~"):
+                parts.append(
+                    Part(
+                        kind=cast("Kind", kind),
+                        use=found.name,
+                        name=name or bare,
+                        spec=found.spec,
+                        options=options,
+                        distribution=found.distribution,
+                        version=found.version,
+                    )
+                )
+    return parts
+
+
+def _rows_and_columns(
+    options: DataOptions, installed: Installed
+) -> tuple[int | None, tuple[str, ...] | None]:
+    from cse_core.data import load_corpus, peek_columns
+    from cse_core.data.sources import FileSource, InstalledSource, find_source
+
+    columns = peek_columns(options, datasets=installed.datasets)
+    sources = [find_source(name, installed.datasets) for name in options.path]
+    small = all(
+        isinstance(source, InstalledSource)
+        or (isinstance(source, FileSource) and source.file.path.stat().st_size <= _COUNTED_BYTES)
+        for source in sources
+    )
+    rows = len(load_corpus(options, datasets=installed.datasets)) if small else None
+    return rows, columns
+
+
+def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
+    """Return the core's settings that differ from their defaults, and where each is from."""
+    from cse_core.annotations import plain
+    from cse_core.recipe import default_document, read_recipe
+
+    documents = [default_document()]
+    if choice.recipe is not None:
+        documents += read_recipe(choice.recipe, installed.registry)
+    typed = {text.partition("=")[0].strip() for text in choice.sets}
+    typed |= {path for path, given in _shortcuts(choice).items() if given}
+    told = []
+    for head in ("model", "data", "train", "inference"):
+        options = getattr(composition, head)
+        for name, info in type(options).model_fields.items():
+            value = getattr(options, name)
+            if value == info.get_default(call_default_factory=True):
+                continue
+            path = f"{head}.{name}"
+            source = "the command line" if any(_leads(each, path) for each in typed) else ""
+            for document in reversed(documents):
+                source = source or _origin(document, head, name, composition)
+            told.append(f"{path} = {plain(value)}, from {source or 'the composer'}")
+    return told
+
+
+def _shortcuts(choice: Choice) -> dict[str, Any]:
+    return {"model.name": choice.model, "data.path": choice.data, "train.dev": choice.dev}
+
+
+def _leads(typed: str, path: str) -> bool:
+    return typed == path or typed.startswith(f"{path}.")
+
+
+def _origin(document: Any, head: str, name: str, composition: Composition) -> str:
+    from cse_core.recipe import CONDITIONS
+
+    for block in reversed(document.table.get("when", ())):
+        conditions = {key: block[key] for key in CONDITIONS if key in block}
+        holds = all(
+            getattr(composition.facts, key) in (wanted if isinstance(wanted, list) else [wanted])
+            for key, wanted in conditions.items()
+        )
+        if holds and name in block.get(head, {}):
+            told = ", ".join(f"{key} {wanted}" for key, wanted in conditions.items())
+            return f"{document.label} (when {told})"
+    return document.label if name in document.table.get(head, {}) else ""

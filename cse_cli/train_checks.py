@@ -1,0 +1,93 @@
+"""What ``cse train`` refuses before anything is loaded or made, and the recipe that it saves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cse_cli.console import tell
+from cse_cli.flags import Choice
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_core.composition import Composition
+
+
+def check_out(folder: Path) -> None:
+    """Refuse a folder that cannot become a run's.
+
+    Raises:
+        CseError: If it holds a run, or cannot be made or written to.
+    """
+    import os
+
+    if (folder / "run.toml").exists():
+        raise CseError(
+            "holds a run already",
+            where="--out",
+            value=str(folder),
+            hint=f"name another folder, or continue it with `cse train --resume {folder}`",
+        )
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "is a file" if not there.is_dir() else "may not be written to"
+        raise CseError(
+            f"{there} {what}",
+            where="--out",
+            value=str(folder),
+            hint="name a folder that can be made",
+        )
+
+
+def refuse_beside_resume(
+    choice: Choice, out: Path | None, save_recipe: Path | None, dry_run: bool
+) -> None:
+    """Refuse flags that would change a run which goes on.
+
+    Raises:
+        CseError: If there is any.
+    """
+    others: dict[str, object] = {
+        "--recipe": choice.recipe,
+        "--model": choice.model,
+        "--data": choice.data,
+        "--dev": choice.dev,
+        "--set": choice.sets,
+        "--out": out,
+        "--save-recipe": save_recipe,
+        "--dry-run": dry_run,
+        **{f"--{kind}": names for kind, names in choice.kinds.items()},
+    }
+    beside = [flag for flag, value in others.items() if value]
+    if beside:
+        raise CseError(
+            f"a run goes on as it began; {', '.join(beside)} cannot change it",
+            where="--resume",
+            hint="leave it out, or begin anew with --recipe DIR/run.toml",
+        )
+
+
+def save_recipe(composition: Composition, path: Path) -> None:
+    """Write the resolved recipe to a file, whole or not at all.
+
+    Raises:
+        CseError: If it cannot be written.
+    """
+    from cse_core.recipe import dump_recipe
+
+    if path.is_dir():
+        raise CseError("is a folder", where="--save-recipe", value=str(path), hint="name a file")
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_text(dump_recipe(composition), encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise CseError(
+            f"cannot be written: {error.strerror or error}",
+            where="--save-recipe",
+            value=str(path),
+            hint="name a file in a folder that is there",
+        ) from None
+    tell(f"the resolved recipe is in {path}")

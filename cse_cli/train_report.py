@@ -1,0 +1,92 @@
+"""What ``cse train`` says of a run before and after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.console import say, say_json, tell, warn
+
+if TYPE_CHECKING:
+    from cse_cli.flags import Choice
+    from cse_cli.installed import Installed
+    from cse_core.composition import Composition
+    from cse_core.trainer import Outcome
+
+
+def show_plan(composition: Composition, choice: Choice, plugins: Installed, *, json: bool) -> None:
+    """Print the plan on stdout."""
+    from cse_cli.resolving import changed_settings
+    from cse_core.plan_text import plan_dict, plan_lines
+
+    changed = changed_settings(composition, choice, plugins)
+    if json:
+        say_json({**plan_dict(composition), "changed": changed})
+        return
+    for line in plan_lines(composition):
+        say(line)
+    if changed:
+        say("settings that are not the defaults:")
+        for line in changed:
+            say(f"  {line}")
+
+
+def show_in_short(composition: Composition) -> None:
+    """Print parts, passes and settings in a few lines on stderr."""
+    train, facts = composition.train, composition.facts
+    parts = ", ".join(
+        part.path for part in composition.parts if part.kind != "branch" or part.use != "online"
+    )
+    steps = "" if facts.steps is None else f", {facts.steps:,} steps"
+    tell(f"recipe {composition.recipe or 'default'}: {parts}")
+    passes = "; ".join(
+        f"{each.branch}: {' + '.join(each.views)}" + ("" if each.gradient else " (no gradient)")
+        for each in composition.passes
+    )
+    tell(f"each step encodes {passes}")
+    tell(
+        f"model {composition.model.name}, batches of {train.batch_size}, "
+        f"learning rate {train.lr:g}{steps}, seed {train.seed}"
+    )
+    for warning in composition.warnings:
+        warn(warning)
+
+
+def show_outcome(outcome: Outcome, folder: Path) -> None:
+    """Print what came of the run, and what to type next."""
+    say(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
+    if outcome.chosen_by is not None and outcome.score is not None:
+        say(f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}")
+    else:
+        say(f"kept: step {outcome.step:,}, the last; no dev set chose one")
+    say(f"model: {outcome.model}")
+    from cse_core.evaluation.suite import locate_suite
+
+    say("next:")
+    say(f"  cse eval {folder}{' --suite sts' if any(locate_suite().values()) else ''}")
+    say(f"  cse encode {folder} --text 'a sentence'")
+
+
+def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:
+    """Return what came of the run, with everything that was told meanwhile."""
+    return {
+        "run": str(folder),
+        "model": str(outcome.model),
+        "steps": outcome.steps,
+        "step": outcome.step,
+        "round": outcome.round,
+        "chosen_by": outcome.chosen_by,
+        "score": outcome.score,
+        "scores": outcome.scores,
+        "seconds": round(outcome.seconds, 1),
+        "messages": reporter.messages,
+        "warnings": reporter.warnings,
+    }
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

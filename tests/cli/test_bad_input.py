@@ -1,0 +1,197 @@
+"""A user's mistakes: one line of error that says what to do, exit code 2, nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cse, refused
+from tests.fixtures.distributions import Distributions, distributions, loss, plugin
+
+__all__ = ["distributions"]
+
+FILES: dict[str, bytes] = {
+    "ok.txt": b"one\ntwo\nthree\n",
+    "empty.txt": b"",
+    "blank.txt": b"\n  \n\n",
+    "latin.txt": b"caf\xe9\nbar\n",
+    "columns.tsv": b"text\tother\na\tb\n",
+    "typo.toml": b"[trian]\nlr = 1\n",
+    "typo-option.toml": b"[train]\nlearnig_rate = 1\n",
+    "typo-part.toml": b'[[loss]]\nuse = "infonc"\n',
+    "no.toml": b"[train\n",
+}
+CHOICES = [
+    ("--loss infonc", "infonc", "did you mean infonce?"),
+    ("--recipe simce", "simce", "did you mean simcse?"),
+    ("--loss.infonce.temprature 1", "loss.infonce.temprature", "did you mean temperature?"),
+    ("--set train.learning_rat=1", "train.learning_rat", "learning_rat"),
+    ("--train.lr fast", "train.lr", "number", "fast"),
+    ("--seed abc", "train.seed", "whole number"),
+    ("--loss.infonce.temperature 0", "greater than 0"),
+    ("--train.lr -1", "train.lr", "at least 0"),
+    ("--pool cls --pool +mean", "one row pooler", "--pool ~cls"),
+    ("--set foo", "PATH=VALUE"),
+    ("--model.max_length 600", "512", "600"),
+    ("--recipe typo.toml", "trian", "did you mean train?"),
+    ("--recipe typo-option.toml", "train.learnig_rate"),
+    ("--recipe typo-part.toml", "infonc", "did you mean infonce?"),
+    ("--recipe no.toml", "not valid TOML"),
+    ("--recipe nothere.toml", "nothere.toml"),
+    ("--data empty.txt", "empty.txt", "empty"),
+    ("--data blank.txt", "blank.txt", "blank lines"),
+    ("--data latin.txt", "latin.txt, line 1", "not UTF-8", "iconv"),
+    ("--data folder", "folder", "a folder where a file is due"),
+    ("--data nothere.txt", "nothere.txt", "no such file"),
+    ("--data columns.tsv --set data.columns.positive=textt", "textt"),
+    ("--model ./nothere", "./nothere", "no such folder"),
+    ("--model folder", "folder", "config.json"),
+    ("--model ok.txt", "ok.txt"),
+]
+RUNS = [
+    ("--data ok.txt --out ok.txt/run", "--out", "ok.txt is a file"),
+    ("--data ok.txt --out ok.txt", "--out", "ok.txt is a file"),
+    ("--data ok.txt --dry-run --save-recipe ok.txt/x.toml", "--save-recipe", "cannot be written"),
+    ("--data ok.txt --dev nothere.tsv", "nothere.tsv", "no such file"),
+    ("--data ok.txt --dev columns.tsv", "columns.tsv", "sentence1"),
+    ("--data ok.txt --train.device gpu", "train.device", "gpu"),
+    ("--data ok.txt --train.precision fp16 --train.device cpu", "train.precision", "fp16"),
+    ("--resume folder", "--resume", "folder", "no run"),
+    ("--resume nothere", "--resume", "nothere", "no run"),
+    ("--resume ok.txt", "--resume", "no run"),
+    ("--resume folder --loss infonce", "--resume", "--loss"),
+]
+USES = [
+    ("eval nothere", "nothere"),
+    ("eval ./nothere", "MODEL", "./nothere"),
+    ("eval folder", "MODEL", "config.json"),
+    ("eval ok.txt", "MODEL", "ok.txt"),
+    ("eval starter --suite mteb", "--suite", "mteb", "sts"),
+    ("eval starter --suite sts", "/nowhere", "--data-dir"),
+    ("eval starter --suite sts --data-dir folder", "folder", "no STS file"),
+    ("eval starter --pairs ok.txt", "ok.txt", ".tsv"),
+    ("eval starter --pairs columns.tsv", "sentence1"),
+    ("eval starter --pooling max", "--pooling", "max", "cls"),
+    ("eval starter --max-length 600", "--max-length", "512"),
+    ("eval starter --data strater", "--data", "strater", "starter"),
+    ("eval starter --pairs-out ok.txt/x.tsv", "ok.txt/x.tsv"),
+    ("eval starter --idf nothere.txt", "nothere.txt"),
+    ("eval starter --device gpu", "--device", "gpu"),
+    ("eval starter --precision fp17", "--precision", "fp17"),
+    ("eval starter starter --pairs-out x.tsv", "--pairs-out"),
+    ("encode starter empty.txt", "empty.txt", "empty"),
+    ("encode starter blank.txt", "blank.txt", "blank lines"),
+    ("encode starter latin.txt", "latin.txt, line 1", "not UTF-8"),
+    ("encode starter folder", "folder", "a folder where a file is due"),
+    ("encode starter nothere.txt", "nothere.txt", "no such file"),
+    ("encode starter ok.txt --out ok.txt/v.npy", "--out", "cannot be written"),
+    ("encode starter ok.txt --out v.bin", "--out", ".npy"),
+    ("encode starter latin.txt --out v.npy", "not UTF-8"),
+    ("encode starter ok.txt --batch-tokens 0", "--batch-tokens"),
+    ("search starter query --data blank.txt", "blank.txt"),
+    ("search starter query --data ok.txt --top 0", "--top"),
+    ("data stats blank.txt", "blank.txt"),
+    ("data stats ok.txt --unit word", "--unit", "sentence"),
+    ("data stats ok.txt --model nothere", "--model", "starter"),
+    ("data show folder", "folder"),
+    ("data fetch starter", "starter", "owner/name"),
+    ("data fetch owner/name --out ok.txt/x.parquet", "--out"),
+    ("data fetch owner/name --out x.csv", "--out", ".jsonl"),
+]
+
+
+@pytest.fixture
+def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder with the files."""
+    folder = tmp_path / "work"
+    (folder / "folder").mkdir(parents=True)
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("case", CHOICES, ids=lambda case: case[0])
+def test_a_wrong_choice(cse: Cse, bad: Path, case: tuple[str, ...]) -> None:
+    before = everything(bad)
+    refused(cse("train", *case[0].split()), *case[1:])
+    refused(cse("train", "--dry-run", *case[0].split()), *case[1:])
+    assert everything(bad) == before
+
+
+@pytest.mark.parametrize("case", RUNS, ids=lambda case: case[0])
+def test_a_run_that_cannot_begin(cse: Cse, bad: Path, case: tuple[str, ...]) -> None:
+    before = everything(bad)
+    refused(cse("train", *case[0].split()), *case[1:])
+    assert everything(bad) == before
+
+
+@pytest.mark.parametrize("case", USES, ids=lambda case: case[0])
+def test_a_model_or_text_that_cannot_be_used(cse: Cse, bad: Path, case: tuple[str, ...]) -> None:
+    before = everything(bad)
+    refused(cse(*case[0].split()), *case[1:])
+    assert everything(bad) == before
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def _without_tokenizer(folder: Path) -> None:
+    for file in folder.iterdir():
+        if file.name not in ("config.json", "model.safetensors"):
+            file.unlink()
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "tokenizer": _without_tokenizer,
+    "no weights": lambda folder: (folder / "model.safetensors").unlink(),
+    "cut short": lambda folder: _cut(folder / "model.safetensors"),
+    "no JSON": lambda folder: _cut_text(folder / "config.json"),
+}
+
+
+def _cut_text(file: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8")[:40], encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("command", ["train --data ok.txt --model", "eval", "encode --text a"])
+def test_a_damaged_model_folder(
+    cse: Cse, bad: Path, starter_copy: Path, damage: str, command: str
+) -> None:
+    DAMAGES[damage](starter_copy)
+    before = everything(bad)
+    refused(cse(*command.split(), str(starter_copy)), damage, str(starter_copy))
+    assert everything(bad) == before
+
+
+def test_a_part_that_two_plugins_bring(cse: Cse, bad: Path, distributions: Distributions) -> None:
+    for name in ("cse-one", "cse-two"):
+        distributions.add(name, plugin(loss("same")))
+    refused(
+        cse("train", "--dry-run", "--model", "nothere", "--data", "ok.txt", "--loss", "same"),
+        "more than one loss", "cse-one 0.1.0 and cse-two 0.1.0", "write cse-one/same or",
+    )  # fmt: skip
+
+
+def test_several_mistakes_are_told_at_once_a_line_each(cse: Cse, bad: Path) -> None:
+    told = cse("train", "--train.lr", "fast", "--train.epochs", "0", "--loss", "infonc")
+    assert told.code == 2
+    assert len(told.errors) == 3
+    assert all(line.startswith("error: ") for line in told.errors)
+
+
+def test_a_bug_keeps_its_traceback(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("cse_core.manager.load_plugins", explode)
+    with pytest.raises(RuntimeError, match="a bug"):
+        cse("list-plugins")

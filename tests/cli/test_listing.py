@@ -1,0 +1,121 @@
+"""Commands that list and show what is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cse, refused
+from tests.fixtures.distributions import Distributions, distributions, loss, plugin
+
+__all__ = ["distributions"]
+
+BROKEN = "import no_such_module_at_all\n"
+
+
+def test_list_plugins_as_json(cse: Cse) -> None:
+    told = json.loads(cse("list-plugins", "--json").out)
+    plugins = {each["key"]: each for each in told["plugins"]}
+    assert told["unmatched"] == []
+    parts = plugins["cse-toolkit:builtins"]["parts"]
+    assert {"cls", "mean", "first-last", "mlp"} <= {part["name"] for part in parts["pool"]}
+    assert plugins["cse-starter:starter"]["status"] == "active"
+    assert plugins["cse-starter:starter"]["version"]
+
+
+def test_list_plugins_by_kind_and_status(cse: Cse) -> None:
+    told = json.loads(cse("list-plugins", "--json", "--kind", "loss", "--status", "active").out)
+    assert [set(each["parts"]) for each in told["plugins"]] == [{"loss"}] * len(told["plugins"])
+    assert "cse-toolkit:builtins" in [each["key"] for each in told["plugins"]]
+    assert cse("list-plugins", "--status", "broken").out.startswith("no plugin")
+
+
+def test_a_broken_plugin_is_listed_with_reason_and_fix(
+    cse: Cse, distributions: Distributions
+) -> None:
+    distributions.add("cse-broken", BROKEN)
+    distributions.add("cse-fine", plugin(loss("mine")))
+    told = cse("list-plugins")
+    assert told.code == 0
+    for words in ("broken", "no_such_module_at_all", "pip install", "loss: mine"):
+        assert words in told.out
+
+
+def test_no_plugin_before_and_after_the_command(cse: Cse) -> None:
+    for words in (
+        ("--no-plugin", "starter", "list-plugins", "--json"),
+        ("list-plugins", "--json", "--no-plugin", "cse-starter"),
+    ):
+        plugins = {each["key"]: each for each in json.loads(cse(*words).out)["plugins"]}
+        assert plugins["cse-starter:starter"]["status"] == "blocked"
+        assert plugins["cse-starter:starter"]["parts"] == {}
+
+
+def test_disabled_by_the_environment(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CSE_DISABLE_PLUGINS", "starter")
+    (plugin,) = json.loads(cse("list-plugins", "--status", "blocked", "--json").out)["plugins"]
+    assert plugin["key"] == "cse-starter:starter"
+    assert "CSE_DISABLE_PLUGINS" in plugin["reason"]
+
+
+def test_a_name_to_leave_out_that_nothing_has_is_told(cse: Cse) -> None:
+    told = cse("list-plugins", "--no-plugin", "startr")
+    assert told.code == 0
+    assert told.err.startswith("warning: --no-plugin startr")
+    assert "starter" in told.err
+
+
+def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
+    told = cse("show-plugin", "builtins")
+    assert "loss.infonce.temperature" in told.out
+    assert "a number greater than 0" in told.out
+    (shown,) = json.loads(cse("show-plugin", "builtins", "--json").out)["plugins"]
+    (infonce,) = [part for part in shown["parts"] if part["name"] == "infonce"]
+    options = {option["path"]: option for option in infonce["options"]}
+    assert options["loss.infonce.temperature"]["default"] == "0.05"
+    assert all(option["description"] for option in infonce["options"])
+    assert not options["loss.infonce.target"]["own"]
+
+
+def test_show_plugin_of_an_unknown_name(cse: Cse) -> None:
+    refused(cse("show-plugin", "startr"), "startr", "did you mean", "starter")
+
+
+def test_recipes(cse: Cse) -> None:
+    names = [each["name"] for each in json.loads(cse("list-recipes", "--json").out)["recipes"]]
+    assert "simcse" in names
+    assert "simcse" in cse("list-recipes").out
+    shown = json.loads(cse("show-recipe", "simcse", "--json").out)
+    assert shown["problem"] is None
+    assert [part["use"] for part in shown["plan"]["parts"] if part["kind"] == "loss"] == ["infonce"]
+    assert shown["when"]
+    assert shown["text"].strip() == cse("show-recipe", "simcse", "--toml").out.strip()
+    assert "loss.infonce" in cse("show-recipe", "simcse").out
+
+
+def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[[loss]]\nuse = "nothing-of-this-name"\n', encoding="utf-8")
+    told = cse("show-recipe", str(file))
+    assert told.code == 0
+    assert "nothing-of-this-name" in told.err
+    refused(cse("show-recipe", str(file), "--toml", "--json"), "--toml")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("list-plugins", "--kind", "augg"), ("--kind", "did you mean aug?")),
+        (("list-plugins", "--status", "fine"), ("--status", "active")),
+        (("show-recipe", "simce"), ("simce", "did you mean simcse?")),
+        (("trian",), ("trian", "train")),
+        (("list-plugins", "--jsn"), ("--jsn", "--json")),
+        (("train", "--lr", "3"), ("--lr", "--train.lr")),
+        (("train", "--loss"), ("--loss", "argument")),
+        (("--no-plugin",), ("--no-plugin",)),
+    ],
+)
+def test_mistakes_of_usage(cse: Cse, words: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    refused(cse(*words), *expected)

@@ -1,0 +1,65 @@
+"""Commands that neither train nor encode stay light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import call_installed
+
+HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
+LIGHT = [
+    ["--help"],
+    ["--version"],
+    ["list-plugins"],
+    ["list-plugins", "--json"],
+    ["show-plugin", "builtins"],
+    ["list-recipes"],
+    ["train", "--help"],
+    ["train", "--dry-run"],
+    ["train", "--dry-run", "--json", "--loss", "infonce", "--pool", "mean"],
+    ["data", "list"],
+    ["data", "stats", "starter", "--model", "starter"],
+]
+SCRIPT = """
+import sys
+from cse_cli.main import run
+code = run(sys.argv[2:])
+heavy = [name for name in sys.argv[1].split(",") if name in sys.modules]
+print("loaded:", *heavy, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("words", LIGHT, ids=" ".join)
+def test_nothing_heavy_is_imported(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, ",".join(HEAVY), *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "loaded:"
+    assert done.stdout.strip()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_version_through_the_installed_command(tmp_path: Path) -> None:
+    told = call_installed("--version", cwd=tmp_path)
+    assert told.code == 0
+    assert told.out.startswith("cse-toolkit ")
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    told = call_installed("--help", cwd=tmp_path)
+    for name in ("list-plugins", "show-plugin", "list-recipes", "show-recipe", "train", "eval",
+                 "encode", "search", "data"):  # fmt: skip
+        assert name in told.out
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
+    command = f"{Path(sys.executable).with_name('cse')} data show starter --rows 2000 | head -1"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "row 1\n"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,0 +1,117 @@
+"""``cse train`` from beginning to end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CSE, Cse, call_installed, refused
+
+SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")
+
+
+def short(sentences: Path, out: Path, *more: str) -> tuple[str, ...]:
+    return ("train", "--data", str(sentences), "--dev", "none", "--out", str(out), *SHORT, *more)
+
+
+def test_a_run_tells_what_it_does_and_what_comes_next(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "runs" / "first"
+    told = cse(*short(sentences, out))
+    assert told.code == 0, told.err
+    for words in ("24 rows", "1 blank", "each step encodes online: anchor + positive",
+                  "step 3 of 3: loss "):  # fmt: skip
+        assert words in told.err
+    assert f"model: {out / 'model'}" in told.out
+    assert f"cse eval {out}" in told.out
+    assert (out / "model" / "modules.json").is_file()
+    assert [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()] == [1, 2, 3]
+
+
+def test_quiet_prints_the_folder_and_json_one_object(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    told = cse(*short(sentences, tmp_path / "quiet", "--quiet", "--train.max_steps", "1"))
+    assert (told.code, told.out, told.err) == (0, f"{tmp_path / 'quiet'}\n", "")
+    told = cse(*short(sentences, tmp_path / "json", "--json", "--train.max_steps", "1"))
+    assert (told.code, told.err) == (0, "")
+    outcome = json.loads(told.out)
+    assert outcome["steps"] == outcome["step"] == 1
+    assert Path(outcome["model"]).is_dir()
+    assert any("24 rows" in message for message in outcome["messages"])
+
+
+def test_without_out_the_folder_is_named_by_recipe_and_time(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("train", "-r", "simcse", "-d", str(sentences), "--dev", "none", "-q", *SHORT)
+    told = cse(*words, "--train.max_steps", "1")
+    assert told.code == 0
+    assert told.out.startswith("runs/simcse-")
+    assert (tmp_path / told.out.strip() / "run.toml").is_file()
+
+
+def test_a_folder_that_holds_a_run_is_refused(cse: Cse, sentences: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = short(sentences, out, "-q", "--train.max_steps", "1")
+    assert cse(*words).code == 0
+    refused(cse(*words), "holds a run already", str(out), "--resume")
+    refused(cse("train", "--resume", str(out)), "finished", str(out))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was interrupted after some steps."""
+    folder = tmp_path_factory.mktemp("stopped")
+    texts = folder / "texts.txt"
+    texts.write_text("\n".join(f"sentence number {n}" for n in range(64)), encoding="utf-8")
+    words = short(texts, folder / "run", "--train.max_steps", "5000", "--set", "train.save_steps=2")
+    run = subprocess.Popen([CSE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list((folder / "run" / "checkpoints").glob("step-*")):
+        assert time.monotonic() < deadline and run.poll() is None
+        time.sleep(0.1)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("stopped after step ")
+    assert last.endswith(f"continue with `cse train --resume {folder / 'run'}`")
+    return folder / "run"
+
+
+def test_an_interrupted_run_says_how_to_go_on(stopped: Path) -> None:
+    assert not (stopped / "model").exists()
+
+
+def test_a_checkpoint_cut_short_is_refused(cse: Cse, stopped: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(stopped, copy)
+    for file in copy.glob("checkpoints/*/*.safetensors"):
+        file.write_bytes(file.read_bytes()[:1000])
+    refused(cse("train", "--resume", str(copy)), "checkpoint", "delete this folder")
+
+
+def test_eval_of_an_unfinished_run_says_how_to_finish_it(cse: Cse, stopped: Path) -> None:
+    told = cse("eval", str(stopped))
+    assert told.code == 2
+    assert len(told.errors) == 1
+    assert "run" in told.err
+
+
+def test_synthetic_texts_are_called_so(tmp_path: Path) -> None:
+    words = ("train", "--train.max_steps", "1", "--dev", "none", "--out", "run", *SHORT)
+    told = call_installed(*words, cwd=tmp_path)
+    assert told.code == 0, told.err
+    assert "synthetic" in told.err
+    assert "\x1b[" not in told.err + told.out

@@ -1,0 +1,166 @@
+"""``cse eval``, ``encode``, ``search`` and ``data`` with the embedded encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Cse, call_installed, refused
+from tests.shared import shared_path
+
+PAIRS = [
+    ("4.8", "A dog runs.", "A dog is running."),
+    ("4.6", "A man plays.", "A man is playing."),
+    ("2.0", "A dog runs.", "A cat sleeps."),
+    ("0.2", "The judge spoke.", "Boats are green."),
+    ("1.1", "Rain fell.", "A man is playing."),
+]
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.test.tsv"
+    lines = ["score\tsentence1\tsentence2", *("\t".join(row) for row in PAIRS)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_eval_of_a_pair_file(cse: Cse, pairs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.tsv"
+    told = cse("eval", "starter", "--pairs", str(pairs), "--json", "--pairs-out", str(out))
+    assert told.code == 0, told.err
+    result = json.loads(told.out)["results"]["mine.test"]
+    assert (result["pairs"], result["setting"], result["split"]) == (5, "all", "test")
+    assert -100 <= result["spearman"] <= 100
+    assert {"tfidf", "jaccard", "alignment", "uniformity"} <= set(result)
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 6
+    assert lines[1].split("\t")[1] == "4.8"
+
+
+def test_eval_flags_change_the_numbers(cse: Cse, pairs: Path) -> None:
+    def score(*words: str) -> float:
+        told = cse("eval", "starter", "--pairs", str(pairs), "--json", "--no-baselines", *words)
+        result = json.loads(told.out)["results"]["mine.test"]
+        assert "tfidf" not in result
+        return float(result["mean_cosine"]["value"])
+
+    assert score() == score("--pooling", "mean") == score("--batch-tokens", "16")
+    assert score() != score("--pooling", "cls")
+    assert score() != score("--max-length", "4")
+
+
+def test_eval_without_a_set_takes_the_installed_one_and_says_so(cse: Cse) -> None:
+    told = cse("eval", "starter", "--json")
+    assert "scored on the test pairs of starter" in told.err
+    assert json.loads(told.out)["results"]["starter.test"]["synthetic"] is True
+
+
+def test_eval_compares_two_models(cse: Cse, pairs: Path, starter_copy: Path) -> None:
+    words = ("eval", "starter", str(starter_copy), "--pairs", str(pairs))
+    told = cse(*words)
+    assert "difference" in told.out
+    assert "+0.00" in told.out
+    models = json.loads(cse(*words, "--json").out)["models"]
+    assert models[0]["results"] == models[1]["results"]
+
+
+def test_eval_of_the_suite_names_what_is_missing(cse: Cse) -> None:
+    folder = shared_path("data/sts")
+    told = cse("eval", "starter", "--suite", "sts", "--data-dir", str(folder), "--json")
+    answer = json.loads(told.out)
+    assert answer["results"]["stsb.test"]["pairs"] == 1379
+    assert answer["results"]["stsb.dev"]["pairs"] == 1500
+    assert "sts13.test" in answer["missing"]
+    assert "sts13.test" in told.err
+
+
+def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a dog\n\na much longer sentence about boats\n", encoding="utf-8")
+    out = tmp_path / "vectors.npy"
+    told = cse("encode", "starter", str(texts), "--out", str(out))
+    assert told.code == 0
+    assert "3 vectors of 256 numbers" in told.err
+    vectors = np.load(out)
+    assert (vectors.shape, vectors.dtype) == ((3, 256), np.float32)
+    lines = [json.loads(line) for line in cse("encode", "starter", str(texts)).out.splitlines()]
+    assert [line["text"] for line in lines] == ["a dog", "", "a much longer sentence about boats"]
+    written = np.asarray([line["vector"] for line in lines], dtype=np.float32)
+    np.testing.assert_array_equal(written, vectors)
+
+
+def test_encode_texts_of_the_command_line_to_unit_length(cse: Cse, tmp_path: Path) -> None:
+    out = tmp_path / "v.jsonl"
+    told = cse("encode", "starter", "-t", "a dog", "-t", "a cat", "--normalize", "-o", str(out))
+    assert (told.code, told.out) == (0, "")
+    vectors = [json.loads(line)["vector"] for line in out.open(encoding="utf-8")]
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_encode_in_blocks_is_the_same(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
+    cse("encode", "starter", str(sentences), "--out", str(whole))
+    monkeypatch.setattr("cse_cli.models.BLOCK", 7)
+    cse("encode", "starter", str(sentences), "--out", str(parts))
+    assert np.load(whole).shape == (25, 256)
+    np.testing.assert_allclose(np.load(parts), np.load(whole), atol=1e-5)
+
+
+def test_encode_reads_stdin(tmp_path: Path) -> None:
+    told = call_installed("encode", "starter", "-", cwd=tmp_path, given=b"a dog\r\na cat")
+    assert told.code == 0, told.err
+    assert [json.loads(line)["text"] for line in told.out.splitlines()] == ["a dog", "a cat"]
+    refused(call_installed("encode", "starter", cwd=tmp_path, given=b"\n \n"), "stdin")
+    refused(call_installed("encode", "starter", cwd=tmp_path, given=b"a\nb\xff"), "stdin, line 2")
+
+
+def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> None:
+    words = ("search", "starter", "the boat is green", "--data", str(sentences), "--top", "3")
+    told = cse(*words, "--json")
+    answer = json.loads(told.out)
+    hits = answer["queries"][0]["results"]
+    assert [hit["rank"] for hit in hits] == [1, 2, 3]
+    assert hits[0]["text"] == "the boat is green"
+    assert hits[0]["row"] == 6
+    assert hits[0]["cosine"] == pytest.approx(1, abs=1e-5)
+    assert hits[0]["cosine"] >= hits[1]["cosine"] >= hits[2]["cosine"]
+    assert "the boat is green" in cse(*words).out
+
+
+def test_data_list(cse: Cse, tmp_path: Path) -> None:
+    (tmp_path / "stsb.dev.tsv").touch()
+    told = json.loads(cse("data", "list", "--data-dir", str(tmp_path), "--json").out)
+    assert told["datasets"][0]["name"] == "starter"
+    assert told["datasets"][0]["synthetic"] is True
+    assert told["sts"]["folder"] == str(tmp_path)
+    assert told["sts"]["files"]["stsb.dev"] == str(tmp_path / "stsb.dev.tsv")
+    assert told["sts"]["files"]["stsb.test"] is None
+    assert "not there" in cse("data", "list").out
+
+
+def test_data_stats(cse: Cse, sentences: Path) -> None:
+    words = ("data", "stats", str(sentences), "--model", "starter")
+    told = json.loads(cse(*words, "--json").out)
+    assert (told["rows"], told["blank_dropped"], told["duplicates"]) == (24, 1, 0)
+    assert told["words_mean"] == 4
+    assert told["tokens"]["longest"] >= 6
+    assert "sha256:" in cse(*words).out
+
+
+def test_data_show(cse: Cse, sentences: Path) -> None:
+    told = json.loads(cse("data", "show", str(sentences), "--rows", "2", "--json").out)
+    assert told["columns"] == ["text"]
+    assert told["rows"] == [{"text": "the dog is old"}, {"text": "the dog is near"}]
+    assert "  text: the dog is old" in cse("data", "show", str(sentences)).out
+
+
+def test_data_fetch_without_a_network(cse: Cse, tmp_path: Path) -> None:
+    out = tmp_path / "x.parquet"
+    refused(cse("data", "fetch", "owner/name", "--out", str(out)), "owner/name", "hub")
+    assert not out.exists()
