@@ -37,6 +37,6 @@ class HardNegatives(NegativeStore):
         for name, count in negatives.blocks:
             if name == self.options.view:
                 own = negatives.row[start : start + count].unsqueeze(0) == batch.row.unsqueeze(1)
-                log_weights[:, start : start + count] += own * self.options.weight
+                log_weights[:, start : start + count] += own.to(log_weights) * self.options.weight
             start += count
         return replace(negatives, log_weights=log_weights)

@@ -18,7 +18,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             summary="a negative of its own for each sentence, from a column, its weight a logit",
             factory="cse_simcse.hard_negatives:HardNegatives",
             options=HardNegativesOptions,
-            provides=("view:negative",),
+            provides=lambda options: (f"view:{options.view}",),
             requires=lambda options: (f"column:{options.column}",),
             paper=PAPER,
         )

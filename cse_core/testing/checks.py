@@ -1,0 +1,69 @@
+"""The suites of everything that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cse_core.records import Kind
+from cse_core.registry import Registry
+from cse_core.testing.augmenters import AugmenterSuite
+from cse_core.testing.branches import BranchSuite
+from cse_core.testing.installed import all_recipes, installed_registry
+from cse_core.testing.losses import LossSuite
+from cse_core.testing.metrics import MetricSuite
+from cse_core.testing.miners import MinerSuite
+from cse_core.testing.plugins import PluginSuite
+from cse_core.testing.poolers import PoolerSuite
+from cse_core.testing.recipes import RecipeSuite
+from cse_core.testing.record_suite import RecordSuite
+from cse_core.testing.stores import StoreSuite
+
+SUITES: dict[Kind, type[RecordSuite]] = {
+    "aug": AugmenterSuite,
+    "pool": PoolerSuite,
+    "positives": MinerSuite,
+    "negatives": StoreSuite,
+    "loss": LossSuite,
+    "branch": BranchSuite,
+    "metric": MetricSuite,
+}
+"""The suite of each kind."""
+
+
+def suite_of(kind: Kind, name: str, registry: Registry | None = None) -> type[RecordSuite]:
+    """Return the suite of a part, ready to run: with pytest, or with ``failures``.
+
+    Args:
+        kind: Its kind.
+        name: Its name, ``distribution/name`` where two plugins have one of that name.
+        registry: Where it is found; by default what is installed.
+    """
+    label = _label(kind, name.rpartition("/")[2])
+    return type(label, (SUITES[kind],), {"part": (kind, name), "registry": registry})
+
+
+def installed_suites() -> Iterator[type]:
+    """Yield a suite for every installed part, recipe and plugin; the names begin with ``Test``.
+
+    A test module runs them all by taking them in::
+
+        for suite in installed_suites():
+            globals()[suite.__name__] = suite
+    """
+    registry = installed_registry()
+    for found in registry.parts():
+        same = [each for each in registry.parts(found.spec.kind) if each.name == found.name]
+        suite = suite_of(found.spec.kind, found.qualified if len(same) > 1 else found.name)
+        if len(same) > 1:
+            suite.__name__ = _label(found.spec.kind, found.qualified.replace("/", "-"))
+        yield suite
+    for recipe in all_recipes():
+        yield type(_label("recipe", recipe.name), (RecipeSuite,), {"recipe": recipe.name})
+    for name in dict.fromkeys(
+        info.distribution for info in registry.plugins if info.status != "blocked"
+    ):
+        yield type(_label("plugin", name), (PluginSuite,), {"distribution": name})
+
+
+def _label(kind: str, name: str) -> str:
+    return "Test" + "".join(word.title() for word in f"{kind}-{name}".split("-"))
