@@ -88,8 +88,9 @@ class Assembly:
         for stack, branch in zip(self.stacks.values(), self.branches.values(), strict=True):
             for module in (stack.encoder, *stack.heads.values()):
                 module.train(branch.training)
-        for _, module in self.modules():
-            module.train()
+        for path, module in self.modules():
+            if not path.startswith("branch."):
+                module.train()
 
 
 def build(

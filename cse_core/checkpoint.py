@@ -77,6 +77,22 @@ def weights(assembly: Assembly) -> dict[str, Tensor]:
     return found
 
 
+def check_finite(weights: Mapping[str, Tensor], step: int) -> None:
+    """See that every weight is a number, so that no checkpoint is written that cannot train.
+
+    Raises:
+        CseError: If one is not.
+    """
+    for name, value in weights.items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise CseError(
+                f"{name} holds numbers that are not finite (at or before step {step})",
+                where="train",
+                hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
+                "the last checkpoint",
+            )
+
+
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights back."""
     assembly.stack.encoder.load_state_dict(saved.part("encoder"))

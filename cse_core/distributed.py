@@ -6,14 +6,16 @@ and the gradients of the encoder, which each process has for its own rows alone,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from cse_core.types import Embeddings
+
+Made = TypeVar("Made")
 
 
 def world() -> tuple[int, int]:
@@ -49,24 +51,60 @@ class _Gather(torch.autograd.Function):
 
 def gather(embeddings: Embeddings) -> Embeddings:
     """Return the embeddings of all processes in rank order, with gradient for one's own."""
+    if world()[1] == 1:
+        return embeddings
+    sizes = _sizes(embeddings.vectors)
+    return Embeddings(
+        _whole(embeddings.vectors, sizes),
+        _whole(embeddings.owner, sizes),
+        _whole(embeddings.slot, sizes),
+        _whole(embeddings.length, sizes),
+    )
+
+
+def gather_rows(values: Tensor) -> Tensor:
+    """Return the rows of all processes in rank order."""
+    return values if world()[1] == 1 else _whole(values, _sizes(values))
+
+
+def any_of(flag: bool) -> bool:
+    """Return whether a flag is set in any process."""
+    if world()[1] == 1:
+        return flag
+    flags: list[Any] = [None] * world()[1]
+    dist.all_gather_object(flags, flag)
+    return any(flags)
+
+
+def from_first(make: Callable[[], Made]) -> Made:
+    """Return what the first process makes, to every process."""
     rank, size = world()
     if size == 1:
-        return embeddings
-    count = torch.tensor([len(embeddings)], device=embeddings.vectors.device)
-    counts = [torch.empty_like(count) for _ in range(size)]
+        return make()
+    made: list[Any] = [make() if rank == 0 else None]
+    dist.broadcast_object_list(made, src=0)
+    found: Made = made[0]
+    return found
+
+
+def wait() -> None:
+    """Wait for all processes."""
+    if world()[1] > 1:
+        dist.barrier()
+
+
+def _sizes(values: Tensor) -> list[int]:
+    count = torch.tensor([len(values)], device=values.device)
+    counts = [torch.empty_like(count) for _ in range(world()[1])]
     dist.all_gather(counts, count)
-    sizes = [int(each) for each in counts]
+    return [int(each) for each in counts]
 
-    def whole(values: Tensor) -> Tensor:
-        gathered: Tensor = _Gather.apply(values, sizes, rank)
-        return gathered
 
-    return Embeddings(
-        whole(embeddings.vectors.contiguous()),
-        whole(embeddings.owner),
-        whole(embeddings.slot),
-        whole(embeddings.length),
+def _whole(values: Tensor, sizes: list[int]) -> Tensor:
+    gathered: Tensor = _Gather.apply(  # type: ignore[no-untyped-call]
+        values.contiguous(), sizes, world()[0]
     )
+    return gathered
 
 
 def sum_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
@@ -82,7 +120,7 @@ def average_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
 def _reduce(parameters: Iterable[torch.nn.Parameter], factor: float) -> None:
     if world()[1] == 1:
         return
-    for parameter in parameters:
+    for parameter in {id(each): each for each in parameters}.values():
         if not parameter.requires_grad:
             continue
         if parameter.grad is None:

@@ -18,9 +18,11 @@ from torch import Tensor
 
 from cse_core import distributed
 from cse_core.assembly import Assembly
-from cse_core.gradients import GradientCapture
+from cse_core.calls import Levels
+from cse_core.context import Moment
+from cse_core.gradients import Fields, GradientCapture
 from cse_core.objective import Objective, Objectives
-from cse_core.passes import Fields, Frame, Levels, Moment, Pass
+from cse_core.passes import Frame, Pass
 from cse_core.precision import Precision
 from cse_core.rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
@@ -63,8 +65,16 @@ class Engine:
         input_level = INPUT in self.objectives.levels or _requires_input(assembly)
         self.frame = Frame(assembly, rows, self.builder, precision, input_level)
         self.previous: Fields = {}
+        self.fresh_points = self._points("fresh")
+        self.previous_points = self._points("previous")
+        self.input_sizes = {
+            "word_embeddings": assembly.stack.encoder.embedding_size,
+            "input_embeddings": assembly.stack.encoder.hidden_size,
+        }
         self.keys = CorpusKeys(
-            rows.keys.documents.to(self.device), rows.keys.text_ids.to(self.device)
+            rows.keys.documents.to(self.device),
+            rows.keys.text_ids.to(self.device),
+            rows.keys.first,
         )
 
     # -- the step ---------------------------------------------------------------------------
@@ -86,24 +96,18 @@ class Engine:
             ledger: Whether to count negatives for the log.
         """
         logged: dict[str, Tensor | float] = {}
-        rank, size = distributed.world()
-        start, stop = distributed.share(len(index), rank, size)
-        work = Pass(
-            self.frame, index[start:stop], self.rows.corpus_row[index], moment, start, logged
-        )
-        fields: Fields = self.previous
-        fresh = self._points("fresh")
-        if fresh:
-            fields = {**fields, **self._fresh_gradients(work, fresh)}
-        work.fields = fields
-        capture = GradientCapture(self._points("previous"))
+        work = Pass(self.frame, index, moment, logged, {"previous": self.previous})
+        if self.fresh_points:
+            fresh = self._fresh_gradients(work)
+            work.fields = {"previous": self.previous, "fresh": fresh}
+        capture = GradientCapture(self.previous_points)
         vectors = work.encode(capture)
         objective = self._objective(vectors, work, ledger=ledger)
-        work.passes_done = True
+        work.over = True
         if objective.value is not None:
             work.backward(objective.value, capture)
             self._reduce_gradients()
-        self.previous = capture.fields() if capture.points else {}
+        self.previous = self._fields(capture, work)
         norm = update() if objective.value is not None else None
         self._commit(objective, work)
         value = objective.value
@@ -131,7 +135,7 @@ class Engine:
         sentence = _detached(objective.batches[SENTENCE])
         for branch in self.assembly.branches.values():
             branch.after_step(sentence, ctx)
-        levels = {**self.objectives.store_level}
+        levels = self.objectives.store_level
         for path, part in self.assembly.parts.items():
             kind, _, name = path.partition(".")
             if kind == "branch":
@@ -157,18 +161,24 @@ class Engine:
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(each.point for each in self.assembly.augmenters if each.gradient == mode)
 
-    def _fresh_gradients(self, work: Pass, points: frozenset[str]) -> Fields:
+    def _fields(self, capture: GradientCapture, work: Pass) -> Fields:
+        if not capture.points:
+            return {}
+        return capture.fields(work.views, self.input_sizes, self.device)
+
+    def _fresh_gradients(self, work: Pass) -> Fields:
         """Run the objective once with these augmenters off; nothing is committed or logged."""
         off = frozenset(
             each.choice.path for each in self.assembly.augmenters if each.gradient == "fresh"
         )
         trial = work.trial(off)
-        capture = GradientCapture(points)
+        capture = GradientCapture(self.fresh_points)
         vectors = trial.encode(capture)
         objective = self._objective(vectors, trial)
         if objective.value is not None:
             trial.backward(objective.value, capture, inputs_only=True)
-        return capture.fields()
+        work.take_over(trial)
+        return self._fields(capture, trial)
 
 
 def _detached(batch: Batch) -> Batch:

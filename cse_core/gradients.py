@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from cse_core import distributed
 from cse_core.types import TokenBatch
 
-_SLOTS, _PLACES = 2**14, 2**20
+_SLOTS, _PLACES = 2**20, 2**20
 
 
 def token_keys(tokens: TokenBatch) -> Tensor:
@@ -47,8 +48,13 @@ class GradientField:
     def of(tokens: Sequence[TokenBatch], values: Sequence[Tensor]) -> GradientField:
         """Make a field of pieces of a view."""
         keys = torch.cat([token_keys(piece) for piece in tokens])
+        return GradientField.sort(keys, torch.cat(list(values)))
+
+    @staticmethod
+    def sort(keys: Tensor, values: Tensor) -> GradientField:
+        """Make a field of keys in any order."""
         order = torch.argsort(keys, stable=True)
-        return GradientField(keys[order], torch.cat(list(values))[order])
+        return GradientField(keys[order], values[order])
 
     def at(self, tokens: TokenBatch) -> Tensor:
         """Return ``[T, E]`` gradients of these tokens, zero where there is none."""
@@ -72,6 +78,10 @@ def _occurrence(keys: Tensor) -> Tensor:
     occurrence = torch.empty_like(order)
     occurrence[order] = torch.arange(len(keys), device=keys.device) - first
     return occurrence
+
+
+Fields = Mapping[tuple[str, str], GradientField]
+"""Gradients by point and view."""
 
 
 class GradientCapture:
@@ -109,6 +119,29 @@ class GradientCapture:
                     pieces[1].append(gradient[start:stop].detach())
         self.tensors, self._kept = [], []
 
-    def fields(self) -> dict[tuple[str, str], GradientField]:
-        """Return the field of each point and view."""
-        return {key: GradientField.of(*pieces) for key, pieces in self._fields.items()}
+    def fields(
+        self, views: Iterable[str], sizes: Mapping[str, int], device: torch.device
+    ) -> Fields:
+        """Return the field of each point and view, over all processes.
+
+        Args:
+            views: All views, in the order that every process has them in.
+            sizes: Dimension of the values at each point.
+            device: Where the values are.
+        """
+        found = {key: GradientField.of(*pieces) for key, pieces in self._fields.items()}
+        if distributed.world()[1] == 1:
+            return found
+        whole: dict[tuple[str, str], GradientField] = {}
+        for point in sorted(self.points):
+            empty = GradientField(
+                torch.zeros(0, dtype=torch.long, device=device),
+                torch.zeros(0, sizes[point], device=device),
+            )
+            for view in views:
+                own = found.get((point, view), empty)
+                keys = distributed.gather_rows(own.keys)
+                values = distributed.gather_rows(own.values.float())
+                if len(keys):
+                    whole[point, view] = GradientField.sort(keys, values)
+        return whole

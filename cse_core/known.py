@@ -36,7 +36,7 @@ def _parts(
 
 
 KNOWN_PARTS: tuple[KnownPart, ...] = (
-    *_parts("cse-simcse", "negatives", "hard-negative-weight"),
+    *_parts("cse-simcse", "negatives", "hard-negatives", provides=("view:negative",)),
     *_parts("cse-simcse", "recipe", "simcse", "simcse-supervised"),
     *_parts("cse-starter", "encoder", "starter"),
     *_parts("cse-starter", "dataset", "starter"),

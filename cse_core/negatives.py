@@ -68,50 +68,74 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
     return mask_known(batch, negatives, options)
 
 
+def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
+    """Return the negatives of a loss's second direction: in-batch rows alone.
+
+    Args:
+        batch: The batch as the first direction sees it.
+        turned: What ``reversed_batch`` made of it.
+        options: The loss's options.
+
+    Returns:
+        For each positive the other sentences' anchors, each once, and with ``in_batch`` anchor or
+        both the other sentences' positives too.
+    """
+    blocks = []
+    if options.negatives not in ("stored", "none"):
+        if options.in_batch in ("target", "both"):
+            blocks.append(_rows(turned, "in-batch", batch.anchors, batch.owner, own=True))
+        if options.in_batch in ("anchor", "both"):
+            others = _rows_of_group(batch, batch.targets[options.target])
+            mask = others.mask.repeat_interleave(len(turned.anchors) // len(batch.anchors), dim=0)
+            blocks.append(
+                Negatives.of(
+                    others.vectors, len(turned.anchors), name="anchors", mask=mask, row=others.row
+                )
+            )
+    negatives = Negatives.join(blocks) if blocks else nothing(turned)
+    return mask_known(turned, negatives, options)
+
+
 def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Negatives:
     """Mask rows of the anchor's own document or very text, as the options say.
 
-    Rows given as negatives of the anchor's own sentence are left as they are.
+    Rows of views with role ``negative`` have texts of their own: an equal text of the sentence that
+    they came with masks none of them, and those of the anchor's own sentence always stay.
     """
     row = negatives.row
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
-    known = (row >= 0).unsqueeze(0)
-    other = row.unsqueeze(0) != batch.row.unsqueeze(1)
-    stored = torch.zeros_like(known)
+    given = torch.zeros(1, len(negatives), dtype=torch.bool, device=row.device)
     start = 0
     for name, count in negatives.blocks:
-        if name in batch.stored:
-            stored[:, start : start + count] = True
+        if batch.roles.get(name) == "negative" and name not in batch.stored:
+            given[:, start : start + count] = True
         start += count
-    mask = torch.zeros_like(negatives.mask)
-    for option, keys in (
-        (options.same_text, batch.corpus.text_ids),
-        (options.same_document, batch.corpus.documents),
-    ):
-        if option == "mask":
-            of_row, of_anchor = keys[row.clamp_min(0)], keys[batch.row]
-            same = (of_row.unsqueeze(0) == of_anchor.unsqueeze(1)) & (of_anchor >= 0).unsqueeze(1)
-            mask |= same & known & (other | stored)
-    return replace(negatives, mask=negatives.mask | mask)
+    mask = negatives.mask
+    if options.same_text == "mask":
+        mask = mask | (batch.corpus.same(batch.corpus.text_ids, batch.row, row) & ~given)
+    if options.same_document == "mask":
+        own = given & (row.unsqueeze(0) == batch.row.unsqueeze(1))
+        mask = mask | (batch.corpus.same(batch.corpus.documents, batch.row, row) & ~own)
+    return replace(negatives, mask=mask)
 
 
 def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
-    """Return the batch seen from a group's positives, and the anchors as their positives."""
+    """Return the batch seen from a group's positives, and the anchors as their positives.
+
+    Row ``i * P + p`` is positive p of anchor i; one that is absent keeps its row, with weight 0.
+    """
     targets = batch.targets[group]
     count = targets.vectors.shape[1]
-    kept = (
-        torch.arange(len(batch.anchors) * count, device=batch.anchors.device)
-        if targets.weights is None
-        else (targets.weights.reshape(-1) > 0).nonzero().squeeze(1)
-    )
-    anchor = kept // count
-    positives = Positives(batch.anchors[anchor].unsqueeze(1))
+    weights = None
+    if targets.weights is not None:
+        weights = (targets.weights.reshape(-1, 1) > 0).to(targets.weights.dtype)
+    positives = Positives(batch.anchors.repeat_interleave(count, dim=0).unsqueeze(1), weights)
     swapped = replace(
         batch,
-        anchors=targets.vectors.reshape(-1, targets.vectors.shape[2])[kept],
-        owner=batch.owner[anchor],
-        slot=batch.slot[anchor],
+        anchors=targets.vectors.reshape(-1, targets.vectors.shape[2]),
+        owner=batch.owner.repeat_interleave(count),
+        slot=batch.slot.repeat_interleave(count),
         targets={**batch.targets, group: positives},
         stored={},
         roles={},
@@ -120,13 +144,13 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
 
 
 def _rows_of_group(batch: Batch, targets: Positives) -> Negatives:
-    anchors, count, dimension = targets.vectors.shape
-    vectors = targets.vectors.reshape(-1, dimension)
+    """Return all positives of a group; absent ones are masked, which no GPU has to wait for."""
+    _, count, dimension = targets.vectors.shape
     owner = batch.owner.repeat_interleave(count)
-    if targets.weights is not None:
-        real = targets.weights.reshape(-1) > 0
-        vectors, owner = vectors[real], owner[real]
-    return _rows(batch, "in-batch", vectors, owner, own=True)
+    rows = _rows(batch, "in-batch", targets.vectors.reshape(-1, dimension), owner, own=True)
+    if targets.weights is None:
+        return rows
+    return replace(rows, mask=rows.mask | (targets.weights.reshape(1, -1) <= 0))
 
 
 def _rows(batch: Batch, name: str, vectors: Tensor, owner: Tensor, *, own: bool) -> Negatives:

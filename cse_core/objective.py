@@ -194,7 +194,7 @@ class Objectives:
         if options.directions == "one":
             return forward
         turned, anchors = of.reversed_batch(batch, options.target)
-        backward = loss(turned, anchors, of.of_loss(turned, options, ()), ctx)
+        backward = loss(turned, anchors, of.of_reversed(batch, turned, options), ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
 
 
@@ -203,9 +203,12 @@ def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
     anchor = views["anchor"]
     others = [view for name, view in views.items() if name != "anchor"]
     if all(
-        len(view) == len(anchor)
-        and torch.equal(view.owner, anchor.owner)
-        and torch.equal(view.slot, anchor.slot)
+        (view.owner is anchor.owner and view.slot is anchor.slot)
+        or (
+            len(view) == len(anchor)
+            and torch.equal(view.owner, anchor.owner)
+            and torch.equal(view.slot, anchor.slot)
+        )
         for view in others
     ):
         return dict(views)

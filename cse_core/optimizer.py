@@ -98,8 +98,7 @@ class Optimizer:
             }
             if found:
                 self.adamw.state[parameter] = {
-                    key: value if key == "step" else value.to(parameter.device)
-                    for key, value in found.items()
+                    key: value.to(parameter.device) for key, value in found.items()
                 }
 
 

@@ -26,7 +26,7 @@ def plan_views(sketch: Sketch) -> tuple[PlannedView, ...]:
         views.append(
             PlannedView(
                 name=name,
-                role=cast(Role, name) if name in _ROLES else "aux",
+                role=role_of(name),
                 branch=settings.branch if settings else "online",
                 column=None if made_by else _column(sketch, name),
                 made_by=made_by.path if made_by else None,
@@ -34,6 +34,12 @@ def plan_views(sketch: Sketch) -> tuple[PlannedView, ...]:
             )
         )
     return tuple(views)
+
+
+def role_of(view: str) -> Role:
+    """Return a view's role: its name, or the word of its name before a hyphen, else ``aux``."""
+    word = view.partition("-")[0]
+    return cast(Role, word) if word in _ROLES else "aux"
 
 
 def _needed(sketch: Sketch) -> list[str]:

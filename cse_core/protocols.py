@@ -92,7 +92,7 @@ class Part:
         """Return more views of the batch.
 
         Args:
-            rows: ``[B]`` corpus rows.
+            rows: ``[b]`` corpus rows of this process; ``ctx.texts`` gives their texts.
             ctx: The step.
         """
         return []
@@ -122,7 +122,8 @@ class Augmenter(Part):
             x: ``list[str]`` at ``text``; the TokenBatch at ``tokens``; ``[T, E]`` at
                 ``word_embeddings`` (the table's output); ``[T, H]`` at ``input_embeddings`` (what
                 enters the first layer, after LayerNorm and dropout).
-            tokens: The view's tokens; None at ``text``.
+            tokens: The view's tokens; None at ``text``. At the embeddings their owners are batch
+                rows over all processes.
             view: The view.
             ctx: The step.
         """

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_core import distributed
 from cse_core.assembly import Assembly
 from cse_core.data import Corpus
 from cse_core.errors import CseError
@@ -45,6 +46,7 @@ class TrainingRound:
     train: dict[str, Any] = field(default_factory=dict)
     score: str | None = None
     most_waits: int | None = None
+    keep_optimizer: bool = False
 
     def options(self, base: TrainOptions) -> TrainOptions:
         """Return the options of the round."""
@@ -104,7 +106,9 @@ class Rounds:
             wanted = part.next_round(self._context(number))
             if wanted is not None:
                 self.number = number
-                write_round(self.folder.round(number), wanted)
+                if distributed.world()[0] == 0:
+                    write_round(self.folder.round(number), wanted)
+                distributed.wait()
                 return read_round(self.folder.round(number), number)
             self.place += 1
         return None
@@ -166,6 +170,7 @@ def write_round(folder: Path, wanted: Round) -> None:
             "train": dict(wanted.train),
             "score": wanted.score,
             "patience": wanted.patience,
+            "keep_optimizer": wanted.keep_optimizer,
         }
         (beside / ROUND).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
@@ -191,4 +196,5 @@ def read_round(folder: Path, number: int) -> TrainingRound:
         train=settings["train"],
         score=settings["score"],
         most_waits=settings["patience"],
+        keep_optimizer=settings["keep_optimizer"],
     )

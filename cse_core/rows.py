@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from cse_core.types import CorpusKeys, TokenBatch
 if TYPE_CHECKING:
     from cse_core.data import Corpus
 
+_ROUND = 2**40
+"""Where the row numbers of a round that brings its own texts begin."""
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
 
 
@@ -27,10 +30,11 @@ class TrainingRows:
         longest: Content tokens of a text that are kept.
         pairs: The columns of a round (``Round.pairs``); None for the corpus itself.
         base: Rows of the corpus whose tokens can be used again.
+        number: Of the round.
 
     Attributes:
-        corpus_row: ``[rows]`` the corpus row of each, or its own number where the round brings its
-            own texts.
+        corpus_row: ``[rows]`` the corpus row of each; where the round brings its own texts, numbers
+            that no row of the corpus or of another round has.
         keys: Documents and equal texts, by ``corpus_row``.
     """
 
@@ -40,6 +44,7 @@ class TrainingRows:
         longest: int,
         pairs: Pairs | None = None,
         base: TrainingRows | None = None,
+        number: int = 0,
     ) -> None:
         self.corpus = corpus
         self.longest = longest
@@ -52,11 +57,12 @@ class TrainingRows:
         elif isinstance(own, np.ndarray):
             self.corpus_row = torch.from_numpy(own.astype(np.int64))
         else:
-            self.corpus_row = torch.arange(len(own))
+            self.corpus_row = torch.arange(len(own)) + number * _ROUND
         if own is None or isinstance(own, np.ndarray):
             self.keys = _keys_of_corpus(corpus)
         else:
-            self.keys = _keys_of_texts(own, None if pairs is None else pairs.get("document"))
+            documents = None if pairs is None else pairs.get("document")
+            self.keys = replace(_keys_of_texts(own, documents), first=number * _ROUND)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -67,7 +73,8 @@ class TrainingRows:
         """Return the names of the columns."""
         if self.pairs is None:
             return tuple(self.corpus.names)
-        return tuple(self.pairs)
+        own = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
+        return tuple(dict.fromkeys([*self.pairs, *own]))
 
     def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
@@ -76,19 +83,18 @@ class TrainingRows:
 
     def texts(self, column: str, index: Tensor) -> list[str]:
         """Return rows ``[B]`` of a column as texts."""
-        values = self._values(column)
-        if isinstance(values, np.ndarray):
-            texts = self.corpus.column("text")
-            return [texts[int(row)] for row in values[index.numpy()]]
-        return [values[row] for row in index.tolist()]
+        values: Any = None if self.pairs is None else self.pairs.get(column)
+        if values is not None and not isinstance(values, np.ndarray):
+            return [values[row] for row in index.tolist()]
+        if values is not None:
+            return self.corpus.column("text").take(values[index.numpy()])
+        return self.corpus.column(column).take(self.corpus_row[index].numpy())
 
     def _values(self, column: str) -> Sequence[str] | NDArray[Any]:
         if self.pairs is not None and column in self.pairs:
             return self.pairs[column]
-        if self.pairs is not None and isinstance(self.pairs["text"], np.ndarray):
-            of_corpus = self.corpus.column(column)
-            return [of_corpus[int(row)] for row in self.pairs["text"]]
-        return self.corpus.column(column)
+        whole = self.corpus.column(column)
+        return whole if self.pairs is None else whole.take(self.corpus_row.numpy())
 
     def _table(self, column: str, tokenizer: TextTokenizer) -> tuple[TokenTable, Tensor]:
         key = (id(tokenizer), column)

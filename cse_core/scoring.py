@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from cse_core import distributed
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.evaluation.dev import DevSet, name_dev_sets
@@ -66,20 +67,37 @@ class Scorer:
         round_number: int,
         by: str | None,
     ) -> tuple[dict[str, float], bool]:
-        """Return all dev scores of the model, and whether it is the round's best."""
-        scores: dict[str, float] = {}
-        for each in self.dev:
-            scores.update(each.score(lambda texts: encode(texts).numpy()))
+        """Return all dev scores of the model, and whether it is the round's best.
+
+        The first process scores; the others hear of it.
+        """
         if not self.dev:
-            return scores, False
+            return {}, False
+
+        def measured() -> dict[str, float]:
+            found: dict[str, float] = {}
+            for each in self.dev:
+                found.update(each.score(lambda texts: encode(texts).numpy()))
+            return found
+
+        scores = distributed.from_first(measured)
         chosen = self._value(scores, self._chosen(by) if by else self.select)
         if not self.of_round.beaten_by(chosen):
             self.of_round.waited += 1
             return scores, False
         self.of_round = Best(chosen, step, round_number, scores)
-        if self.of_run.beaten_by(chosen):
-            self.of_run = self.of_round
         return scores, True
+
+    def end_round(self) -> None:
+        """Compare the round's best with that of the run, by the score that chooses in the run.
+
+        A round may choose its checkpoint by another score; rounds are compared by one.
+        """
+        if self.of_round.score is None:
+            return
+        value = self._value(self.of_round.scores, self.select)
+        if self.of_run.beaten_by(value):
+            self.of_run = replace(self.of_round, score=value)
 
     def collapsed(self, scores: dict[str, float]) -> list[str]:
         """Return warnings about scores that a collapsed model has."""

@@ -14,14 +14,16 @@ EPS = 1e-8
 
 def unit(vectors: Tensor) -> Tensor:
     """Return vectors of length one; a zero vector stays zero."""
-    return vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(EPS)
+    lengths: Tensor = vectors.norm(dim=-1, keepdim=True)
+    return vectors / lengths.clamp_min(EPS)
 
 
 def similarity(left: Tensor, right: Tensor, kind: Similarity = "cosine") -> Tensor:
     """Return ``[A, N]`` similarities of every row of ``[A, D]`` with every row of ``[N, D]``."""
     if kind == "cosine":
         left, right = unit(left), unit(right)
-    return left @ right.T
+    scores: Tensor = left @ right.T
+    return scores
 
 
 def paired_similarity(left: Tensor, right: Tensor, kind: Similarity = "cosine") -> Tensor:

@@ -41,14 +41,18 @@ class Stack:
         heads: Mapping[str, nn.Module],
         tokenizer: TextTokenizer | None,
     ) -> Stack:
-        """Return the stack of another branch: its encoder, its copies of heads, its tokenizer."""
+        """Return the stack of another branch: its encoder, its copies of heads, its tokenizer.
+
+        A head that it has no copy of is the online one, except where it has its own tokenizer: the
+        online heads were not trained on what that encoder makes.
+        """
         own = {
             name: heads.get(name, head)
             for name, head in self.heads.items()
             if name not in self.online_only
         }
-        if tokenizer is not None and encoder.hidden_size != self.encoder.hidden_size:
-            own = {}
+        if tokenizer is not None:
+            own = {name: head for name, head in own.items() if name in heads}
         return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
 
     @property
@@ -82,7 +86,13 @@ class Stack:
             start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
             content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
             keep[content[len(content) - int(excess[row]) :]] = False
-        return tokens.keep_tokens(keep)
+        kept = tokens.keep_tokens(keep)
+        # A part may have permuted the positions: their order stays, counted anew without the tail.
+        row, places = kept.row_of_token(), tokens.positions[keep]
+        order = torch.argsort(row * (int(places.max()) + 1) + places, stable=True)
+        positions = torch.empty_like(places)
+        positions[order] = kept.positions
+        return replace(kept, positions=positions)
 
     def embed(
         self,
@@ -130,7 +140,8 @@ class Stack:
         elif self.slicer is not None:
             levels[SENTENCE] = self.slicer.join(headed)
         if input_level:
-            levels[INPUT] = _mean_inputs(entered[0], there, levels[SENTENCE])
+            states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
+            levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
         return levels
 
     def _heads(self, vectors: Tensor) -> Tensor:
@@ -149,8 +160,9 @@ class Stack:
             device: Where to compute.
             batch_tokens: Tokens of one encoder call, about.
         """
-        modules = [self.encoder, *self.heads.values()]
-        modules += [part for part in (self.pooler, self.slicer) if isinstance(part, nn.Module)]
+        modules: list[nn.Module] = [self.encoder, *self.heads.values()]
+        parts: tuple[object, ...] = (self.pooler, self.slicer)
+        modules += [part for part in parts if isinstance(part, nn.Module)]
         training = [module.training for module in modules]
         for module in modules:
             module.eval()

@@ -87,12 +87,14 @@ class TextTokenizer:
     @property
     def mask_token(self) -> str | None:
         """Return the mask token's text, None where there is none."""
-        return self.hf.mask_token
+        token: str | None = self.hf.mask_token
+        return token
 
     @property
     def mask_id(self) -> int | None:
         """Return the mask token's id, None where there is none."""
-        return self.hf.mask_token_id
+        number: int | None = self.hf.mask_token_id
+        return number
 
     @property
     def vocab_size(self) -> int:

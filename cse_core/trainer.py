@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
-import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,12 +17,12 @@ from cse_core import distributed
 from cse_core.assembly import Assembly
 from cse_core.cadence import Cadence
 from cse_core.checkpoint import Checkpoint
+from cse_core.context import Moment
 from cse_core.data import Corpus
 from cse_core.engine import Engine, StepResult
-from cse_core.errors import CseError
-from cse_core.export import inference_choices, save_model
+from cse_core.export import inference_choices
 from cse_core.optimizer import Optimizer
-from cse_core.passes import Moment
+from cse_core.outcome import Outcome, finish
 from cse_core.precision import Precision
 from cse_core.randomness import generator
 from cse_core.reporting import Reporter
@@ -34,46 +31,11 @@ from cse_core.rows import TrainingRows
 from cse_core.run import METRICS, MetricsFile, RunFolder
 from cse_core.scoring import Best, Scorer
 from cse_core.settings import TrainOptions
+from cse_core.signals import Stopped, StopSignals
 from cse_core.stack import Stack
+from cse_core.tally import Tally
 
-
-class Stopped(Exception):
-    """A signal asked the run to stop; a checkpoint was written."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__(f"stopped after step {step}")
-        self.step = step
-
-
-@dataclass
-class Tally:
-    """Losses and rows since the last line of metrics."""
-
-    losses: list[Tensor] = field(default_factory=list)
-    rows: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run came to.
-
-    Attributes:
-        step: Step of the chosen weights.
-        chosen_by: Name of the score that chose them; None where the last were kept.
-        score: Its value.
-        scores: All dev scores of the chosen weights.
-    """
-
-    model: Path
-    steps: int
-    step: int
-    round: int
-    chosen_by: str | None
-    score: float | None
-    scores: dict[str, float]
-    seconds: float
+__all__ = ["Outcome", "Stopped", "Trainer"]
 
 
 class Trainer:
@@ -111,8 +73,10 @@ class Trainer:
         self.base = TrainingRows(corpus, self._longest())
         self.scorer = scorer
         self.rounds = Rounds(assembly, corpus, folder, self.encode, reporter)
-        self._stop = False
+        self._signals = StopSignals()
         self._metrics: MetricsFile | None = None
+        self._steps_before = 0
+        self._moments: dict[str, Tensor] = {}
         self._order: tuple[object, Tensor] = (None, torch.empty(0))
 
     # -- the run ----------------------------------------------------------------------------
@@ -137,51 +101,67 @@ class Trainer:
             self.scorer.restore(resume.values["scores"])
             self.rounds.restore(resume.values["rounds"])
             until = resume.values["round"], resume.values["step"]
+            self._steps_before = resume.values["steps_before"]
         if self.main:
             self._metrics = MetricsFile(self.folder.path / METRICS, until)
-        steps = 0
         try:
-            with self._signals():
+            with self._signals:
                 while (current := self.rounds.next(resume is not None)) is not None:
-                    steps += self._round(current, resume)
+                    self._steps_before += self._round(current, resume)
                     resume = None
         finally:
             if self._metrics is not None:
                 self._metrics.close()
-        return self._finish(steps, time.monotonic() - began)
+        return finish(
+            self.assembly,
+            self.folder,
+            self.scorer,
+            self.reporter,
+            steps=self._steps_before,
+            rounds=self.rounds.number,
+            seconds=time.monotonic() - began,
+            about=self.about,
+        )
 
     def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
         options = current.options(self.train)
         rows = (
             self.base
             if current.pairs is None
-            else TrainingRows(self.corpus, self._longest(), current.pairs, self.base)
+            else TrainingRows(
+                self.corpus, self._longest(), current.pairs, self.base, current.number
+            )
         )
         per_epoch = math.ceil(len(rows) / options.batch_size)
         total = options.max_steps or max(1, math.ceil(per_epoch * options.epochs))
         cadence = Cadence.of(options, total)
         engine = Engine(self.assembly, rows, self.precision, current.losses)
         optimizer = Optimizer(self.assembly, options, total)
-        tally = Tally()
+        tally = Tally(resume.values["losses"] if resume else [], self.assembly.device)
         step = 0
         if resume is not None:
             step = resume.values["step"]
             optimizer.restore(resume.part("optimizer"))
             engine.previous = saved.unpack_fields(resume, self.assembly.device)
-            tally.losses = [torch.tensor(loss) for loss in resume.values["losses"]]
         else:
             self.scorer.of_round = Best()
+            if current.keep_optimizer:
+                optimizer.restore(self._moments)
+            if current.number:
+                # What was mined is never mined again, and the miner's own state goes with it.
+                self._save(0, current.number, optimizer, engine, tally)
         self.reporter.begin(current.number, total, step)
         if len(rows) < options.batch_size:
             self.reporter.warning(
                 f"train.batch_size is {options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        while step < total:
+        patience = current.patience(options)
+        tally.go_on()
+        while step < total and not self._enough(patience):
             epoch, place = divmod(step, per_epoch)
             index = self._batch(options, rows, current.number, epoch, place)
             ledger = (step + 1) % cadence.log == 0
-            began = time.perf_counter()
             now = step
             result = engine.step(
                 index,
@@ -189,32 +169,38 @@ class Trainer:
                 lambda now=now: optimizer.update(now),  # type: ignore[misc]
                 ledger=ledger,
             )
-            tally.seconds += time.perf_counter() - began
-            tally.losses.append(result.loss)
-            tally.rows += len(index)
-            tally.tokens += result.tokens
+            tally.add(result, len(index))
             step += 1
             self.reporter.step(step)
-            last = step == total
-            scores = self._evaluate(step, current) if cadence.evaluates(step, last) else None
-            if step % cadence.log == 0 or last or scores is not None:
-                self._log(step, current.number, result, optimizer, tally, scores)
-            if step == 10:
+            if step == min(10, total):
                 self._warn_unchanged(engine)
-            stopping = self._stop or self._enough(current.patience(options))
-            if cadence.saves(step, last) or self._stop or stopping:
+            last = step == total
+            scoring = bool(self.scorer.dev) and cadence.evaluates(step, last)
+            logging = step % cadence.log == 0 or last or scoring
+            stopping = distributed.any_of(self._signals.asked)
+            saving = cadence.saves(step, last) or stopping
+            if not (logging or saving):
+                continue
+            tally.settle(step)
+            scores = self._evaluate(step, current) if scoring else {}
+            if logging:
+                self._log(step, current.number, result, optimizer, tally, scores)
+            if saving or self._enough(patience):
                 self._save(step, current.number, optimizer, engine, tally)
-            if self._stop:
-                raise Stopped(step)
             if stopping:
-                self.reporter.message(
-                    f"no better {self.scorer.select} in {self.scorer.of_round.waited} "
-                    "evaluations: stopped"
-                )
-                break
+                raise Stopped(step)
+            tally.go_on()
+        if step < total:
+            self.reporter.message(
+                f"no better {current.score or self.scorer.select} in "
+                f"{self.scorer.of_round.waited} evaluations: stopped"
+            )
         self.reporter.end()
+        self.scorer.end_round()
         best = self.scorer.of_round
         if current.number:
+            self._moments = optimizer.state()
+            distributed.wait()
             if best.score is not None:
                 saved.restore_weights(
                     self.assembly, Checkpoint.read(self.folder.best(current.number))
@@ -277,42 +263,33 @@ class Trainer:
         result: StepResult,
         optimizer: Optimizer,
         tally: Tally,
-        scores: dict[str, float] | None,
+        scores: dict[str, float],
     ) -> None:
-        losses = torch.stack([loss.float().cpu() for loss in tally.losses])
         line: dict[str, Any] = {
             "step": step,
             "round": number,
-            "loss": float(losses.mean()),
             "lr": optimizer.learning_rate(step - 1),
-            "sentences_per_second": tally.rows / max(tally.seconds, 1e-9),
-            "tokens_per_second": tally.tokens / max(tally.seconds, 1e-9),
+            **tally.line(),
         }
         if result.norm is not None:
             line["gradient_norm"] = float(result.norm)
         for source in (result.parts, result.logged):
             line.update({name: float(value) for name, value in source.items()})
-        line.update(scores or {})
+        line.update(scores)
         if self._metrics is not None:
             self._metrics.write(line)
         self.reporter.line(line)
-        tally.losses, tally.rows, tally.tokens, tally.seconds = [], 0, 0, 0.0
-        if not bool(torch.isfinite(losses).all()):
-            raise CseError(
-                f"the loss is no finite number any more (before step {step})",
-                where="train",
-                value=line["loss"],
-                hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
-                "the last checkpoint",
-            )
+        tally.begin()
 
     def _save(
         self, step: int, number: int, optimizer: Optimizer, engine: Engine, tally: Tally
     ) -> None:
         if not self.main:
             return
+        weights = saved.weights(self.assembly)
+        saved.check_finite(weights, step)
         tensors, values = saved.part_states(self.assembly)
-        tensors.update(saved.weights(self.assembly))
+        tensors.update(weights)
         tensors.update({f"optimizer.{n}": v for n, v in optimizer.state().items()})
         tensors.update(saved.pack_fields(engine.previous))
         Checkpoint(
@@ -320,6 +297,7 @@ class Trainer:
             {
                 "step": step,
                 "round": number,
+                "steps_before": self._steps_before,
                 "scores": self.scorer.state(),
                 "rounds": self.rounds.state(),
                 "parts": values,
@@ -329,64 +307,11 @@ class Trainer:
         for old in self.folder.checkpoints()[:-2]:
             shutil.rmtree(old, ignore_errors=True)
 
-    def _finish(self, steps: int, seconds: float) -> Outcome:
-        best, select = self.scorer.of_run, self.scorer.select
-        chosen = best.score is not None
-        if chosen:
-            saved.restore_weights(self.assembly, Checkpoint.read(self.folder.best(best.round)))
-        else:
-            self.reporter.message("no dev set chose a checkpoint: the last weights are kept")
-        step = best.step if chosen else steps
-        about = {
-            **self.about,
-            "chosen": f"step {step} by {select} = {best.score:.2f}"
-            if best.score is not None
-            else f"step {step}, the last",
-        }
-        outcome = Outcome(
-            model=self.folder.model,
-            steps=steps,
-            step=step,
-            round=best.round,
-            chosen_by=select if chosen else None,
-            score=best.score,
-            scores=best.scores,
-            seconds=seconds,
-        )
-        if self.main:
-            save_model(self.assembly, self.folder.model, about=about)
-            self.folder.write_result(
-                {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
-            )
-            self.folder.link_latest()
-        return outcome
-
     # -- what is noticed ----------------------------------------------------------------------
 
     def _warn_unchanged(self, engine: Engine) -> None:
         for path, count in engine.builder.unchanged().items():
             self.reporter.warning(f"{path} changed nothing in {count} calls: is its rate too low?")
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Finish the step and write a checkpoint when asked to stop."""
-
-        def stop(number: int, frame: object) -> None:
-            if self._stop:
-                raise KeyboardInterrupt
-            self._stop = True
-
-        before: dict[signal.Signals, Any] = {}
-        try:
-            for wanted in (signal.SIGINT, signal.SIGTERM):
-                before[wanted] = signal.signal(wanted, stop)
-        except ValueError:
-            pass
-        try:
-            yield
-        finally:
-            for wanted, handler in before.items():
-                signal.signal(wanted, handler)
 
     def _longest(self) -> int:
         return self.composition.model.max_length

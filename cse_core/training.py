@@ -68,17 +68,19 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
             hint=f"evaluate it with `cse eval {path}`, or repeat it with "
             f"`cse train --recipe {folder.recipe} --out DIR`",
         )
+    found = folder.checkpoints()
+    checkpoint = Checkpoint.read(found[-1]) if found else None
     written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
     composition = resolve(registry, recipe=folder.recipe)
-    machine = written.get("machine", {})
+    then = written.get("run", {})
     composition = replace(
         composition,
         train=composition.train.model_copy(
-            update={k: machine[k] for k in ("precision", "device", "threads") if k in machine}
+            update={k: then[k] for k in ("precision", "device", "threads") if k in then}
         ),
     )
     prepared = _Prepared(composition, registry, reporter)
-    before = written.get("data_facts", {}).get("fingerprint")
+    before = then.get("data", {}).get("fingerprint")
     if before != prepared.corpus.fingerprint:
         raise CseError(
             "the data is not what it was when the run began",
@@ -86,8 +88,6 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
             value=", ".join(composition.data.path),
             hint="put the old files back, or begin a new run",
         )
-    found = folder.checkpoints()
-    checkpoint = Checkpoint.read(found[-1]) if found else None
     if checkpoint is None:
         reporter.message("there is no checkpoint yet: beginning anew")
     else:
@@ -161,21 +161,21 @@ class _Prepared:
         report = self.corpus.report
         facts: dict[str, Any] = {
             "versions": versions(self.composition),
-            "machine": {
+            "run": {
                 "device": str(self.device),
                 "precision": self.precision.name,
                 "why": self.precision.why,
                 "threads": torch.get_num_threads(),
                 "processes": distributed.world()[1],
                 "packed": self.assembly.stack.encoder.packed,
-            },
-            "data_facts": {
-                "rows": len(self.corpus),
-                "blank_dropped": report.blank_dropped,
-                "incomplete_dropped": report.incomplete_dropped,
-                "synthetic": report.synthetic,
-                "fingerprint": self.corpus.fingerprint,
-                "dev": [each.name for each in self.scorer.dev],
+                "data": {
+                    "rows": len(self.corpus),
+                    "blank_dropped": report.blank_dropped,
+                    "incomplete_dropped": report.incomplete_dropped,
+                    "synthetic": report.synthetic,
+                    "fingerprint": self.corpus.fingerprint,
+                    "dev": [each.name for each in self.scorer.dev],
+                },
             },
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
@@ -206,8 +206,6 @@ class _Prepared:
         )
         for message in report.messages:
             say(message)
-        if report.synthetic:
-            say(SYNTHETIC)
         say(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         if not stack.encoder.packed:
             self.reporter.warning(f"rows are padded: {stack.encoder.why_padded}")

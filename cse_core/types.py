@@ -11,139 +11,30 @@ import torch
 from torch import Tensor
 
 from cse_core.composition import Role
+from cse_core.token_batch import TokenBatch, offsets_of, positions_of, ragged_index
+
+__all__ = [
+    "INPUT",
+    "SENTENCE",
+    "Batch",
+    "CorpusKeys",
+    "Embeddings",
+    "LossOutput",
+    "Negatives",
+    "Positives",
+    "Round",
+    "StepContext",
+    "TokenBatch",
+    "View",
+    "offsets_of",
+    "positions_of",
+    "ragged_index",
+]
 
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
 INPUT = "input"
 """The level of mean input embeddings, built only when a part requires it."""
-
-
-@dataclass(frozen=True)
-class TokenBatch:
-    """Rows of tokens lying end to end.
-
-    ``offsets`` stays on the CPU wherever the rest is, so that no row arithmetic waits for a GPU.
-
-    Attributes:
-        ids: ``[T]`` vocabulary ids.
-        positions: ``[T]`` index inside the row; a part may permute them.
-        source: ``[T]`` index in the sentence's own tokenisation; -1 for special and prompt tokens;
-            a doubled token keeps it.
-        word: ``[T]`` index of the word; -1 as above.
-        special: ``[T]`` bool, special and prompt tokens.
-        offsets: ``[R + 1]`` where each row begins; the last is T.
-        owner: ``[R]`` batch row of the sentence that a row belongs to.
-        slot: ``[R]`` which row of its sentence it is (segment number).
-    """
-
-    ids: Tensor
-    positions: Tensor
-    source: Tensor
-    word: Tensor
-    special: Tensor
-    offsets: Tensor
-    owner: Tensor
-    slot: Tensor
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows."""
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> Tensor:
-        """Return ``[R]`` tokens of each row, on the CPU."""
-        return self.offsets[1:] - self.offsets[:-1]
-
-    def row_of_token(self) -> Tensor:
-        """Return ``[T]`` the row of each token, on the device of the ids."""
-        rows = torch.repeat_interleave(torch.arange(self.rows), self.lengths)
-        return rows.to(self.ids.device, non_blocking=True)
-
-    def content_lengths(self) -> Tensor:
-        """Return ``[R]`` tokens of each row that are not special, on the device of the ids."""
-        counts = torch.zeros(self.rows, dtype=torch.long, device=self.ids.device)
-        return counts.index_add_(0, self.row_of_token(), (~self.special).long())
-
-    def to(self, device: torch.device) -> TokenBatch:
-        """Return the batch on a device; the offsets stay on the CPU."""
-        moved = {
-            name: getattr(self, name).to(device, non_blocking=True)
-            for name in ("ids", "positions", "source", "word", "special", "owner", "slot")
-        }
-        return replace(self, **moved)
-
-    def take_tokens(self, index: Tensor, lengths: Tensor) -> TokenBatch:
-        """Return the tokens at ``index`` as rows of ``lengths``; positions count anew.
-
-        Args:
-            index: ``[T']`` indexes into the tokens, ordered by row.
-            lengths: ``[R]`` tokens that each row has then; a row may be empty.
-        """
-        offsets = offsets_of(lengths)
-        return replace(
-            self,
-            ids=self.ids[index],
-            positions=positions_of(offsets).to(self.ids.device),
-            source=self.source[index],
-            word=self.word[index],
-            special=self.special[index],
-            offsets=offsets,
-        )
-
-    def keep_tokens(self, keep: Tensor) -> TokenBatch:
-        """Return only the tokens marked in ``keep`` (``[T]`` bool); positions count anew."""
-        kept = torch.zeros(self.rows, dtype=torch.long)
-        kept.index_add_(0, self.row_of_token().cpu(), keep.long().cpu())
-        return self.take_tokens(keep.nonzero().squeeze(1), kept)
-
-    def take_rows(self, index: Tensor) -> TokenBatch:
-        """Return the rows at ``index`` (``[R']``, CPU), in that order."""
-        lengths = self.lengths[index]
-        tokens = ragged_index(self.offsets[:-1][index], lengths)
-        offsets = offsets_of(lengths)
-        return TokenBatch(
-            ids=self.ids[tokens],
-            positions=self.positions[tokens],
-            source=self.source[tokens],
-            word=self.word[tokens],
-            special=self.special[tokens],
-            offsets=offsets,
-            owner=self.owner[index],
-            slot=self.slot[index],
-        )
-
-    @staticmethod
-    def join(batches: Sequence[TokenBatch]) -> TokenBatch:
-        """Lay several batches end to end; owners and slots stay as they are."""
-        if len(batches) == 1:
-            return batches[0]
-        joined = {
-            name: torch.cat([getattr(batch, name) for batch in batches])
-            for name in ("ids", "positions", "source", "word", "special", "owner", "slot")
-        }
-        lengths = torch.cat([batch.lengths for batch in batches])
-        return TokenBatch(offsets=offsets_of(lengths), **joined)
-
-
-def offsets_of(lengths: Tensor) -> Tensor:
-    """Return ``[R + 1]`` offsets of rows of these lengths, on the CPU."""
-    offsets = torch.zeros(len(lengths) + 1, dtype=torch.long)
-    torch.cumsum(lengths.cpu(), 0, out=offsets[1:])
-    return offsets
-
-
-def positions_of(offsets: Tensor) -> Tensor:
-    """Return ``[T]`` the index of each token inside its row."""
-    lengths = offsets[1:] - offsets[:-1]
-    starts = torch.repeat_interleave(offsets[:-1], lengths)
-    return torch.arange(int(offsets[-1])) - starts
-
-
-def ragged_index(starts: Tensor, lengths: Tensor) -> Tensor:
-    """Return the indexes ``start, start + 1, …`` of each row, end to end."""
-    offsets = offsets_of(lengths)
-    return positions_of(offsets) + torch.repeat_interleave(starts, lengths)
 
 
 @dataclass(frozen=True)
@@ -153,7 +44,8 @@ class View:
     Attributes:
         texts: One text for each row, or None where ``tokens`` is given.
         tokens: Content tokens (no special tokens), or None where ``texts`` is given.
-        owner: ``[R]`` batch row of each text; by default one text for each sentence in order.
+        owner: ``[R]`` batch row of each text, counted from this process's first; by default one
+            text for each sentence in order.
     """
 
     name: str
@@ -192,6 +84,16 @@ class Embeddings:
         """Return the rows at ``index``."""
         return Embeddings(
             self.vectors[index], self.owner[index], self.slot[index], self.length[index]
+        )
+
+    @staticmethod
+    def join(several: Sequence[Embeddings]) -> Embeddings:
+        """Lay several one after the other."""
+        return Embeddings(
+            torch.cat([each.vectors for each in several]),
+            torch.cat([each.owner for each in several]),
+            torch.cat([each.slot for each in several]),
+            torch.cat([each.length for each in several]),
         )
 
 
@@ -274,15 +176,34 @@ class Negatives:
 
 @dataclass(frozen=True)
 class CorpusKeys:
-    """What the core knows of every corpus row, for masks.
+    """What the core knows of every row, for masks.
 
     Attributes:
         documents: ``[rows]`` document number, -1 for none.
         text_ids: ``[rows]`` first row with the same text.
+        first: Number of the first row. A round that brings its own texts numbers them apart from
+            the corpus and from other rounds, so that what a store kept is never taken for them.
     """
 
     documents: Tensor
     text_ids: Tensor
+    first: int = 0
+
+    def same(self, keys: Tensor, row: Tensor, other: Tensor) -> Tensor:
+        """Return ``[A, N]`` whether rows ``[A]`` and ``[N]`` have equal, known keys.
+
+        Args:
+            keys: ``documents`` or ``text_ids``.
+            row: ``[A]`` rows; one that is not among these rows equals nothing.
+            other: ``[N]`` rows.
+        """
+        one, two = self._look_up(keys, row), self._look_up(keys, other)
+        return (one.unsqueeze(1) == two.unsqueeze(0)) & (one >= 0).unsqueeze(1)
+
+    def _look_up(self, keys: Tensor, row: Tensor) -> Tensor:
+        place = row - self.first
+        known = (place >= 0) & (place < len(keys))
+        return torch.where(known, keys[place.clamp(0, len(keys) - 1)], -1)
 
 
 @dataclass(frozen=True)
@@ -363,11 +284,13 @@ class StepContext:
         total_steps: Optimiser steps of this round.
         rows: ``[B]`` corpus rows of the batch, over all processes.
         generator: ``generator(name)`` is a new generator at each call, the same for the same name,
-            step and seed; ``generator(name, shared=False)`` differs between processes.
+            step and seed; ``generator(name, shared=False)`` differs between processes. What an
+            augmenter draws differs by instance, view and chunk, whatever name it gives.
         vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient.
         gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
             inputs of a view, or None where there is none (yet).
-        texts: ``texts(column)`` are the batch's texts of a column.
+        texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
+            and augmenters of texts and tokens, those of the rows at hand.
         log: ``log(name, value)`` notes a scalar for metrics.jsonl without waiting for it.
     """
 

@@ -8,10 +8,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from cse_core import distributed
 from cse_core.assembly import Assembly, PlacedAugmenter
+from cse_core.context import Moment, draws
 from cse_core.rows import TrainingRows
 from cse_core.stack import Stack
 from cse_core.types import StepContext, TokenBatch, View
+
+SLOTS = 2**10
+"""Room for the slots of one text, where a batch row has several texts in a view."""
+WATCHED_CALLS = 40
+"""Calls after which an augmenter that changed nothing is no longer watched."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +27,26 @@ class PreparedView:
 
     Attributes:
         tokens: Wrapped rows; ``owner`` numbers the view's texts, in order.
-        owner: ``[texts]`` batch row of each text.
+        owner: ``[texts]`` batch row of each text, counted from this process's first.
+        repeats: ``[texts]`` how many earlier texts belong to the same batch row.
         own_rows: Whether text i belongs to batch row i, as in the core's own views.
     """
 
     view: View
     tokens: TokenBatch
     owner: Tensor
+    repeats: Tensor
     own_rows: bool
+
+    def has_rows_of(self, other: PreparedView) -> bool:
+        """Return whether both views have rows of the same keys in the same order."""
+        one, two = self.tokens, other.tokens
+        return torch.equal(one.owner, two.owner) and torch.equal(one.slot, two.slot)
+
+    def has_owners_of(self, other: PreparedView) -> bool:
+        """Return whether both views have rows of the same sentences, in the same order."""
+        one, two = (torch.unique_consecutive(each.tokens.owner) for each in (self, other))
+        return torch.equal(one, two)
 
     def of_owners(self, start: int, stop: int) -> TokenBatch:
         """Return the rows whose batch rows are in ``[start, stop)``."""
@@ -68,15 +87,31 @@ class ViewBuilder:
         """Return a view as the rows of a branch's encoder."""
         own = view.owner is None
         count = len(index) if own else len(view.owner)  # type: ignore[arg-type]
-        owner = torch.arange(count) if view.owner is None else view.owner
+        owner = torch.arange(count) if view.owner is None else view.owner.cpu()
         content = self._content(view, index, ctx, stack)
+        if content.rows != count:
+            raise RuntimeError(f"view {view.name} has {content.rows} texts for {count} owners")
         tokens = stack.rows(content, view.role)
         if stack.tokenizer is self.assembly.stack.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before = tokens
-                tokens = augmenter.part(tokens, tokens, view, ctx)
-                self.watch(augmenter, tokens is before or _same(tokens, before))
-        return PreparedView(view, stack.clip(tokens), owner, own)
+                tokens = augmenter.part(tokens, tokens, view, self._drawing(ctx, augmenter, view))
+                if not torch.equal(tokens.owner, before.owner):
+                    raise RuntimeError(f"{augmenter.choice.path} changed the rows of {view.name}")
+                if self.watches(augmenter):
+                    self.watch(augmenter, tokens is before or _same(tokens, before))
+        repeats = torch.zeros_like(owner) if own else _repeats(owner)
+        return PreparedView(view, stack.clip(tokens), owner, repeats, own)
+
+    def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
+        seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
+        moment = Moment(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
+        place = draws(seed, moment, rank, augmenter.choice.path, view.name)
+        return replace(ctx, generator=place)
+
+    def watches(self, augmenter: PlacedAugmenter) -> bool:
+        """Return whether it is still to be seen if an augmenter ever changes anything."""
+        return 0 <= self._same.get(augmenter.choice.path, 0) < WATCHED_CALLS
 
     def watch(self, augmenter: PlacedAugmenter, unchanged: bool) -> None:
         """Note whether an augmenter changed nothing, in the first steps."""
@@ -116,21 +151,36 @@ class ViewBuilder:
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
             before = list(texts)
-            texts = augmenter.part(before, None, view, ctx)
+            texts = augmenter.part(before, None, view, self._drawing(ctx, augmenter, view))
+            if len(texts) != len(before):
+                raise RuntimeError(
+                    f"{augmenter.choice.path} made {len(texts)} of {len(before)} texts"
+                )
             self.watch(augmenter, list(texts) == before)
         return stack.tokenizer.content(texts, self.rows.longest)
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""
-        if self.rows.pairs is not None:
-            return view if view in self.rows.pairs else "text"
         planned = self.assembly.composition.view(view)
-        return planned.column if planned is not None and planned.column else "text"
+        column = planned.column if planned is not None and planned.column else "text"
+        if self.rows.pairs is not None and view in self.rows.pairs:
+            return view
+        return column if column in self.rows.columns else "text"
 
     def _of(self, view: str, point: str) -> list[PlacedAugmenter]:
         return [
             each for each in self.assembly.augmenters if each.point == point and view in each.views
         ]
+
+
+def _repeats(owner: Tensor) -> Tensor:
+    """Return ``[R]`` how many earlier rows have the same owner."""
+    order = torch.argsort(owner, stable=True)
+    ordered = owner[order]
+    first = torch.searchsorted(ordered, ordered)
+    repeats = torch.empty_like(owner)
+    repeats[order] = torch.arange(len(owner)) - first
+    return repeats
 
 
 def _same(one: TokenBatch, other: TokenBatch) -> bool:

@@ -54,6 +54,11 @@ class Ema(Branch):
         decay = self.options.decay.at(ctx.step + 1, ctx.total_steps)
         ctx.log(f"{self.name}.decay", decay)
         torch._foreach_lerp_(self._own, self._online, 1.0 - decay)
+        if not self.training:
+            # In train mode it keeps running statistics of its own; in eval mode nothing would.
+            for follower, leader in zip(self._followers, self._leaders, strict=True):
+                for own, online in zip(follower.buffers(), leader.buffers(), strict=True):
+                    own.copy_(online)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         """Return its weights."""

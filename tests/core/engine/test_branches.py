@@ -1,0 +1,141 @@
+"""Branches: ema against a trace by hand, frozen, shared and copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cse_core.gradients import GradientCapture
+from tests.core.engine.test_views_and_levels import encoded, work_of
+from tests.fixtures.tiny import Bench
+
+HEADED = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
+EMA = (
+    HEADED
+    + '[[branch]]\nuse = "ema"\nname = "momentum"\ndecay = "linear(0.5, 0.9)"\n'
+    + ('[views.positive]\nbranch = "momentum"\n')
+)
+
+
+@pytest.mark.parametrize("copies", ["encoder", "encoder+heads"])
+@pytest.mark.parametrize("embeddings", ["shared", "copied"])
+def test_ema_follows_a_trace_by_hand(
+    copies: str, embeddings: str, encoder: str, folder: Path
+) -> None:
+    bench = Bench(
+        encoder, folder, EMA, "train.lr=1e-2", f"branch.momentum.copies={copies}",
+        f"branch.momentum.embeddings={embeddings}",
+    )  # fmt: skip
+    branch, online = bench.part("branch.momentum"), bench.assembly.stack.encoder
+    trace = {n: p.detach().clone() for n, p in online.named_parameters()}
+    for name, value in branch.encoder.named_parameters():
+        assert torch.equal(value, trace[name])
+    head = dict(bench.assembly.stack.heads["mlp"].named_parameters())
+    head_trace = {n: p.detach().clone() for n, p in head.items()}
+    shared = "model.embeddings.word_embeddings.weight"
+    for step in range(4):
+        result = bench.step(step)
+        decay = 0.5 + 0.4 * (step + 1) / 20
+        assert float(result.logged["momentum.decay"]) == pytest.approx(decay)
+        now = dict(online.named_parameters())
+        for name, mine in branch.encoder.named_parameters():
+            trace[name] = decay * trace[name] + (1 - decay) * now[name].detach()
+            if embeddings == "shared" and name == shared:
+                assert mine is now[name] and mine.requires_grad
+                continue
+            torch.testing.assert_close(mine, trace[name], rtol=1e-5, atol=1e-6)
+            assert not mine.requires_grad and mine.grad is None
+        own = bench.assembly.stacks["momentum"].heads["mlp"]
+        if copies == "encoder":
+            assert own is bench.assembly.stack.heads["mlp"]
+            continue
+        for name, mine in own.named_parameters():
+            head_trace[name] = decay * head_trace[name] + (1 - decay) * head[name].detach()
+            torch.testing.assert_close(mine, head_trace[name], rtol=1e-5, atol=1e-6)
+    moved = dict(online.named_parameters())["model.encoder.layer.0.output.dense.weight"]
+    kept = dict(branch.encoder.named_parameters())["model.encoder.layer.0.output.dense.weight"]
+    assert not torch.allclose(moved, kept, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(
+    mode: str, encoder: str, folder: Path
+) -> None:
+    bench = Bench(encoder, folder, EMA, f"branch.momentum.mode={mode}", "model.dropout=0.3")
+    vectors = encoded(bench)
+    positive = vectors["positive"]["sentence"].vectors
+    assert not positive.requires_grad and vectors["anchor"]["sentence"].vectors.requires_grad
+    texts = bench.columns["text"][:8]
+    plain = bench.assembly.stacks["momentum"].encode(texts, torch.device("cpu"))
+    assert torch.allclose(positive, plain, atol=1e-5) == (mode == "eval")
+    bench.step(0)
+    again = bench.part("branch.momentum").encoder.training
+    assert again == (mode == "train") and bench.assembly.stack.encoder.training
+
+
+def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(
+    encoder: str, folder: Path
+) -> None:
+    recipe = EMA + '[[aug]]\nuse = "push"\nviews = ["anchor"]\n'
+    bench = Bench(encoder, folder, recipe)
+    model, calls = bench.part("branch.momentum").encoder, []
+    plain = model.forward
+    model.forward = lambda *a, **k: (calls.append(1), plain(*a, **k))[1]
+    bench.step(0)
+    assert len(calls) == 1
+    changed = Bench(encoder, folder, EMA + '[[aug]]\nuse = "push"\n')
+    model = changed.part("branch.momentum").encoder
+    del calls[:]
+    model.forward = lambda *a, f=model.forward, **k: (calls.append(1), f(*a, **k))[1]
+    changed.step(0)
+    assert len(calls) == 2
+
+
+def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
+    recipe = HEADED + '[[branch]]\nuse = "frozen"\n[views.positive]\nbranch = "frozen"\n'
+    bench = Bench(encoder, folder, recipe, "train.lr=1e-2")
+    texts = bench.columns["text"][:8]
+    stack = bench.assembly.stacks["frozen"]
+    before = stack.encode(texts, torch.device("cpu"))
+    for step in range(3):
+        bench.step(step)
+    assert torch.equal(stack.encode(texts, torch.device("cpu")), before)
+    online = bench.assembly.stack.encode(texts, torch.device("cpu"))
+    assert not torch.allclose(online, before, atol=1e-2)
+
+
+def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
+    encoder: str, other_encoder: str, folder: Path
+) -> None:
+    recipe = HEADED + (
+        f'[[branch]]\nuse = "frozen"\nmodel = "{other_encoder}"\n'
+        '[[negatives]]\nuse = "queue"\nbranch = "frozen"\n[[aug]]\nuse = "push"\n'
+        '[[aug]]\nuse = "double"\n'
+    )
+    bench = Bench(encoder, folder, recipe, "train.chunk_size=3")
+    bench.step(0)
+    queue = bench.part("negatives.queue")
+    assert queue.vectors[-8:].shape == (8, 16)
+    stack = bench.assembly.stacks["frozen"]
+    assert stack.heads == {} and stack.tokenizer is not bench.assembly.stack.tokenizer
+    expected = stack.encode(bench.columns["text"][:8], torch.device("cpu"))
+    torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
+    result = bench.step(1)
+    assert float(result.parts["infonce.negatives"]) == 7.0
+
+
+def test_ctx_vectors_after_the_weights_moved_is_refused(encoder: str, folder: Path) -> None:
+    bench = Bench(encoder, folder, EMA)
+    work = work_of(bench)
+    work.encode(GradientCapture(frozenset()))
+    found = work.vectors_of("anchor", "momentum")["sentence"].vectors
+    assert found is work.vectors_of("anchor", "momentum")["sentence"].vectors
+    assert not found.requires_grad
+    assert not work.vectors_of("anchor", "online")["sentence"].vectors.requires_grad
+    work.over = True
+    with pytest.raises(RuntimeError, match="before the weights moved"):
+        work.vectors_of("positive", "online")
+    with pytest.raises(KeyError):
+        work.vectors_of("nowhere", "online")

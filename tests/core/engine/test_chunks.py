@@ -1,0 +1,172 @@
+"""Gradient caching against the same chunks with the whole graph kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core.context import Moment
+from cse_core.engine import Engine
+from cse_core.gradients import GradientCapture
+from cse_core.passes import Pass
+from cse_core.types import Embeddings
+from tests.fixtures.tiny import Bench
+
+PLAIN = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
+STORE = (
+    PLAIN
+    + """
+[[negatives]]
+use = "queue"
+branch = "ema"
+[[branch]]
+use = "ema"
+decay = 0.5
+[[loss]]
+use = "infonce"
+directions = "both"
+"""
+)
+SEGMENTS = """
+[[pool]]
+use = "cls"
+[[pool]]
+use = "cut"
+before = false
+[[pool]]
+use = "mlp"
+[[loss]]
+use = "infonce"
+name = "local"
+level = "segment"
+weight = 0.3
+[[loss]]
+use = "infonce"
+[[aug]]
+use = "double"
+"""
+PUSHES = (
+    PLAIN
+    + """
+[[aug]]
+use = "push"
+name = "words"
+gradient = "fresh"
+point = "word_embeddings"
+size = 0.5
+[[aug]]
+use = "push"
+name = "inputs"
+gradient = "fresh"
+point = "input_embeddings"
+size = 0.5
+[[aug]]
+use = "noise"
+[[negatives]]
+use = "extra-view"
+[[loss]]
+use = "infonce"
+"""
+)
+PREVIOUS = (
+    PLAIN
+    + """
+[[aug]]
+use = "push"
+gradient = "previous"
+size = 0.5
+views = ["anchor", "positive"]
+[[loss]]
+use = "infonce"
+"""
+)
+RECIPES = {
+    "plain": PLAIN, "store": STORE, "segments": SEGMENTS, "pushes": PUSHES, "previous": PREVIOUS
+}  # fmt: skip
+UNDRAWN = {**RECIPES, "pushes": PUSHES.replace('[[aug]]\nuse = "noise"\n', "")}
+
+
+def graph_kept(engine: Engine, work: Pass, capture: GradientCapture, inputs: bool) -> Tensor:
+    """Run the objective over the chunks with the graph kept; collect the gradients."""
+    work.vectors = {}
+    for branch, names in work._branches().items():
+        trainable = engine.assembly.branches[branch].trainable
+        pieces = []
+        for number in range(len(work.chunks)):
+            with torch.set_grad_enabled(trainable):
+                pieces.append(work._embed(branch, names, number, f"main:{branch}", capture))
+        for name in names:
+            work.vectors[name] = {
+                level: Embeddings.join([piece[name][level] for piece in pieces])
+                for level in pieces[0][name]
+            }
+    objective = engine._objective(work.vectors, work)
+    assert objective.value is not None
+    if inputs:
+        found = torch.autograd.grad(objective.value, capture.tensors, allow_unused=True)
+        capture.collect(found)
+    else:
+        objective.value.backward()
+    return objective.value.detach()
+
+
+def reference(bench: Bench, step: int) -> tuple[Tensor, dict[str, Tensor]]:
+    engine = bench.engine
+    index = (torch.arange(8) + step * 8) % len(bench.corpus)
+    work = Pass(engine.frame, index, Moment(step, 20, 0, 0), {}, {"previous": engine.previous})
+    if engine.fresh_points:
+        off = frozenset(a.choice.path for a in bench.assembly.augmenters if a.gradient == "fresh")
+        trial, capture = work.trial(off), GradientCapture(engine.fresh_points)
+        graph_kept(engine, trial, capture, inputs=True)
+        fields = capture.fields(work.views, engine.input_sizes, engine.device)
+        work.fields = {"previous": engine.previous, "fresh": fields}
+    value = graph_kept(engine, work, GradientCapture(frozenset()), inputs=False)
+    found = {
+        name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        for name, p in bench.optimizer.named.items()
+    }
+    bench.optimizer.adamw.zero_grad(set_to_none=True)
+    return value, found
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_chunks_equal_the_same_chunks_with_the_graph_kept(
+    recipe: str, encoder: str, folder: Path
+) -> None:
+    bench = Bench(encoder, folder, RECIPES[recipe], "train.chunk_size=3", "model.dropout=0.1")
+    for step in range(3):
+        value, gradients = reference(bench, step)
+        result = bench.step(step)
+        torch.testing.assert_close(result.loss, value, rtol=1e-6, atol=1e-6)
+        for name, expected in gradients.items():
+            torch.testing.assert_close(
+                bench.gradients[name], expected, rtol=1e-4, atol=1e-5, msg=f"{step} {name}"
+            )
+        assert any(bool(g.any()) for g in bench.gradients.values())
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_chunks_equal_one_call_without_dropout(recipe: str, encoder: str, folder: Path) -> None:
+    benches = [
+        Bench(encoder, folder, UNDRAWN[recipe], "model.dropout=0", "train.lr=1e-4", *chunk)
+        for chunk in ([], ["train.chunk_size=3"])
+    ]
+    for step in range(3):
+        one, other = (bench.step(step) for bench in benches)
+        torch.testing.assert_close(one.loss, other.loss, rtol=2e-5, atol=2e-5)
+        whole, parts = (
+            torch.cat([each.flatten() for each in bench.gradients.values()]) for bench in benches
+        )
+        assert (whole - parts).norm() < 1e-3 * whole.norm()
+
+
+def test_fresh_gradients_are_the_same_in_chunks(encoder: str, folder: Path) -> None:
+    benches = [
+        Bench(encoder, folder, UNDRAWN["pushes"], "model.dropout=0", *chunk)
+        for chunk in ([], ["train.chunk_size=8"], ["train.chunk_size=9"])
+    ]
+    results = [bench.step(0).loss for bench in benches]
+    assert results[0] == results[1] == results[2]

@@ -1,0 +1,139 @@
+"""Two processes against one: the same losses and weights without dropout."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tests.fixtures.process import steps, whole
+from tests.fixtures.tiny import sentences
+
+ROOT = Path(__file__).parents[3]
+PLAIN = """
+[[pool]]
+use = "cls"
+[[pool]]
+use = "mlp"
+[[negatives]]
+use = "queue"
+branch = "ema"
+[[branch]]
+use = "ema"
+decay = 0.5
+[[loss]]
+use = "infonce"
+directions = "both"
+[[loss]]
+use = "bias"
+"""
+SEGMENTS = """
+[[pool]]
+use = "cls"
+[[pool]]
+use = "cut"
+[[aug]]
+use = "push"
+gradient = "previous"
+[[aug]]
+use = "push"
+name = "now"
+point = "input_embeddings"
+[[negatives]]
+use = "extra-view"
+[[loss]]
+use = "infonce"
+[[loss]]
+use = "infonce"
+name = "local"
+level = "segment"
+[[loss]]
+use = "bias"
+level = "input"
+"""
+BATCHES = [list(range(8)), list(range(8, 13)), [13], [14, 15, 16]]
+
+
+def in_two(job: dict[str, Any], folder: Path) -> list[tuple[dict[str, Tensor], list[float]]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = folder / "job.json"
+    path.write_text(json.dumps({**job, "folder": str(folder)}))
+    env = {
+        **os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.fixtures.process", str(path)], cwd=ROOT,
+            env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    try:
+        said = [each.communicate(timeout=120)[0] for each in running]
+    finally:
+        for each in running:
+            each.kill()
+    assert [each.returncode for each in running] == [0, 0], "\n".join(s[-3000:] for s in said)
+    return [
+        (
+            load_file(folder / f"rank-{rank}" / "weights.safetensors"),
+            json.loads((folder / f"rank-{rank}" / "numbers.json").read_text()),
+        )
+        for rank in range(2)
+    ]
+
+
+def close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if name.endswith("key.bias"):
+            continue  # a softmax does not feel it: its gradient is rounding, which Adam scales up
+        if value.is_floating_point():
+            difference = (found[name] - value).norm() / value.norm().clamp_min(0.1)
+            assert difference < 1e-4, (name, float(difference))
+        else:
+            assert torch.equal(found[name], value), name
+
+
+@pytest.mark.parametrize(
+    "recipe, chunk", [(PLAIN, "none"), (SEGMENTS, "3")], ids=["plain", "segments"]
+)
+def test_two_processes_equal_one(recipe: str, chunk: str, encoder: str, folder: Path) -> None:
+    job = {
+        "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
+        "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
+        "batches": BATCHES,
+    }  # fmt: skip
+    expected, losses = steps(job, folder)
+    for found, numbers in in_two(job, folder):
+        np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
+        close(found, expected)
+
+
+def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
+    encoder: str, folder: Path
+) -> None:
+    job = {
+        "encoder": encoder, "recipe": PLAIN, "columns": {"text": sentences(17)},
+        "sets": ["model.dropout=0", "train.lr=1e-4", "train.eval_steps=1"],
+    }  # fmt: skip
+    (folder / "one").mkdir()
+    expected, numbers = whole({**job, "out": str(folder / "one" / "run")}, folder / "one")
+    for found, scores in in_two({**job, "out": str(folder / "two")}, folder):
+        np.testing.assert_allclose(scores, numbers, atol=1e-6)
+        close(found, expected)
+    assert (folder / "two" / "model" / "modules.json").is_file()

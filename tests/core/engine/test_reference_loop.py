@@ -1,0 +1,141 @@
+"""A run against a plain PyTorch loop, and what SimCSE's public code gets wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import BertModel
+
+from cse_core.data import Corpus
+from cse_core.randomness import generator
+from tests.fixtures.tiny import Bench, composed, metrics, sentences, trainer
+
+
+def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
+    texts = sentences(600)
+    composition = composed(
+        encoder, "", "train.batch_size=16", "model.dropout=0", "train.lr=1e-4",
+        "train.epochs=2", "train.max_steps=50", "train.log_steps=1", "train.seed=7",
+        "train.weight_decay=0.1", folder=folder, rows=600,
+    )  # fmt: skip
+    run, _ = trainer(composition, Corpus.from_columns({"text": texts}), folder / "run")
+    head = run.assembly.stack.heads["mlp"]
+    start = {name: value.clone() for name, value in head.state_dict().items()}
+    run.run()
+
+    model = BertModel.from_pretrained(encoder, add_pooling_layer=False).eval()
+    dense = nn.Linear(32, 32)
+    dense.load_state_dict({"weight": start["stages.0.weight"], "bias": start["stages.0.bias"]})
+    named = [*model.named_parameters(), *((f"d.{n}", p) for n, p in dense.named_parameters())]
+    bare = [p for n, p in named if n.endswith("bias") or "LayerNorm" in n]
+    decayed = [p for n, p in named if not (n.endswith("bias") or "LayerNorm" in n)]
+    adamw = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": bare, "weight_decay": 0.0}], lr=1e-4
+    )
+    tokenizer = run.assembly.stack.tokenizer.hf
+    losses = []
+    for step in range(50):
+        epoch, place = divmod(step, 38)
+        order = torch.randperm(600, generator=generator(torch.device("cpu"), 7, 0, "order", epoch))
+        rows = order[place * 16 : place * 16 + 16]
+        batch = tokenizer(
+            [texts[i] for i in rows], padding=True, truncation=True, max_length=32,
+            return_tensors="pt",
+        )  # fmt: skip
+        states = model(**batch)[0][:, 0]
+        vectors = torch.tanh(dense(states))
+        cosines = nn.functional.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
+        loss = nn.functional.cross_entropy(cosines / 0.05, torch.arange(len(rows)))
+        adamw.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_([p for _, p in named], 1.0)
+        for group in adamw.param_groups:
+            group["lr"] = 1e-4 * (1 - step / 50)
+        adamw.step()
+        losses.append(float(loss.detach()))
+    lines = metrics(folder / "run")
+    assert [line["step"] for line in lines] == list(range(1, 51))
+    np.testing.assert_allclose([line["loss"] for line in lines], losses, atol=1e-4)
+    trained = dict(run.assembly.stack.encoder.model.named_parameters())
+    mine = torch.cat([trained[name].detach().flatten() for name, _ in model.named_parameters()])
+    plain = torch.cat([value.detach().flatten() for value in model.parameters()])
+    assert (mine - plain).norm() < 1e-4 * plain.norm()
+    torch.testing.assert_close(head.state_dict()["stages.0.weight"], dense.weight.detach(),
+                               rtol=1e-4, atol=1e-5)  # fmt: skip
+
+
+def test_scores_and_the_saved_model_leave_the_train_only_head_out(
+    encoder: str, folder: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = sentences(20)
+    composition = composed(encoder, "", "train.lr=1e-3", folder=folder, rows=20)
+    run, _ = trainer(composition, Corpus.from_columns({"text": texts}), folder / "run")
+    outcome = run.run()
+    model = BertModel.from_pretrained(outcome.model, add_pooling_layer=False).eval()
+    batch = run.assembly.stack.tokenizer.hf(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        plain = model(**batch)[0][:, 0]
+    torch.testing.assert_close(run.encode(texts), plain, rtol=1e-4, atol=1e-5)
+    loaded = SentenceTransformer(str(outcome.model), device="cpu").encode(texts)
+    np.testing.assert_allclose(loaded, plain.numpy(), rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        headed = run.assembly.stack.heads["mlp"](plain)
+    assert not torch.allclose(headed, plain, atol=1e-2)
+
+
+def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
+    encoder: str, folder: Path
+) -> None:
+    from cse_core.evaluation.dev import name_dev_sets
+    from cse_core.evaluation.pairs import pairs_from_rows
+    from cse_core.scoring import Scorer
+
+    texts = sentences(17)
+    pairs = [
+        {"sentence1": texts[i], "sentence2": texts[i + 1], "score": float(i % 5)} for i in range(8)
+    ]
+    scorer = Scorer(name_dev_sets([pairs_from_rows("dev", pairs)]), None)
+    composition = composed(
+        encoder, '[[pool]]\nuse = "cls"\n', "train.eval_steps=2", "train.log_steps=1",
+        "train.schedule=constant", folder=folder, rows=17,
+    )  # fmt: skip
+    run, _ = trainer(
+        composition, Corpus.from_columns({"text": texts}), folder / "run", scorer=scorer
+    )
+    before = run.assembly.stack.encoder.state_dict()
+    before = {name: value.clone() for name, value in before.items()}
+    outcome = run.run()
+    lines = metrics(folder / "run")
+    assert [line["step"] for line in lines] == [1, 2, 3]
+    assert [line["infonce.negatives"] for line in lines] == [7.0, 7.0, 0.0]
+    assert ["dev.spearman" in line for line in lines] == [False, True, True]
+    assert lines[2]["loss"] == 0.0
+    assert outcome.steps == 3 and outcome.chosen_by == "dev.spearman"
+
+
+def test_negatives_are_the_other_positives_in_one_direction(encoder: str, folder: Path) -> None:
+    bench = Bench(encoder, folder, "", "model.dropout=0")
+    work = bench.step(0)
+    assert float(work.parts["infonce.negatives"]) == 7.0
+    both = Bench(encoder, folder, "", "model.dropout=0", "loss.infonce.in_batch=both").step(0)
+    assert float(both.parts["infonce.negatives"]) == 14.0
+
+
+def test_biases_and_layer_norms_do_not_decay(encoder: str, folder: Path) -> None:
+    bench = Bench(encoder, folder, "", "train.weight_decay=0.1")
+    for group in bench.optimizer.groups:
+        for name in group["names"]:  # type: ignore[attr-defined]
+            bare = name.endswith("bias") or "LayerNorm" in name
+            assert (group["weight_decay"] == 0.0) == bare, name
+
+
+def test_all_texts_equal_train_without_an_error(encoder: str, folder: Path) -> None:
+    composition = composed(encoder, "", folder=folder, rows=20)
+    run, _ = trainer(composition, Corpus.from_columns({"text": ["ba be"] * 20}), folder / "run")
+    run.run()
+    assert all(line["infonce.negatives"] == 0.0 for line in metrics(folder / "run"))
