@@ -1,0 +1,167 @@
+"""Write the tables of these pages that the code itself knows: options, tokens, known papers.
+
+    python docs/generate.py            rewrites what stands between the markers
+    python docs/generate.py --check    only tells which pages are out of date; exit 1 if any is
+
+A marked place begins with ``<!-- generated: NAME -->`` and ends with ``<!-- end of NAME -->``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from cse_core import vocabulary
+from cse_core.annotations import field_accepts, in_words, plain
+from cse_core.builtins import plugin as builtins
+from cse_core.known import KNOWN_PARTS
+from cse_core.option_paths import describe
+from cse_core.options import HeadOptions, Options
+from cse_core.records import COMPONENT_SPECS, ComponentSpec
+from cse_core.settings import (
+    DataOptions,
+    InferenceOptions,
+    ModelOptions,
+    TrainOptions,
+    ViewOptions,
+)
+from cse_core.specs import HOOK_RECORDS
+
+FOLDER = Path(__file__).parent
+MARKED = re.compile(
+    r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<foot><!-- end of (?P=name) -->)",
+    re.DOTALL,
+)
+INSTALLED_HERE = ("cse-simcse", "cse-starter")
+"""Distributions that this repository holds."""
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [list(head), *(list(row) for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
+
+
+def options_table(
+    options: type[Options], path: str, *, without: type[Options] | None = None
+) -> str:
+    """Return the options of a model, those of another left out."""
+    inherited = without.model_fields if without is not None else {}
+    rows = []
+    for name, info in options.model_fields.items():
+        default = info.get_default(call_default_factory=True)
+        if name in inherited and default == inherited[name].get_default(call_default_factory=True):
+            continue
+        words = "required" if info.is_required() else f"`{plain(default)}`"
+        if default == "":
+            words = "empty"
+        rows.append(
+            (f"`{path}.{name}`", in_words(field_accepts(info)), words, describe(options, name))
+        )
+    if not rows:
+        return "None of its own."
+    return table(("option", "accepts", "default", "what it does"), rows)
+
+
+def tokens_table() -> str:
+    """Return the tokens of ``requires`` and ``provides``."""
+    forms = [f"{prefix}:NAME" for prefix in sorted(vocabulary.PREFIXES)]
+    forms += sorted(vocabulary.WORDS)
+    rows = [(f"`{form}`", vocabulary.MEANING[form.removesuffix(":NAME")]) for form in forms]
+    return table(("token", "meaning"), rows)
+
+
+def hooks_table() -> str:
+    """Return the hooks with their records, flags and tables."""
+    rows = []
+    for hook, record in HOOK_RECORDS.items():
+        flag = place = ""
+        if issubclass(record, ComponentSpec):
+            flag, place = f"`--{record.kind}`", f"`[[{record.kind}]]`"
+        summary = (record.__doc__ or "").strip().splitlines()[0]
+        rows.append((f"[`{hook}`](#{hook})", f"`{record.__name__}`", flag, place, summary))
+    return table(("hook", "record", "flag", "recipe table", "what it describes"), rows)
+
+
+def known_table() -> str:
+    """Return the parts of papers whose plugins are planned."""
+    planned: dict[str, list[str]] = {}
+    for part in KNOWN_PARTS:
+        if part.distribution not in INSTALLED_HERE:
+            planned.setdefault(part.distribution, []).append(f"{part.kind} `{part.name}`")
+    return table(
+        ("distribution", "parts"), ((name, ", ".join(parts)) for name, parts in planned.items())
+    )
+
+
+def builtin_options() -> str:
+    """Return the own options of the built-in parts."""
+    blocks = []
+    records = [*builtins.cse_poolers(), *builtins.cse_losses(), *builtins.cse_branches()]
+    for record in records:
+        base: type[Options] = record.options_base
+        if getattr(record, "stage", "") == "head":
+            base = HeadOptions
+        own = options_table(record.options, f"{record.kind}.{record.name}", without=base)
+        blocks.append(f"**{record.kind} `{record.name}`**: {record.summary}.\n\n{own}")
+    return "\n\n".join(blocks)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "hooks": hooks_table,
+    "tokens": tokens_table,
+    "known": known_table,
+    "builtins": builtin_options,
+    "model": lambda: options_table(ModelOptions, "model"),
+    "data": lambda: options_table(DataOptions, "data"),
+    "train": lambda: options_table(TrainOptions, "train"),
+    "views": lambda: options_table(ViewOptions, "views.NAME"),
+    "inference": lambda: options_table(InferenceOptions, "inference"),
+    "head": lambda: options_table(HeadOptions, "pool.NAME"),
+    **{
+        kind: (
+            lambda kind=kind: options_table(  # type: ignore[misc]
+                COMPONENT_SPECS[kind].options_base, f"{kind}.NAME"
+            )
+        )
+        for kind in COMPONENT_SPECS
+    },
+}
+
+
+def generated(text: str) -> str:
+    """Return a page with its marked places written anew."""
+
+    def fill(found: re.Match[str]) -> str:
+        return f"{found['head']}\n{TABLES[found['name']]()}\n\n{found['foot']}"
+
+    return MARKED.sub(fill, text)
+
+
+def outdated() -> list[Path]:
+    """Return the pages that are not what the code says."""
+    pages = sorted(FOLDER.rglob("*.md"))
+    return [page for page in pages if generated(text := page.read_text(encoding="utf-8")) != text]
+
+
+def main() -> int:
+    """Rewrite or check the pages."""
+    parser = argparse.ArgumentParser(description="Write the generated tables of docs/.")
+    parser.add_argument("--check", action="store_true", help="only tell what is out of date")
+    check = parser.parse_args().check
+    pages = outdated()
+    for page in pages:
+        print(f"{page.relative_to(FOLDER.parent)} {'is out of date' if check else 'rewritten'}")
+        if not check:
+            page.write_text(generated(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return int(check and bool(pages))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

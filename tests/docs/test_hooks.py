@@ -1,0 +1,215 @@
+"""docs/hooks.md: every hook has its section, and every example there is a plugin that works."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cse_cli.main import run
+from cse_core import specs
+from cse_core.manager import load_plugins
+from cse_core.plugin_info import PluginInfo
+from cse_core.records import ComponentSpec
+from cse_core.registry import Registry
+from cse_core.specs import HOOK_RECORDS
+from cse_core.testing import failures, suite_of
+from tests.docs.pages import DOCS, ROOT, Page, write_files, write_metadata
+
+PAGE = Page(DOCS / "hooks.md")
+TEXTS = [
+    f"The {one} {two} near the {place}."
+    for one in ("old farmer", "young painter", "tired driver")
+    for two in ("waits for the bus", "reads a long letter", "sings an old song")
+    for place in ("harbour", "library", "market")
+]
+PAIRS = "sentence1\tsentence2\tscore\n" + "".join(
+    f"{first}\t{second}\t{score}\n"
+    for first, second, score in zip(TEXTS, TEXTS[1:], [5, 0, 3, 1] * 9, strict=False)
+)
+CHEAP = ("--train.precision", "fp32", "--train.batch_size", "9")
+
+
+@dataclass
+class Example:
+    """The example of a hook, installed in a folder of its own."""
+
+    folder: Path
+    package: str
+    commands: list[list[str]]
+
+    @property
+    def info(self) -> PluginInfo:
+        """Return what became of the plugin."""
+        name = self.package.removeprefix("cse_").replace("_", "-")
+        (found,) = (i for i in load_plugins().infos if i.name == name)
+        return found
+
+    def run(self) -> None:
+        """Run the section's commands."""
+        for number, words in enumerate(self.commands):
+            if words[0] == "cp":
+                shutil.copytree(words[2], words[3])
+                continue
+            assert words[0] == "cse", words
+            if words[1] == "train":
+                words = [*words, *CHEAP]
+            if words[1] == "train" and "--out" not in words:
+                words = [*words, "--out", f"runs/{number}"]
+            assert run(words[1:]) == 0, words
+
+
+@pytest.fixture
+def example(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Example]:
+    hook = request.node.name.removeprefix("test_hook_")
+    blocks = PAGE.blocks(hook)
+    paths = write_files(blocks, tmp_path)
+    (package,) = {path.split("/")[0] for path in paths}
+    (tmp_path / package / "__init__.py").touch()
+    write_metadata(tmp_path, package.replace("_", "-"), f"{package}.plugin")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DISABLE_PLUGINS", raising=False)
+    importlib.invalidate_caches()
+    yield Example(tmp_path, package, [line for block in blocks for line in block.commands()])
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]
+
+
+def check(example: Example, hook: str) -> Any:
+    """Check the plugin's record, run its commands; return the record."""
+    info = example.info
+    assert (info.status, info.reason) == ("active", "")
+    assert info.hooks == (hook,)
+    (record,) = info.parts
+    assert type(record) is HOOK_RECORDS[hook]
+    assert example.commands
+    example.run()
+    if isinstance(record, ComponentSpec):
+        registry = Registry.from_plugins(load_plugins().infos)
+        assert failures(suite_of(record.kind, record.name, registry)) == {}
+    return record
+
+
+def trained_with(example: Example, text: str) -> None:
+    """Check that the first run of the commands finished, with this in its resolved recipe."""
+    (run_file,) = (
+        path for path in example.folder.glob("runs/*/run.toml") if path.parent.name != "latest"
+    )
+    assert text in run_file.read_text(encoding="utf-8")
+    assert (run_file.parent / "model" / "model.safetensors").is_file()
+
+
+def test_hook_cse_augmenters(example: Example) -> None:
+    check(example, "cse_augmenters")
+    trained_with(example, "rate = 0.2")
+
+
+def test_hook_cse_poolers(example: Example) -> None:
+    check(example, "cse_poolers")
+    trained_with(example, 'use = "max"')
+    from sentence_transformers import SentenceTransformer
+
+    from cse_core.inference import load
+
+    registry = Registry.from_plugins(load_plugins().infos)
+    ours = load("runs/0", registry).encode(TEXTS[:3])
+    theirs = SentenceTransformer("runs/0/model", device="cpu").encode(TEXTS[:3])
+    assert abs(ours - theirs).max() < 1e-5
+
+
+def test_hook_cse_positive_miners(example: Example) -> None:
+    check(example, "cse_positive_miners")
+    trained_with(example, 'name = "neighbours"')
+
+
+def test_hook_cse_negative_stores(example: Example) -> None:
+    check(example, "cse_negative_stores")
+    trained_with(example, "size = 512")
+    assert "recent" in (example.folder / "runs/0/run.toml").read_text(encoding="utf-8")
+
+
+def test_hook_cse_losses(example: Example) -> None:
+    check(example, "cse_losses")
+    trained_with(example, "margin = 0.3")
+
+
+def test_hook_cse_branches(example: Example) -> None:
+    check(example, "cse_branches")
+    trained_with(example, "every = 2")
+
+
+def test_hook_cse_metrics(example: Example) -> None:
+    record = check(example, "cse_metrics")
+    trained_with(example, 'use = "norms"')
+    from cse_core.evaluation.pairs import read_pairs
+    from cse_core.inference import load
+    from cse_core.loading import load_factory
+
+    registry = Registry.from_plugins(load_plugins().infos)
+
+    class Named:
+        name = "norms"
+
+    metric = load_factory(record.factory)(record.options(), Named())
+    encode = load("starter", registry).encode
+    numbers = metric.compute(encode, read_pairs("pairs.tsv"))
+    assert numbers["mean"] > 0 and numbers["deviation"] >= 0
+
+
+def test_hook_cse_recipes(example: Example) -> None:
+    check(example, "cse_recipes")
+    trained_with(example, 'directions = "both"')
+
+
+def test_hook_cse_studies(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+    check(example, "cse_studies")
+    assert "temperatures" in capsys.readouterr().out
+
+
+def test_hook_cse_encoders(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+    check(example, "cse_encoders")
+    trained_with(example, "max_length")
+
+
+def test_hook_cse_datasets(example: Example) -> None:
+    check(example, "cse_datasets")
+    trained_with(example, 'path = ["weather"]')
+
+
+# -- guards ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", HOOK_RECORDS)
+def test_every_hook_is_documented_with_its_exact_form(hook: str) -> None:
+    signature = inspect.signature(getattr(specs, hook))
+    exact = f"`{hook}{signature}`".replace("'", "")
+    assert exact == f"`{hook}() -> list[{HOOK_RECORDS[hook].__name__}]`"
+    assert exact in PAGE.section(hook)
+
+
+@pytest.mark.parametrize("hook", HOOK_RECORDS)
+def test_every_hook_has_a_test(hook: str) -> None:
+    files = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("plugins/*/tests/**/*.py")]
+    wanted = re.compile(rf"^def test_hook_{hook}\(", re.M)
+    assert any(wanted.search(path.read_text(encoding="utf-8")) for path in files)
+
+
+def test_no_plugin_module_of_the_examples_imports_torch() -> None:
+    for block in PAGE.blocks():
+        if block.path.endswith("plugin.py"):
+            assert not re.search(
+                r"^\s*(import|from) (torch|transformers|datasets)", block.text, re.M
+            )
