@@ -22,7 +22,7 @@ import torch
 from mlm.checkpoint import Progress, load_checkpoint, save_checkpoint
 from mlm.gradient import GradientPool
 from mlm.model import MaskedLanguageModel, export, load_model, new_model
-from mlm.options import layer_dtype, parse, row_shares
+from mlm.options import layer_dtype, parse, row_shares, usable_device
 from mlm.rows import Batch, Special, epoch_batches, mask_tokens, token_ids
 from mlm.scores import masked_loss, sts_scores
 from mlm.text import fingerprint, open_store, train_vocabulary
@@ -106,19 +106,27 @@ class Run:
             CseError: A file, a folder or an option cannot serve.
         """
         self.options, self.out = options, options.out
-        self.out.mkdir(parents=True, exist_ok=True)
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CseError(
+                f"cannot be made ({error.strerror})", where=f"--out {self.out}"
+            ) from error
         self.model, self.tokenizer = make_model(options)
         positions = self.model.config.max_position_embeddings
         self.shares = row_shares(options.lengths, positions)
         self.store = open_store(self.out / "tokens", options.texts, self.tokenizer)
         self.special = Special.of(self.tokenizer)
-        device = torch.device(options.device)
+        device = usable_device(options.device)
         self.dtype = layer_dtype(device, options.precision)
         self.model.to(device)
         workers = options.threads or torch.get_num_threads()
         self.gradients = GradientPool(self.model, workers, self.dtype, options.bag_weight)
         self.optimizer = make_optimizer(self.model, options.lr, options.weight_decay)
         self.settings = {key: getattr(options, key) for key in KEPT}
+        config = self.model.config
+        sizes = (config.num_hidden_layers, config.hidden_size, config.vocab_size)
+        self.settings["layers x hidden, vocabulary"] = "{} x {}, {}".format(*sizes)
         self.settings["texts"] = fingerprint(options.texts, self.tokenizer)
         self.checkpoint = self.out / "checkpoint.safetensors"
         self.progress = Progress()

@@ -191,22 +191,29 @@ def test_masking_follows_bert(texts: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_gradients_equal_those_of_transformers(workers: int) -> None:
+@pytest.mark.parametrize("bag_weight", [0.0, 0.5])
+def test_gradients_equal_those_of_transformers(workers: int, bag_weight: float) -> None:
     model = new_model(2, 32, 2, 200, seed=0)
     special = Special(2, 3, 4, 200)
     ids = torch.randint(5, 200, (20, 16), generator=torch.Generator().manual_seed(0))
     masked = mask_tokens(ids, special, 0.2, np.random.default_rng(0))
     threads = torch.get_num_threads()
-    value = GradientPool(model, workers, torch.float32, piece_tokens=64).fill(masked)
+    pool = GradientPool(model, workers, torch.float32, bag_weight, piece_tokens=64)
+    masked_value, bag_value = pool.fill(masked)
     torch.set_num_threads(threads)
+
     reference = BertForMaskedLM(model.config).eval()
     reference.load_state_dict(model.state(), strict=False)
     reference.tie_weights()
     labels = torch.full(ids.shape, -100)
     labels.view(-1)[masked.positions] = masked.labels
-    loss = reference(masked.ids, labels=labels).loss
-    loss.backward()
-    assert value == pytest.approx(loss.item(), abs=1e-5)
+    output = reference(masked.ids, labels=labels, output_hidden_states=True)
+    scores = reference.cls(output.hidden_states[-1].mean(1)).log_softmax(-1)
+    words = [scores[row, word] for row in range(20) for word in ids[row, 1:-1]]
+    bag = -torch.stack(words).mean()
+    (output.loss + bag_weight * bag).backward()
+    assert masked_value == pytest.approx(output.loss.item(), abs=1e-5)
+    assert bag_value == pytest.approx(bag.item(), abs=1e-5)
     expected = dict(reference.named_parameters())
     for name, parameter in zip(model.names, model.weights, strict=True):
         torch.testing.assert_close(parameter.grad, expected[name].grad, atol=1e-6, rtol=1e-4)
@@ -267,7 +274,9 @@ def test_bad_texts_are_one_line_errors(
         (["--steps", "9", "--lengths", "600:1"], "512 positions"),
         (["--steps", "9", "--hidden", "33"], "not a multiple of --heads"),
         (["--steps", "9", "--init", "nowhere"], "no config.json"),
+        (["--steps", "9", "--device", "abacus"], "--device: not usable here"),
         (["--steps", "200", "--lr", "0.1"], "has lr = 0.003"),
+        (["--steps", "200", "--layers", "1", "--lr", "0.003"], "vocabulary = '2 x 32, 160'"),
     ],
 )
 def test_mistakes_exit_with_2(

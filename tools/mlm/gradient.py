@@ -49,7 +49,8 @@ class GradientPool:
         masked = masked * (len(labels) / len(whole.labels))
         bag = bag * (len(ids) / len(whole.ids))
         loss = masked + self.bag_weight * bag if self.bag_weight else masked
-        return float(masked), float(bag), torch.autograd.grad(loss, list(self.model.parameters()))
+        gradients = torch.autograd.grad(loss, list(self.model.parameters()))
+        return float(masked.detach()), float(bag.detach()), gradients
 
     def fill(self, batch: Masked) -> tuple[float, float]:
         """Set `.grad` of every parameter for a batch; return its masked and bag-of-words loss."""

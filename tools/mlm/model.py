@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 from transformers import __version__ as transformers_version
@@ -219,8 +219,10 @@ def export(model: MaskedLanguageModel, tokenizer_json: str, folder: Path) -> Non
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     weights = {name: value.half().cpu().contiguous() for name, value in model.state().items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
     config = model.config.to_dict()
+    for key in ("_name_or_path", "id2label", "label2id", "problem_type"):
+        config.pop(key, None)
     config.update(
         architectures=["BertForMaskedLM"],
         dtype="float16",

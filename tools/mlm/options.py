@@ -111,6 +111,21 @@ def row_shares(lengths: str, positions: int) -> dict[int, float]:
     return shares
 
 
+def usable_device(name: str) -> torch.device:
+    """Return the device of that name.
+
+    Raises:
+        CseError: There is no such device here.
+    """
+    try:
+        return torch.zeros(1, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise CseError(
+            f"not usable here ({reason})", where="--device", value=name, hint="use cpu or cuda"
+        ) from error
+
+
 def layer_dtype(device: torch.device, precision: str) -> torch.dtype:
     """Return the number format of the layers: bf16 where the processor has it, unless told."""
     if precision != "auto":
