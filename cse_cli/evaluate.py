@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from cse_core.evaluation.lexical import TextCollection
     from cse_core.evaluation.pairs import PairSet
     from cse_core.evaluation.sts import Result
+    from cse_core.evaluation.vectors import Encode
+    from cse_core.inference import SentenceModel
 
 SUITES = ("sts",)
 
@@ -102,6 +106,10 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write each pair with gold score and cosine (tsv)."),
     ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
+    ] = None,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show each subset's score.")] = False,
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
@@ -116,8 +124,11 @@ def evaluate(
     for name in models:
         check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
     sets = _find_sets(plugins, suite or (), data_dir, pairs or (), data or ())
+    for wanted in metric or ():
+        plugins.registry.find("metric", wanted, where="--metric")
     from cse_core.evaluation.pairs_out import check_pairs_out, write_pairs_out
     from cse_core.evaluation.sts import evaluate_sts
+    from cse_core.evaluation.vectors import Known
 
     if pairs_out is not None:
         check_pairs_out(pairs_out)
@@ -133,8 +144,9 @@ def evaluate(
             device=device,
             precision=precision,
         )
-        encode = encoder(model, batch_tokens)
-        results.append(evaluate_sts(encode, sets.sets, not no_baselines, words))
+        encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
+        scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
+        results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))
         described.append(f"{model.description}, at most {model.stack.max_length} tokens")
     for note in sets.notes:
         tell(note)
@@ -145,6 +157,32 @@ def evaluate(
         say_json(_as_json(models, described, results, sets))
     else:
         _show(models, described, results, sets, subsets)
+
+
+def _with_metrics(
+    results: list[Result],
+    names: Sequence[str],
+    model: SentenceModel,
+    encode: Encode,
+    sets: Sets,
+    plugins: Installed,
+) -> list[Result]:
+    """Return the results with the numbers of installed metrics on each set."""
+    from cse_core.inference import make_metric
+
+    by_name = {each.name: each for each in sets.sets}
+    found = []
+    for result in results:
+        numbers = {
+            f"{name}.{key}": value
+            for name in names
+            if result.name in by_name
+            for key, value in make_metric(name, model, plugins.registry)
+            .compute(encode, by_name[result.name])
+            .items()
+        }
+        found.append(replace(result, metrics=numbers))
+    return found
 
 
 def _check_suites(names: list[str] | tuple[()]) -> None:
@@ -249,6 +287,10 @@ def _show(
     else:
         for name, own in zip(models, results, strict=True):
             say_table(results_table(own, name, subsets))
+    for name, own in zip(models, results, strict=True):
+        for result in own:
+            for key, value in result.metrics.items():
+                tell(f"{name}, {result.name}: {key} {value:.4f} over {result.pairs} pairs")
     if sets.synthetic:
         warn(
             f"{', '.join(sorted(sets.synthetic))}: synthetic sentences, made by a grammar for "

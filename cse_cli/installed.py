@@ -11,10 +11,12 @@ import typer
 from cse_cli.console import warn
 
 if TYPE_CHECKING:
+    from cse_core.data import Corpus
     from cse_core.manager import PluginManager
     from cse_core.plugin_info import PluginInfo
     from cse_core.records import DatasetSpec
     from cse_core.registry import Registry
+    from cse_core.settings import DataOptions
 
 
 class Installed:
@@ -26,6 +28,7 @@ class Installed:
 
     def __init__(self, left_out: Sequence[str] = ()) -> None:
         self.left_out = tuple(left_out)
+        self._corpora: dict[str, Corpus] = {}
 
     @cached_property
     def manager(self) -> PluginManager:
@@ -50,6 +53,19 @@ class Installed:
     def datasets(self) -> dict[str, DatasetSpec]:
         """Return the installed data sets by name."""
         return {found.name: found.spec for found in self.registry.datasets()}
+
+    def corpus(self, options: DataOptions) -> Corpus:
+        """Return the rows that ``data.*`` names, read once in a command."""
+        from cse_core.data import load_corpus
+
+        key = options.model_dump_json()
+        if key not in self._corpora:
+            self._corpora[key] = load_corpus(options, datasets=self.datasets)
+        return self._corpora[key]
+
+    def known_corpus(self, options: DataOptions) -> Corpus | None:
+        """Return the rows where they were read already."""
+        return self._corpora.get(options.model_dump_json())
 
     @property
     def failed(self) -> tuple[PluginInfo, ...]:

@@ -92,7 +92,7 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[Part]:
 def _rows_and_columns(
     options: DataOptions, installed: Installed
 ) -> tuple[int | None, tuple[str, ...] | None]:
-    from cse_core.data import load_corpus, peek_columns
+    from cse_core.data import peek_columns
     from cse_core.data.sources import FileSource, InstalledSource, find_source
 
     columns = peek_columns(options, datasets=installed.datasets)
@@ -102,7 +102,7 @@ def _rows_and_columns(
         or (isinstance(source, FileSource) and source.file.path.stat().st_size <= _COUNTED_BYTES)
         for source in sources
     )
-    rows = len(load_corpus(options, datasets=installed.datasets)) if small else None
+    rows = len(installed.corpus(options)) if small else None
     return rows, columns
 
 

@@ -247,7 +247,11 @@ def _run(
                 outcome = training.resume(folder, plugins.registry, reporter=reporter)
             else:
                 outcome = training.train(
-                    composition, plugins.registry, out=folder, reporter=reporter
+                    composition,
+                    plugins.registry,
+                    out=folder,
+                    reporter=reporter,
+                    corpus=plugins.known_corpus(composition.data),
                 )
         except Stopped as stopped:
             reporter.end()

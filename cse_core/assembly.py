@@ -21,6 +21,7 @@ from cse_core.protocols import (
     Branch,
     Head,
     Loss,
+    Metric,
     NegativeStore,
     Part,
     PositiveMiner,
@@ -71,6 +72,7 @@ class Assembly:
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
     losses: dict[str, Loss]
+    metrics: dict[str, Metric]
     parts: dict[str, Part]
     dropout: DropoutSource
     device: torch.device
@@ -223,6 +225,7 @@ def build(
             c.name: cast(NegativeStore, make(c, dimension)) for c in composition.of("negatives")
         },
         losses={c.name: cast(Loss, make(c, dimension)) for c in composition.of("loss")},
+        metrics={c.name: cast(Metric, make(c, dimension)) for c in composition.of("metric")},
         parts=parts,
         dropout=source,
         device=device,

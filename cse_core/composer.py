@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +129,7 @@ def _sketch(
         rows=rows,
         columns=columns,
         batch_size=train.batch_size,
-        steps=_steps(train, rows),
+        steps=train.max_steps if rows is None else train.steps(rows),
         precision=train.precision,
     )
     return Sketch(
@@ -167,14 +166,6 @@ def _part(item: Instance, reader: OptionReader, registry: Registry) -> Part | No
         distribution=found.distribution,
         version=found.version,
     )
-
-
-def _steps(train: TrainOptions, rows: int | None) -> int | None:
-    if train.max_steps is not None:
-        return train.max_steps
-    if rows is None:
-        return None
-    return max(1, math.ceil(train.epochs * math.ceil(rows / train.batch_size)))
 
 
 def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> Composition:

@@ -20,8 +20,9 @@ from cse_core.export import HEADS, MANIFEST
 from cse_core.loading import load_factory, package_path
 from cse_core.precision import Precision, resolve_device, resolve_precision
 from cse_core.pretrained import load_tokenizer
-from cse_core.protocols import Head, RowPooler, Setup, SlicePooler
+from cse_core.protocols import Head, Metric, RowPooler, Setup, SlicePooler
 from cse_core.randomness import generator
+from cse_core.records import Kind
 from cse_core.registry import Registry
 from cse_core.stack import Stack
 from cse_core.tokens import TextTokenizer
@@ -74,6 +75,13 @@ class SentenceModel:
         with self.precision.autocast():
             vectors = self.stack.encode(texts, self.device)
         return vectors.numpy()
+
+
+def make_metric(name: str, model: SentenceModel, registry: Registry) -> Metric:
+    """Return an installed metric with its default options, for a loaded model."""
+    builder = _Builder(registry, model.stack.encoder, model.stack.tokenizer, model.device)
+    choice = {"use": name, "options": {}}
+    return cast(Metric, builder.part(choice, model.stack.encoder.hidden_size, kind="metric"))
 
 
 def load(
@@ -138,12 +146,12 @@ class _Builder:
     tokenizer: TextTokenizer
     device: torch.device
 
-    def part(self, choice: dict[str, Any], dimension: int) -> object:
+    def part(self, choice: dict[str, Any], dimension: int, kind: Kind = "pool") -> object:
         name = choice["use"]
         distribution = choice.get("distribution")
         if distribution and distribution != "cse-toolkit":
             name = f"{distribution}/{name}"
-        spec = self.registry.find("pool", name).spec
+        spec = self.registry.find(kind, name).spec
         options = spec.options.model_validate(choice["options"])
 
         def refuse(_: str) -> Any:

@@ -94,9 +94,9 @@ class RunFolder:
         write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
 
     def link_latest(self) -> None:
-        """Point ``latest`` beside the run to it, where links are to be had."""
+        """Point ``runs/latest`` to a run in a folder ``runs``, where links are to be had."""
         link = self.path.parent / "latest"
-        if link.exists() and not link.is_symlink():
+        if self.path.parent.name != "runs" or (link.exists() and not link.is_symlink()):
             return
         beside = self.path.parent / f".latest-{os.getpid()}"
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.evaluation.dev import DevSet, name_dev_sets
 from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs
+from cse_core.evaluation.vectors import Known
 from cse_core.loading import load_factory
+from cse_core.protocols import Metric
 from cse_core.registry import Registry
 from cse_core.settings import TrainOptions
 
@@ -66,6 +68,7 @@ class Scorer:
         step: int,
         round_number: int,
         by: str | None,
+        metrics: Mapping[str, Metric],
     ) -> tuple[dict[str, float], bool]:
         """Return all dev scores of the model, and whether it is the round's best.
 
@@ -77,7 +80,11 @@ class Scorer:
         def measured() -> dict[str, float]:
             found: dict[str, float] = {}
             for each in self.dev:
-                found.update(each.score(lambda texts: encode(texts).numpy()))
+                known = Known(lambda texts: encode(texts).numpy(), each.pairs.texts)
+                found.update(each.score(known))
+                for name, metric in metrics.items():
+                    numbers = metric.compute(known, each.pairs)
+                    found.update({f"{each.name}.{name}.{k}": v for k, v in numbers.items()})
             return found
 
         scores = distributed.from_first(measured)

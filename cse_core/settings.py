@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -95,6 +96,11 @@ class TrainOptions(Options):
     """cuda, mps, cpu, or the best of them."""
     threads: int | None = Field(default=None, ge=1)
     """Processor threads; by default what the machine offers."""
+
+    def steps(self, rows: int) -> int:
+        """Return the optimiser steps of a round over so many rows."""
+        per_epoch = math.ceil(rows / self.batch_size)
+        return self.max_steps or max(1, math.ceil(per_epoch * self.epochs))
 
 
 class ViewOptions(Options):

@@ -133,7 +133,7 @@ class Trainer:
             )
         )
         per_epoch = math.ceil(len(rows) / options.batch_size)
-        total = options.max_steps or max(1, math.ceil(per_epoch * options.epochs))
+        total = options.steps(len(rows))
         cadence = Cadence.of(options, total)
         engine = Engine(self.assembly, rows, self.precision, current.losses)
         optimizer = Optimizer(self.assembly, options, total)
@@ -241,7 +241,9 @@ class Trainer:
         )
 
     def _evaluate(self, step: int, current: TrainingRound) -> dict[str, float]:
-        scores, better = self.scorer.score(self.encode, step, current.number, current.score)
+        scores, better = self.scorer.score(
+            self.encode, step, current.number, current.score, self.assembly.metrics
+        )
         if better and self.main:
             Checkpoint(saved.weights(self.assembly), {"step": step, **scores}).write(
                 self.folder.best(current.number)

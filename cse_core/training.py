@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,23 @@ SYNTHETIC = "the texts are synthetic: made by a grammar, for trying things, no b
 
 
 def train(
-    composition: Composition, registry: Registry, *, out: Path, reporter: Reporter
+    composition: Composition,
+    registry: Registry,
+    *,
+    out: Path,
+    reporter: Reporter,
+    corpus: Corpus | None = None,
 ) -> Outcome:
     """Train a composition into a new run folder.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake.
+
+    Args:
+        composition: The checked recipe.
+        registry: The installed parts.
+        out: The run's folder.
+        reporter: Who hears of it.
+        corpus: The rows that ``data.*`` names, where they were read already.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder holds a run already.
@@ -45,7 +58,11 @@ def train(
     """
     if (out / "run.toml").exists():
         RunFolder.begin(out)
-    prepared = _Prepared(composition, registry, reporter)
+    prepared = _Prepared(composition, registry, reporter, corpus)
+    # A name with the time in it differs between processes; and nobody may still be looking whether
+    # the folder is free when the first process begins to write.
+    out = Path(distributed.from_first(partial(str, out)))
+    distributed.wait()
     folder = RunFolder.begin(out) if prepared.main else RunFolder(out)
     if prepared.main:
         write_whole(folder.recipe, prepared.record())
@@ -98,7 +115,13 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
 class _Prepared:
     """Everything that is read before a run writes its first file."""
 
-    def __init__(self, composition: Composition, registry: Registry, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        composition: Composition,
+        registry: Registry,
+        reporter: Reporter,
+        corpus: Corpus | None = None,
+    ) -> None:
         self.registry = registry
         self.reporter = reporter
         options = composition.train
@@ -125,7 +148,7 @@ class _Prepared:
                 value="fp16",
                 hint="use bf16, fp32 or auto",
             )
-        self.corpus = self._load(composition)
+        self.corpus = self._load(composition, corpus)
         self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
         self.composition = composition
         self.assembly = build(
@@ -133,7 +156,7 @@ class _Prepared:
             corpus=self.corpus,
             device=self.device,
             resolve_model=lambda name: resolve_model(name, registry),
-            total_steps=composition.facts.steps,
+            total_steps=options.steps(len(self.corpus)),
         )
         self._tell()
 
@@ -180,7 +203,7 @@ class _Prepared:
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
 
-    def _load(self, composition: Composition) -> Corpus:
+    def _load(self, composition: Composition, corpus: Corpus | None) -> Corpus:
         columns = [
             view.column
             for view in composition.views
@@ -192,6 +215,8 @@ class _Prepared:
                 for need in part.spec.required(part.options)
                 if isinstance(need, str) and need.startswith("column:")
             ]
+        if corpus is not None and not columns:
+            return corpus
         datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in self.registry.datasets()}
         return load_corpus(
             composition.data, datasets=datasets, required_columns=tuple(dict.fromkeys(columns))

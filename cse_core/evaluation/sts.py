@@ -79,6 +79,7 @@ class Result:
         subsets: The score of each subset, where the file names them.
         lexical: Scores of words alone, None where they were not asked for.
         geometry: Alignment and the like, None for a mean.
+        metrics: Numbers of installed metrics that were asked for, ``NAME.number``.
         seeds: Training runs behind the number.
         cosines: Cosine of each pair ``[P]``, empty for a mean; not in the JSON.
     """
@@ -94,6 +95,7 @@ class Result:
     subsets: dict[str, SubsetScore] = field(default_factory=dict)
     lexical: LexicalScore | None = None
     geometry: Geometry | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
     seeds: int = 1
     cosines: NDArray[np.float64] = field(
         default_factory=lambda: np.zeros(0), repr=False, compare=False
@@ -108,6 +110,8 @@ class Result:
             "split": self.split,
             "seeds": self.seeds,
         }
+        if self.metrics:
+            value["metrics"] = dict(self.metrics)
         if self.sets:
             value["sets"] = list(self.sets)
         else:

@@ -54,6 +54,29 @@ class EncodedTexts:
         return first, second
 
 
+class Known:
+    """An encoder that has encoded some texts already and does not encode them again.
+
+    Args:
+        encode: The encoder.
+        texts: Texts that several numbers are made of; encoded when first asked for.
+    """
+
+    def __init__(self, encode: Encode, texts: Iterable[str]) -> None:
+        self._encode = encode
+        self._texts = list(dict.fromkeys(texts))
+        self._rows = {text: row for row, text in enumerate(self._texts)}
+        self._vectors: NDArray[np.floating] | None = None
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.floating]:
+        """Return ``[N, D]`` vectors, of unknown texts by a call of the encoder."""
+        if any(text not in self._rows for text in texts):
+            return np.asarray(self._encode(texts))
+        if self._vectors is None:
+            self._vectors = np.asarray(self._encode(self._texts))
+        return self._vectors[[self._rows[text] for text in texts]]
+
+
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return vectors ``[N, D]`` scaled to length 1 in float64; a zero vector stays zero."""
     exact = vectors.astype(np.float64)
