@@ -25,7 +25,7 @@ from mlm.model import MaskedLanguageModel, export, load_model, new_model
 from mlm.options import layer_dtype, parse, row_shares, usable_device
 from mlm.rows import Batch, Special, epoch_batches, mask_tokens, token_ids
 from mlm.scores import masked_loss, sts_scores
-from mlm.text import fingerprint, open_store, train_vocabulary
+from mlm.text import fingerprint, open_store, require_files, train_vocabulary
 from tokenizers import Tokenizer
 
 from cse_core.errors import CseError
@@ -106,6 +106,7 @@ class Run:
             CseError: A file, a folder or an option cannot serve.
         """
         self.options, self.out = options, options.out
+        require_files(options.texts)
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -125,6 +125,15 @@ def train_vocabulary(files: Iterable[Path], size: int) -> Tokenizer:
     return Tokenizer.from_str(trained.to_str())
 
 
+def require_files(files: list[Path]) -> None:
+    """Raise CseError for the first of `files` that is no file."""
+    for file in files:
+        if not file.is_file():
+            raise CseError(
+                "no such file", where=str(file), hint="name a .txt or .jsonl text (.gz allowed)"
+            )
+
+
 def fingerprint(files: list[Path], tokenizer: Tokenizer) -> str:
     """Return a digest of the vocabulary and of the files' names, sizes and times."""
     digest = hashlib.sha256(tokenizer.to_str().encode())
@@ -197,12 +206,8 @@ def _write_store(folder: Path, files: list[Path], tokenizer: Tokenizer) -> None:
 
 def open_store(folder: Path, files: list[Path], tokenizer: Tokenizer) -> TokenStore:
     """Tokenise the files once into `folder` and map the result; reuse it where it is current."""
+    require_files(files)
     folder.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        if not file.is_file():
-            raise CseError(
-                "no such file", where=str(file), hint="name a .txt or .jsonl text (.gz allowed)"
-            )
     stamp = folder / "fingerprint"
     current = fingerprint(files, tokenizer)
     if not stamp.is_file() or stamp.read_text() != current:
