@@ -10,7 +10,7 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.installed import Installed
-    from cse_core.composition import Composition, Part
+    from cse_core.composition import Composition, PlannedPart
     from cse_core.option_paths import OptionPath
     from cse_core.records import Kind
     from cse_core.settings import DataOptions
@@ -59,9 +59,9 @@ def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
     return option_paths(_parts_alone(choice, installed))
 
 
-def _parts_alone(choice: Choice, installed: Installed) -> list[Part]:
+def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
     """Return the named parts that there are, with their default options."""
-    from cse_core.composition import Part
+    from cse_core.composition import PlannedPart
     from cse_core.plugin_checks import default_options
 
     parts = []
@@ -75,17 +75,7 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[Part]:
                 continue
             options = default_options(found.spec)
             if options is not None and not text.startswith("~"):
-                parts.append(
-                    Part(
-                        kind=cast("Kind", kind),
-                        use=found.name,
-                        name=name or bare,
-                        spec=found.spec,
-                        options=options,
-                        distribution=found.distribution,
-                        version=found.version,
-                    )
-                )
+                parts.append(PlannedPart.of(found, options, name or bare))
     return parts
 
 

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from cse_core.anatomy import word_table
-from cse_core.composition import Composition
-from cse_core.composition import Part as Choice
+from cse_core.composition import Composition, PlannedPart
 from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.encoding import RaggedEncoder
 from cse_core.loading import load_factory
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 class PlacedAugmenter:
     """An augmenter with what the engine must know of it."""
 
-    choice: Choice
+    choice: PlannedPart
     part: Augmenter
     point: str
     gradient: str | None
@@ -136,7 +135,9 @@ def build(
         word_table(encoder.model).requires_grad_(False)
     tokenizer = TextTokenizer(load_tokenizer(path))
 
-    def setup(choice: Choice, dimension: int, heads: dict[str, nn.Module] | None = None) -> Setup:
+    def setup(
+        choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
+    ) -> Setup:
         return Setup(
             name=choice.name,
             dimension=dimension,
@@ -158,7 +159,9 @@ def build(
 
     parts: dict[str, Part] = {}
 
-    def make(choice: Choice, dimension: int, heads: dict[str, nn.Module] | None = None) -> Part:
+    def make(
+        choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
+    ) -> Part:
         part = cast(
             Part,
             load_factory(choice.spec.factory)(choice.options, setup(choice, dimension, heads)),

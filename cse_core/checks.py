@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from cse_core.composition import Part, PlannedView
+from cse_core.composition import PlannedPart, PlannedView
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions
 from cse_core.records import LossSpec, PoolerSpec
@@ -44,7 +44,7 @@ def order_poolers(sketch: Sketch) -> None:
             )
 
 
-def stage(part: Part) -> str:
+def stage(part: PlannedPart) -> str:
     """Return the stage of a pooler part."""
     return cast(PoolerSpec, part.spec).stage
 
@@ -52,7 +52,7 @@ def stage(part: Part) -> str:
 def check_doubles(sketch: Sketch) -> None:
     """Refuse two parts that make one view, one group of positives or one column."""
     nouns = {"view": "the view", "positives": "the positives", "column": "the column"}
-    owners: dict[str, Part] = {}
+    owners: dict[str, PlannedPart] = {}
     for part in sketch.parts:
         for token in sorted(tokens(part)):
             prefix, _, name = token.partition(":")
@@ -112,7 +112,7 @@ def check_negatives(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
 
 
 def _check_contrastive(
-    sketch: Sketch, loss: Part, wants: LossOptions, views: tuple[PlannedView, ...]
+    sketch: Sketch, loss: PlannedPart, wants: LossOptions, views: tuple[PlannedView, ...]
 ) -> None:
     served = any(sketch.serves(store, loss) for store in sketch.of("negatives"))
     if wants.negatives == "none":
@@ -239,7 +239,7 @@ def check_columns(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
         )
 
 
-def check_inference(sketch: Sketch) -> Part | None:
+def check_inference(sketch: Sketch) -> PlannedPart | None:
     """Check what encodes after training; return its row pooler where it is another one."""
     wants = sketch.inference
     pools = {part.name: part for part in sketch.of("pool")}
@@ -281,15 +281,7 @@ def check_inference(sketch: Sketch) -> Part | None:
     except CseError as error:
         sketch.errors.append(error)
         return None
-    return Part(
-        kind="pool",
-        use=found.spec.name,
-        name=found.spec.name,
-        spec=found.spec,
-        options=found.spec.options(),
-        distribution=found.distribution,
-        version=found.version,
-    )
+    return PlannedPart.of(found)
 
 
 def _first_slice(sketch: Sketch) -> str:

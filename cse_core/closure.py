@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cse_core.composition import Part
+from cse_core.composition import PlannedPart
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.sketch import BASE_LEVELS, Sketch, tokens
@@ -36,15 +36,7 @@ def add_branches(sketch: Sketch, view_branches: dict[str, str]) -> None:
             sketch.errors.append(_no_branch(sketch, where, name, list(present)))
             continue
         found = sketch.registry.find("branch", name, where=where)
-        part = Part(
-            kind="branch",
-            use=found.spec.name,
-            name=found.spec.name,
-            spec=found.spec,
-            options=found.spec.options(),
-            distribution=found.distribution,
-            version=found.version,
-        )
+        part = PlannedPart.of(found)
         present[name] = part
         if name == "online":
             first = next((i for i, p in enumerate(sketch.parts) if p.kind in ("branch", "metric")),
@@ -83,7 +75,7 @@ def check_closure(sketch: Sketch) -> None:
             )
 
 
-def satisfied(sketch: Sketch, part: Part, token: str) -> bool:
+def satisfied(sketch: Sketch, part: PlannedPart, token: str) -> bool:
     """Tell whether a token that a part requires is there; what is unknown counts as there."""
     prefix, _, name = token.partition(":")
     facts = sketch.facts
@@ -110,7 +102,7 @@ def satisfied(sketch: Sketch, part: Part, token: str) -> bool:
     return token == "gradient:inputs"
 
 
-def _needs(part: Part) -> tuple[Need, ...]:
+def _needs(part: PlannedPart) -> tuple[Need, ...]:
     return part.spec.required(part.options)
 
 
@@ -122,7 +114,7 @@ def _provided(sketch: Sketch, prefix: str) -> Iterator[str]:
                 yield name
 
 
-def _unmet(sketch: Sketch, part: Part, alternatives: tuple[str, ...]) -> CseError:
+def _unmet(sketch: Sketch, part: PlannedPart, alternatives: tuple[str, ...]) -> CseError:
     hints = [hint for hint in (_add(sketch, token) for token in alternatives) if hint]
     if not hints:
         hints = [hint for hint in (_other(part, token) for token in alternatives) if hint]
@@ -152,7 +144,7 @@ def _said(sketch: Sketch, alternatives: tuple[str, ...]) -> str:
     return ", or ".join(text.format(" or ".join(names)) for text, names in named.items())
 
 
-def _other(part: Part, token: str) -> str:
+def _other(part: PlannedPart, token: str) -> str:
     prefix, _, name = token.partition(":")
     if prefix == "column":
         return f"if another column holds it: --set data.columns.{name}=COLUMN"

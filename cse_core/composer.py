@@ -18,7 +18,7 @@ from cse_core.checks import (
 )
 from cse_core.closure import add_branches, check_closure
 from cse_core.command_line import apply_kinds, apply_sets, model_name
-from cse_core.composition import Composition, Facts, Part
+from cse_core.composition import Composition, Facts, PlannedPart
 from cse_core.errors import CseError, raise_all
 from cse_core.facts import model_facts
 from cse_core.merging import Draft, Instance, merge_documents
@@ -148,24 +148,14 @@ def _core(reader: OptionReader, options: type[OptionsT], draft: Draft, name: str
     return reader.options(options, draft.tables[name], name) or options()
 
 
-def _part(item: Instance, reader: OptionReader, registry: Registry) -> Part | None:
+def _part(item: Instance, reader: OptionReader, registry: Registry) -> PlannedPart | None:
     try:
         found = registry.find(item.kind, item.use, where=f"--{item.kind}")
     except CseError as error:
         reader.errors.append(error)
         return None
     options = reader.options(found.spec.options, item.options, item.path)
-    if options is None:
-        return None
-    return Part(
-        kind=item.kind,
-        use=found.spec.name,
-        name=item.name,
-        spec=found.spec,
-        options=options,
-        distribution=found.distribution,
-        version=found.version,
-    )
+    return None if options is None else PlannedPart.of(found, options, item.name)
 
 
 def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> Composition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from cse_core.options import Options
 from cse_core.records import ComponentSpec, Kind
@@ -14,12 +14,15 @@ from cse_core.settings import (
     TrainOptions,
 )
 
+if TYPE_CHECKING:
+    from cse_core.registry import Registered
+
 Role = Literal["anchor", "positive", "identical", "soft_negative", "negative", "aux"]
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PlannedPart:
     """A named instance of an installed part.
 
     Attributes:
@@ -39,6 +42,21 @@ class Part:
     def path(self) -> str:
         """Return ``kind.name``, its place in recipes, flags and messages."""
         return f"{self.kind}.{self.name}"
+
+    @staticmethod
+    def of(
+        found: Registered[ComponentSpec], options: Options | None = None, name: str | None = None
+    ) -> PlannedPart:
+        """Return an instance of an installed part, by default of its name, with its defaults."""
+        return PlannedPart(
+            kind=found.spec.kind,
+            use=found.spec.name,
+            name=name or found.spec.name,
+            spec=found.spec,
+            options=found.spec.options() if options is None else options,
+            distribution=found.distribution,
+            version=found.version,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,17 +138,17 @@ class Composition:
     train: TrainOptions
     inference: InferenceOptions
     params: dict[str, float]
-    parts: tuple[Part, ...]
+    parts: tuple[PlannedPart, ...]
     views: tuple[PlannedView, ...]
     passes: tuple[PlannedPass, ...]
     facts: Facts
-    inference_pool: Part | None = None
+    inference_pool: PlannedPart | None = None
     feeds: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     raw: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, kind: Kind) -> tuple[Part, ...]:
+    def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
         return tuple(part for part in self.parts if part.kind == kind)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -176,6 +177,17 @@ class RaggedEncoder(nn.Module):
         """Draw every dropout mask from ``source``; return how many dropout layers there are."""
         self.dropout_source = source
         return replace_dropout(self.model, source)
+
+    def copy(self, share_embeddings: bool = False) -> RaggedEncoder:
+        """Return a copy with weights of its own that draws its dropout from the same source.
+
+        Args:
+            share_embeddings: Whether the copy's word embeddings are this encoder's own.
+        """
+        shared: list[Any] = [self.dropout_source]
+        if share_embeddings:
+            shared.append(word_table(self.model))
+        return copy.deepcopy(self, {id(each): each for each in shared if each is not None})
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from safetensors.torch import save_file
-from torch import nn
 
 from cse_core.assembly import Assembly
-from cse_core.composition import Composition
-from cse_core.composition import Part as Choice
+from cse_core.composition import Composition, PlannedPart
 from cse_core.files import whole_folder
 from cse_core.options import HeadOptions
 from cse_core.protocols import Head
@@ -20,11 +18,12 @@ from cse_core.records import PoolerSpec
 MANIFEST = "cse.json"
 """The file that says how ``cse`` encodes with a saved model."""
 HEADS = "heads.safetensors"
+"""Weights of its heads, and of a row pooler or slicer that has any."""
 
 
 def inference_choices(
     composition: Composition,
-) -> tuple[Choice, list[Choice], Choice | None]:
+) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
     """Return the row pooler, heads and slicer that encode after training."""
     pools = composition.of("pool")
     wanted = composition.inference
@@ -61,7 +60,8 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
     with whole_folder(folder) as beside:
         save_encoder(stack.encoder.model, beside)
         stack.tokenizer.hf.save_pretrained(beside)
-        modules = {c.name: cast(nn.Module, assembly.parts[c.path]) for c in heads}
+        used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
+        modules = {used[path]: part for path, part in assembly.modules() if path in used}
         if modules:
             save_file(
                 {
@@ -86,7 +86,7 @@ def save_encoder(model: Any, folder: Path) -> None:
     path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def _choice(choice: Choice) -> dict[str, Any]:
+def _choice(choice: PlannedPart) -> dict[str, Any]:
     return {
         "use": choice.use,
         "name": choice.name,
@@ -96,7 +96,11 @@ def _choice(choice: Choice) -> dict[str, Any]:
 
 
 def _write_sentence_transformers(
-    assembly: Assembly, folder: Path, row: Choice, heads: list[Choice], slicer: Choice | None
+    assembly: Assembly,
+    folder: Path,
+    row: PlannedPart,
+    heads: list[PlannedPart],
+    slicer: PlannedPart | None,
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
     spec = cast(PoolerSpec, row.spec)

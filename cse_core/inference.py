@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
@@ -117,23 +118,29 @@ def load(
         manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
     builder = _Builder(registry, encoder, tokenizer, where)
     row = cast(RowPooler, builder.part(manifest["row"], encoder.hidden_size))
+    made: list[tuple[dict[str, Any], object]] = [(manifest["row"], row)]
     heads: dict[str, nn.Module] = {}
     dimension = row.dimension
     for choice in manifest["heads"]:
         head = builder.part(choice, dimension)
         dimension = cast(Head, head).dimension
         heads[choice["name"]] = cast(nn.Module, head)
-    _load_heads(folder, manifest, heads)
-    slicer = manifest.get("slice")
+        made.append((choice, head))
+    slicer = None
+    longest = max_length or manifest["max_length"]
+    if manifest.get("slice") is None:
+        longest = min(longest, encoder.max_positions)
+    else:
+        slicer = cast(SlicePooler, builder.part(manifest["slice"], dimension))
+        made.append((manifest["slice"], slicer))
+    _load_weights(folder, made, where)
     stack = Stack(
         encoder=encoder,
         tokenizer=tokenizer,
         pooler=row,
-        heads={name: head.to(where).eval() for name, head in heads.items()},
-        max_length=min(max_length or manifest["max_length"], encoder.max_positions)
-        if slicer is None
-        else (max_length or manifest["max_length"]),
-        slicer=None if slicer is None else cast(SlicePooler, builder.part(slicer, dimension)),
+        heads=heads,
+        max_length=longest,
+        slicer=slicer,
     )
     words = ", ".join([f"pooling {manifest['row']['use']}", *(f"head {name}" for name in heads)])
     return SentenceModel(stack, name, words, where, resolve_precision(precision, where))
@@ -155,7 +162,7 @@ class _Builder:
         options = spec.options.model_validate(choice["options"])
 
         def refuse(_: str) -> Any:
-            raise RuntimeError("a pooler asked for a second encoder")
+            raise RuntimeError(f"{kind} {name} asked for a second encoder outside training")
 
         setup = Setup(
             name=choice.get("name", name),
@@ -179,7 +186,7 @@ class _Builder:
 def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
     """Return how to encode with a folder: cse's own file, sentence-transformers', or mean."""
     longest = encoder.max_positions
-    plain = {
+    plain: dict[str, Any] = {
         "max_length": longest,
         "row": {"use": "mean", "options": {}},
         "heads": [],
@@ -200,7 +207,7 @@ def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
                 "options": {},
             }
         elif kind == "Dense":
-            plain["heads"].append(_dense(_read_json(path / "config.json"), path))  # type: ignore[attr-defined]
+            plain["heads"].append(_dense(_read_json(path / "config.json"), path))
         elif kind not in ("Transformer", "Normalize", "Dropout"):
             raise CseError(
                 f"its module {kind} is not known",
@@ -239,14 +246,16 @@ def _dense(config: dict[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _load_heads(folder: Path, manifest: dict[str, Any], heads: dict[str, nn.Module]) -> None:
-    if not heads:
-        return
-    own = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
-    for choice in manifest["heads"]:
-        name = choice["name"]
+def _load_weights(
+    folder: Path, made: list[tuple[dict[str, Any], object]], device: torch.device
+) -> None:
+    own = _read_weights(folder / HEADS) if (folder / HEADS).is_file() else {}
+    for choice, part in made:
+        if not isinstance(part, nn.Module):
+            continue
+        name = choice.get("name", choice["use"])
         if "folder" in choice:
-            dense = load_file(Path(choice["folder"]) / "model.safetensors")
+            dense = _read_weights(Path(choice["folder"]) / "model.safetensors")
             state = {
                 "stages.0.weight": dense["linear.weight"],
                 "stages.0.bias": dense["linear.bias"],
@@ -255,23 +264,32 @@ def _load_heads(folder: Path, manifest: dict[str, Any], heads: dict[str, nn.Modu
             start = f"{name}."
             state = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
         try:
-            heads[name].load_state_dict(state)
+            part.load_state_dict(state)
         except RuntimeError:
             raise CseError(
-                f"the weights of its head {name} are missing or do not fit",
+                f"the weights of its pooler or head {name} are missing or do not fit",
                 where="model",
                 value=str(folder),
                 hint="copy the whole model folder again",
             ) from None
+        part.to(device).eval()
 
 
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError):
-        raise CseError(
-            "cannot be read",
-            where="model",
-            value=str(path),
-            hint="copy the whole model folder again",
-        ) from None
+        raise _unreadable(path) from None
+
+
+def _read_weights(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return cast(dict[str, torch.Tensor], load_file(path))
+    except (OSError, SafetensorError):
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> CseError:
+    return CseError(
+        "cannot be read", where="model", value=str(path), hint="copy the whole model folder again"
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cse_core.annotations import field_accepts, in_words, plain
-from cse_core.composition import Composition, Part
+from cse_core.composition import Composition, PlannedPart
 from cse_core.options import Options
 from cse_core.settings import CORE_OPTIONS, ViewOptions
 
@@ -30,14 +30,14 @@ class OptionPath:
     panel: str
 
 
-def option_paths(source: Composition | Iterable[Part] = ()) -> list[OptionPath]:
+def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[OptionPath]:
     """Return the core's options and those of parts, each with the value it has.
 
     Args:
         source: A composition, whose values are shown, or parts beside the core's defaults.
     """
     if isinstance(source, Composition):
-        parts: Iterable[Part] = source.parts
+        parts: Iterable[PlannedPart] = source.parts
         core: Mapping[str, Options] = {name: getattr(source, name) for name in CORE_OPTIONS}
         views = {
             view.name: ViewOptions(branch=view.branch, column=view.column) for view in source.views
@@ -54,7 +54,7 @@ def option_paths(source: Composition | Iterable[Part] = ()) -> list[OptionPath]:
     return found
 
 
-def panel(part: Part) -> str:
+def panel(part: PlannedPart) -> str:
     """Return the heading of a part's options: its path and who brings it."""
     return f"{part.path} ({part.distribution} {part.version})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,8 +89,7 @@ class Pass:
 
     def trial(self, off: frozenset[str]) -> Pass:
         """Return the same work with augmenters off and its own, unused, log."""
-        trial = object.__new__(Pass)
-        trial.__dict__.update(self.__dict__)
+        trial = copy.copy(self)
         trial.off = off
         trial._begin({})
         return trial
@@ -222,12 +222,12 @@ class Pass:
 
     # -- what parts may ask for -------------------------------------------------------------
 
-    def vectors_of(self, view: str, branch: str) -> dict[str, Embeddings]:
-        """Return a view's vectors by a branch, without gradient; encoded once."""
+    def vectors_of(self, view: str, branch: str | None) -> dict[str, Embeddings]:
+        """Return a view's vectors by a branch (None: its own), without gradient; encoded once."""
         if view not in self.views:
             raise KeyError(f"there is no view {view}")
         own = self.views[view]
-        if own.view.branch == branch:
+        if branch in (None, own.view.branch):
             return {level: each.detach() for level, each in self.vectors[view].items()}
         if (view, branch) not in self.extra:
             if self.over:
@@ -255,7 +255,7 @@ class Pass:
             index: ``[b]`` rows whose texts they see; by default those of the whole batch.
         """
         moment = self.moment
-        texts = self.frame.rows.texts
+        seen = self.all_index if index is None else index
         return StepContext(
             step=moment.step,
             total_steps=moment.total_steps,
@@ -266,7 +266,7 @@ class Pass:
             generator=draws(self.train.seed, moment, self.rank),
             vectors=self.vectors_of,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
-            texts=partial(_texts, texts, self.all_index if index is None else index),
+            texts=partial(self.frame.rows.texts, index=seen),
             log=self.logged.__setitem__,
         )
 
@@ -335,8 +335,3 @@ def _join(pieces: list[dict[str, Embeddings]]) -> dict[str, Embeddings]:
 
 def _gathered(levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
     return {level: distributed.gather(each) for level, each in levels.items()}
-
-
-def _texts(texts: Any, index: Tensor, column: str) -> list[str]:
-    found: list[str] = texts(column, index)
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast, get_args
 
-from cse_core.composition import Part, PlannedPass, PlannedView, Role
+from cse_core.composition import PlannedPart, PlannedPass, PlannedView, Role
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions
 from cse_core.records import AugmenterSpec, BranchSpec
@@ -132,7 +132,7 @@ def _column(sketch: Sketch, name: str) -> str:
     return "text"
 
 
-def is_trainable(branch: Part) -> bool:
+def is_trainable(branch: PlannedPart) -> bool:
     """Tell whether a branch's views are encoded with gradient."""
     return branch.use == "online" or cast(BranchSpec, branch.spec).trainable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cse_core.annotations import plain
-from cse_core.composition import Composition, Facts, Part, PlannedView
+from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
 from cse_core.options import Options
 
 
@@ -105,7 +105,7 @@ def _known(facts: Facts) -> str:
     return f" ({', '.join(told)})" if told else ""
 
 
-def _part(part: Part) -> str:
+def _part(part: PlannedPart) -> str:
     use = "" if part.use == part.name else f" = {part.use}"
     changed = _changed(part.options)
     return (

@@ -11,7 +11,7 @@ from typing import Any, cast
 import tomlkit
 from tomlkit.items import Table
 
-from cse_core.composition import Composition, Part
+from cse_core.composition import Composition, PlannedPart
 from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import package_path
 from cse_core.records import COMPONENT_SPECS, Kind
@@ -150,7 +150,7 @@ def dump_recipe(composition: Composition) -> str:
     return tomlkit.dumps(document)
 
 
-def _owner(part: Part) -> str:
+def _owner(part: PlannedPart) -> str:
     return f"{part.distribution} {part.version}".strip()
 
 

@@ -88,7 +88,8 @@ class Scorer:
             return found
 
         scores = distributed.from_first(measured)
-        chosen = self._value(scores, self._chosen(by) if by else self.select)
+        select = self._chosen(by, f"score of round {round_number}") if by else self.select
+        chosen = self._value(scores, select)
         if not self.of_round.beaten_by(chosen):
             self.of_round.waited += 1
             return scores, False
@@ -122,7 +123,7 @@ class Scorer:
         """Restore what ``state`` returned."""
         self.of_round, self.of_run = Best(**state["round"]), Best(**state["run"])
 
-    def _chosen(self, wanted: str | None) -> str | None:
+    def _chosen(self, wanted: str | None, where: str = "train.select") -> str | None:
         if not self.names:
             return None
         if wanted in (None, MEAN):
@@ -132,7 +133,7 @@ class Scorer:
                 return name
         raise CseError(
             "is no dev score of this run",
-            where="train.select",
+            where=where,
             value=wanted,
             hint="one of " + ", ".join([*self.names, MEAN]),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
-from cse_core.composition import Facts, Part
+from cse_core.composition import Facts, PlannedPart
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.records import AugmenterSpec, Kind, MinerSpec
@@ -40,7 +40,7 @@ class Sketch:
     """
 
     registry: Registry
-    parts: list[Part]
+    parts: list[PlannedPart]
     views: dict[str, ViewOptions]
     model: ModelOptions
     data: DataOptions
@@ -50,8 +50,8 @@ class Sketch:
     errors: list[CseError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    groups: dict[str, Part] = field(default_factory=dict)
-    made: dict[str, Part] = field(default_factory=dict)
+    groups: dict[str, PlannedPart] = field(default_factory=dict)
+    made: dict[str, PlannedPart] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in self.parts:
@@ -62,26 +62,26 @@ class Sketch:
                 if prefix == "view":
                     self.made.setdefault(name, part)
 
-    def of(self, kind: Kind) -> list[Part]:
+    def of(self, kind: Kind) -> list[PlannedPart]:
         """Return the parts of a kind, in order."""
         return [part for part in self.parts if part.kind == kind]
 
-    def losses(self) -> Iterator[tuple[Part, LossOptions]]:
+    def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
         """Yield the losses with their options."""
         for part in self.of("loss"):
             yield part, cast(LossOptions, part.options)
 
-    def stores(self) -> Iterator[tuple[Part, StoreOptions]]:
+    def stores(self) -> Iterator[tuple[PlannedPart, StoreOptions]]:
         """Yield the negative stores with their options."""
         for part in self.of("negatives"):
             yield part, cast(StoreOptions, part.options)
 
-    def miners(self) -> Iterator[tuple[Part, MinerOptions]]:
+    def miners(self) -> Iterator[tuple[PlannedPart, MinerOptions]]:
         """Yield the positive miners with their options."""
         for part in self.of("positives"):
             yield part, cast(MinerOptions, part.options)
 
-    def rounds(self) -> list[Part]:
+    def rounds(self) -> list[PlannedPart]:
         """Return the miners that mine between rounds."""
         return [part for part in self.of("positives") if cast(MinerSpec, part.spec).rounds]
 
@@ -98,7 +98,7 @@ class Sketch:
         declared = [name for name in (*self.views, *VIEW_COLUMNS) if self.has_view(name)]
         return list(dict.fromkeys([*BASE_VIEWS, *self.made, *declared]))
 
-    def serves(self, store: Part, loss: Part) -> bool:
+    def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
         """Tell whether a loss sees the negatives of a store."""
         held, wants = cast(StoreOptions, store.options), cast(LossOptions, loss.options)
         if held.level != wants.level:
@@ -108,12 +108,12 @@ class Sketch:
         return wants.negatives in ("all", "stored")
 
 
-def augmented_views(part: Part) -> tuple[str, ...]:
+def augmented_views(part: PlannedPart) -> tuple[str, ...]:
     """Return the views that an augmenter changes."""
     chosen = getattr(part.options, "views", None)
     return tuple(chosen) if chosen is not None else cast(AugmenterSpec, part.spec).views
 
 
-def tokens(part: Part) -> set[str]:
+def tokens(part: PlannedPart) -> set[str]:
     """Return every token that a part provides."""
     return set(flatten(part.spec.provided(part.options)))

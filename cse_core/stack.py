@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from cse_core.composition import Role
-from cse_core.encoding import RaggedEncoder
+from cse_core.encoding import Hidden, RaggedEncoder
 from cse_core.protocols import RowPooler, SlicePooler
 from cse_core.tokens import TextTokenizer
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, ragged_index
@@ -128,6 +129,15 @@ class Stack:
         hidden = self.encoder(
             words, there.positions, tokens.offsets, on_input=enter, layers=self.pooler.layers
         )
+        # Branches share poolers, and heads that they have no copy of, in modes of their own.
+        with _in_mode(self._after_encoder(), self.encoder.training):
+            levels = self._vectors(hidden, there)
+        if input_level:
+            states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
+            levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
+        return levels
+
+    def _vectors(self, hidden: Hidden, there: TokenBatch) -> dict[str, Embeddings]:
         pooled = self.pooler.pool(hidden, there)
         length = there.content_lengths()
         row_level = SENTENCE if self.slicer is None else self.slicer.level
@@ -139,10 +149,11 @@ class Stack:
             levels[SENTENCE] = replace(joined, vectors=self._heads(joined.vectors))
         elif self.slicer is not None:
             levels[SENTENCE] = self.slicer.join(headed)
-        if input_level:
-            states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
-            levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
         return levels
+
+    def _after_encoder(self) -> list[nn.Module]:
+        parts = (self.slicer, self.pooler, *self.heads.values())
+        return [part for part in parts if isinstance(part, nn.Module)]
 
     def _heads(self, vectors: Tensor) -> Tensor:
         for head in self.heads.values():
@@ -160,13 +171,7 @@ class Stack:
             device: Where to compute.
             batch_tokens: Tokens of one encoder call, about.
         """
-        modules: list[nn.Module] = [self.encoder, *self.heads.values()]
-        parts: tuple[object, ...] = (self.pooler, self.slicer)
-        modules += [part for part in parts if isinstance(part, nn.Module)]
-        training = [module.training for module in modules]
-        for module in modules:
-            module.eval()
-        try:
+        with _in_mode([self.encoder, *self._after_encoder()], training=False):
             longest = self.max_length
             table = self.tokenizer.table(texts, longest)
             lengths = table.offsets[1:] - table.offsets[:-1]
@@ -188,9 +193,18 @@ class Stack:
             out = torch.empty_like(encoded)
             out[order] = encoded
             return out
-        finally:
-            for module, was in zip(modules, training, strict=True):
-                module.train(was)
+
+
+@contextmanager
+def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
+    other = [module for module in modules if module.training != training]
+    for module in other:
+        module.train(training)
+    try:
+        yield
+    finally:
+        for module in other:
+            module.train(not training)
 
 
 def _cut(content: TokenBatch, longest: int) -> TokenBatch:

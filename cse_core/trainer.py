@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -162,13 +163,8 @@ class Trainer:
             epoch, place = divmod(step, per_epoch)
             index = self._batch(options, rows, current.number, epoch, place)
             ledger = (step + 1) % cadence.log == 0
-            now = step
-            result = engine.step(
-                index,
-                Moment(step, total, epoch, current.number),
-                lambda now=now: optimizer.update(now),  # type: ignore[misc]
-                ledger=ledger,
-            )
+            moment = Moment(step, total, epoch, current.number)
+            result = engine.step(index, moment, partial(optimizer.update, step), ledger=ledger)
             tally.add(result, len(index))
             step += 1
             self.reporter.step(step)

@@ -122,6 +122,7 @@ class _Prepared:
         reporter: Reporter,
         corpus: Corpus | None = None,
     ) -> None:
+        self.composition = composition
         self.registry = registry
         self.reporter = reporter
         options = composition.train
@@ -148,9 +149,8 @@ class _Prepared:
                 value="fp16",
                 hint="use bf16, fp32 or auto",
             )
-        self.corpus = self._load(composition, corpus)
+        self.corpus = self._load(corpus)
         self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
-        self.composition = composition
         self.assembly = build(
             composition,
             corpus=self.corpus,
@@ -203,7 +203,8 @@ class _Prepared:
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
 
-    def _load(self, composition: Composition, corpus: Corpus | None) -> Corpus:
+    def _load(self, corpus: Corpus | None) -> Corpus:
+        composition = self.composition
         columns = [
             view.column
             for view in composition.views

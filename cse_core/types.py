@@ -286,7 +286,8 @@ class StepContext:
         generator: ``generator(name)`` is a new generator at each call, the same for the same name,
             step and seed; ``generator(name, shared=False)`` differs between processes. What an
             augmenter draws differs by instance, view and chunk, whatever name it gives.
-        vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient.
+        vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient; by
+            the view's own branch where ``branch`` is None.
         gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
             inputs of a view, or None where there is none (yet).
         texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
@@ -301,7 +302,7 @@ class StepContext:
     rows: Tensor
     device: torch.device
     generator: Callable[..., torch.Generator]
-    vectors: Callable[[str, str], Mapping[str, Embeddings]]
+    vectors: Callable[[str, str | None], Mapping[str, Embeddings]]
     gradient: Callable[[View, TokenBatch], Tensor | None]
     texts: Callable[[str], list[str]]
     log: Callable[[str, Tensor | float], None]

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cse_core.anatomy import word_table
 from cse_core.builtins.options import EmaOptions, FrozenOptions
-from cse_core.encoding import RaggedEncoder
 from cse_core.options import BranchOptions
 from cse_core.protocols import Branch, Setup
 from cse_core.types import Batch, StepContext
@@ -22,6 +20,7 @@ class Online(Branch):
     trainable = True
 
     def __init__(self, options: BranchOptions, setup: Setup) -> None:
+        self.training = options.mode == "train"
         self.encoder = setup.online_encoder()
         self.heads = setup.heads
 
@@ -37,7 +36,7 @@ class Ema(Branch):
         self.options = options
         self.training = options.mode == "train"
         online = setup.online_encoder()
-        self.encoder = copy_encoder(online, share_embeddings=options.embeddings == "shared")
+        self.encoder = online.copy(share_embeddings=options.embeddings == "shared")
         self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         self._followers = [self.encoder, *self.heads.values()]
         self._leaders = [online, *(setup.heads[name] for name in self.heads)]
@@ -87,26 +86,13 @@ class Frozen(Branch):
     def __init__(self, options: FrozenOptions, setup: Setup) -> None:
         self.training = options.mode == "train"
         if options.model == "self":
-            self.encoder = copy_encoder(setup.online_encoder())
+            self.encoder = setup.online_encoder().copy()
             self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         else:
             self.encoder, self.tokenizer = setup.load_encoder(options.model)
             self.heads = {}
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)
-
-
-def copy_encoder(encoder: RaggedEncoder, *, share_embeddings: bool = False) -> RaggedEncoder:
-    """Return a copy of an encoder that draws its dropout from the same source.
-
-    Args:
-        encoder: What to copy.
-        share_embeddings: Whether the copy's word embeddings are the original's own.
-    """
-    kept: list[Any] = [encoder.dropout_source]
-    if share_embeddings:
-        kept.append(word_table(encoder.model))
-    return copy.deepcopy(encoder, {id(each): each for each in kept if each is not None})
 
 
 def _pairs(

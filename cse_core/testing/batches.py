@@ -24,7 +24,7 @@ from cse_core.tokens import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
 
 CPU = torch.device("cpu")
-Vectors = Callable[[str, str], Mapping[str, Embeddings]]
+Vectors = Callable[[str, str | None], Mapping[str, Embeddings]]
 
 
 def make_batch(
@@ -150,7 +150,7 @@ def make_context(
         log: Receives what is logged.
     """
 
-    def of_batch(view: str, branch: str) -> Mapping[str, Embeddings]:
+    def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
         if batch is None or view not in batch.views:
             raise KeyError(f"there is no view {view}")
         return {level: each.detach() for level, each in batch.views[view].items()}

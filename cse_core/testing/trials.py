@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from cse_core.composition import Composition
-from cse_core.composition import Part as Choice
+from cse_core.composition import Composition, PlannedPart
 from cse_core.data import Corpus
 from cse_core.engine import StepResult
 from cse_core.protocols import Part
@@ -82,7 +81,7 @@ class Trial:
         return self.rig.assembly.parts[self.path]
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> PlannedPart:
         """Return the part's place in the composition: record, options, name."""
         return next(each for each in self.composition.parts if each.path == self.path)
 

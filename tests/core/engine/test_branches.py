@@ -75,6 +75,57 @@ def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(
     assert again == (mode == "train") and bench.assembly.stack.encoder.training
 
 
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_the_online_branch_has_its_mode(mode: str, encoder: str, folder: Path) -> None:
+    recipe = HEADED + f'[[branch]]\nuse = "online"\nmode = "{mode}"\n'
+    vectors = encoded(Bench(encoder, folder, recipe, "model.dropout=0.3"))
+    anchor, positive = (vectors[name]["sentence"].vectors for name in ("anchor", "positive"))
+    assert anchor.requires_grad
+    assert torch.allclose(anchor, positive, atol=1e-5) == (mode == "eval")
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_online_heads_have_the_mode_of_the_branch_that_uses_them(
+    mode: str, encoder: str, folder: Path
+) -> None:
+    sets = (f"branch.momentum.mode={mode}", "branch.momentum.copies=encoder", "model.dropout=0")
+    bench = Bench(encoder, folder, EMA, *sets)
+    head = bench.assembly.stack.heads["mlp"]
+    head.stages.append(torch.nn.Dropout(0.5).train())
+    vectors = encoded(bench)
+    plain = bench.assembly.stack.encode(bench.columns["text"][:8], torch.device("cpu"))
+    positive, anchor = (vectors[name]["sentence"].vectors for name in ("positive", "anchor"))
+    assert torch.allclose(positive, plain, atol=1e-5) == (mode == "eval")
+    assert not torch.allclose(anchor, plain, atol=1e-2)
+    assert head.training and head.stages[-1].training
+
+
+def test_a_copy_of_an_encoder_shares_what_it_must_and_nothing_else(
+    encoder: str, folder: Path
+) -> None:
+    online = Bench(encoder, folder, HEADED).assembly.stack.encoder
+    for share in (False, True):
+        copy = online.copy(share_embeddings=share)
+        assert copy.dropout_source is online.dropout_source is not None
+        layers = [m for m in copy.modules() if getattr(m, "source", None) is not None]
+        assert layers and all(layer.source is online.dropout_source for layer in layers)
+        theirs = dict(online.named_parameters())
+        same = [name for name, mine in copy.named_parameters() if mine is theirs[name]]
+        assert same == ["model.embeddings.word_embeddings.weight"] * share
+        assert all(torch.equal(mine, theirs[name]) for name, mine in copy.named_parameters())
+
+
+def test_vectors_without_a_branch_are_those_of_the_views_own(encoder: str, folder: Path) -> None:
+    recipe = EMA + '[[negatives]]\nuse = "queue"\n'
+    work = work_of(Bench(encoder, folder, recipe))
+    vectors = work.encode(GradientCapture(frozenset()))
+    for view, branch in (("positive", "momentum"), ("anchor", "online")):
+        own, named = (work.context().vectors(view, b)["sentence"] for b in (None, branch))
+        assert torch.equal(own.vectors, named.vectors) and not own.vectors.requires_grad
+        assert torch.equal(own.vectors, vectors[view]["sentence"].vectors)
+    assert not work.extra
+
+
 def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(
     encoder: str, folder: Path
 ) -> None:
