@@ -101,7 +101,7 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
     from cse_core.annotations import plain
     from cse_core.recipe import default_document, read_recipe
 
-    documents = [default_document()]
+    documents = [default_document(alone=choice.recipe is None)]
     if choice.recipe is not None:
         documents += read_recipe(choice.recipe, installed.registry)
     typed = {text.partition("=")[0].strip() for text in choice.sets}

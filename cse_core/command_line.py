@@ -34,6 +34,7 @@ def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
     """Apply kind flags: ``NAME`` replaces the list, ``+NAME`` adds, ``~NAME`` takes away.
 
     ``NAME`` may be ``distribution/part`` and may say what the instance is called, ``part:name``.
+    Other poolers than the recipe's encode after training too: its ``inference.pool`` is dropped.
 
     Raises:
         CseErrors: If an instance is named twice, or one to be taken away is not there.
@@ -59,6 +60,10 @@ def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
                 draft.parts[kind].append(Instance(kind, f"{owner}{slash}{bare}", name))
             except CseError as error:
                 errors.append(error)
+        if kind == "pool" and any(not value.startswith("+") for value in values):
+            pooler = draft.tables["inference"].pop("pool", None)
+            if pooler is not None:
+                draft.notes.append(f"--pool drops inference.pool = {pooler} of the recipe")
     raise_all(errors)
 
 

@@ -79,7 +79,7 @@ def resolve(
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
     """
     chain = read_recipe(recipe, registry) if recipe is not None else ()
-    documents = (default_document(), *chain)
+    documents = (default_document(alone=not chain), *chain)
     name = model_name(documents, sets, model)
     facts = facts or model_facts(name, registry)
     draft = merge_documents(documents, facts)

@@ -44,6 +44,15 @@ keep = "train"
 use = "infonce"
 """
 """What a run without a recipe does; kinds that a recipe leaves out come from here."""
+DEFAULT_FOR_STARTER = """\
+[[when]]
+starter = true
+[when.inference]
+pool = "mean"
+[when.train]
+lr = 1e-4
+"""
+"""What it does besides with the starter; no recipe takes this over."""
 
 _TEXTS = ("name", "summary", "paper", "say")
 _RECORDS_OF_A_RUN = ("run", "versions")
@@ -80,9 +89,10 @@ class Document:
     versions: Mapping[str, str] | None = None
 
 
-def default_document() -> Document:
-    """Return the recipe of a run that names none."""
-    return Document("default", "the default recipe", tomllib.loads(DEFAULT_RECIPE))
+def default_document(*, alone: bool = True) -> Document:
+    """Return the recipe of a run that names none, or what one that names another stands on."""
+    text = DEFAULT_RECIPE + ("\n" + DEFAULT_FOR_STARTER if alone else "")
+    return Document("default", "the default recipe", tomllib.loads(text))
 
 
 def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:

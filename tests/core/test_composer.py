@@ -29,7 +29,22 @@ def test_without_a_recipe_the_default_is_composed() -> None:
     assert paths(made) == ["pool.cls", "pool.mlp", "loss.infonce", "branch.online"]
     assert (made.recipe, made.model.name, made.data.path) == (None, "starter", ("starter",))
     assert options(made, "pool.mlp").keep == "train"
-    assert (made.notes, made.warnings) == ((), ())
+    (note,) = made.notes
+    assert note == "the default recipe: when starter true: train.lr = 0.0001; inference.pool = mean"
+    assert made.inference_pool is not None and made.inference_pool.use == "mean"
+    assert made.warnings == ()
+
+
+def test_what_the_default_says_of_the_starter_is_not_taken_over_by_recipes(tmp_path: Path) -> None:
+    made = compose(recipe(tmp_path, '[[loss]]\nuse = "infonce"\n'))
+    assert (made.inference.pool, made.notes) == (None, ())
+
+
+def test_another_pooler_encodes_after_training_too() -> None:
+    made = compose(kinds={"pool": ["cls"]})
+    assert made.inference_pool is None
+    assert "--pool drops inference.pool = mean of the recipe" in made.notes
+    assert compose(kinds={"pool": ["+extra"]}).inference_pool is not None
 
 
 # Kind flags
@@ -41,7 +56,7 @@ def test_a_kind_flag_replaces_adds_and_takes_away() -> None:
     assert "--loss replaces infonce of the recipe" in replaced.notes
     added = compose(kinds={"loss": ["+infonce:second"], "aug": ["+nudge"]})
     assert paths(added, ["aug", "loss"]) == ["aug.nudge", "loss.infonce", "loss.second"]
-    assert added.notes == ()
+    assert not any("replaces" in note for note in added.notes)
     assert paths(compose(kinds={"pool": ["~mlp"]}), ["pool"]) == ["pool.cls"]
     swapped = compose(kinds={"pool": ["~cls", "+mean", "+extra"]})
     assert paths(swapped, ["pool"]) == ["pool.mean", "pool.mlp", "pool.extra"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from cse_core.composition import PlannedPass
@@ -144,6 +145,7 @@ def test_the_plan_in_lines() -> None:
         "train.chunk_size=16",
         "negatives.ring.size=128",
         kinds={"negatives": ["ring"], "aug": ["nudge"]},
+        facts=replace(BERT, starter=False),
     )
     assert plan_lines(made) == [
         "recipe: default",
