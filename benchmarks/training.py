@@ -3,7 +3,7 @@
 Same model (a random BERT of MiniLM-L6's size), same sentences, batch, length and loss, in one
 process, alternating, so that a noisy machine is as noisy for both. Prints medians of the ratios.
 
-    python benchmarks/training.py [--rounds 5] [--steps 6] [--texts FILE]
+    python benchmarks/training.py [--rounds 5] [--steps 6] [--texts FILE] [--mixed]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import random
 import statistics
@@ -19,9 +20,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-# Keep freed pages in the process: first touches are slow on virtual machines.
-os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
-os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "100000000000")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 BATCH, LENGTH, TEMPERATURE, LR = 64, 32, 0.05, 3e-5
@@ -40,6 +38,20 @@ def read_texts(path: str | None, count: int) -> list[str]:
     texts = list(dict.fromkeys(texts))
     random.Random(0).shuffle(texts)
     return texts[:count]
+
+
+def mix_lengths(texts: Sequence[str], count: int) -> list[str]:
+    """Return rows of the texts' running words: log-normal lengths, median 17, mean 20 words.
+
+    A third of a padded batch is padding then, as with sentences of mixed sources.
+    """
+    words = [word for text in texts for word in text.split()]
+    draws, rows, start = random.Random(0), [], 0
+    while len(rows) < count and start < len(words):
+        length = max(1, min(150, round(draws.lognormvariate(math.log(17), 0.57))))
+        rows.append(" ".join(words[start : start + length]))
+        start += length
+    return list(dict.fromkeys(rows))
 
 
 def make_model(folder: Path, texts: Sequence[str]) -> None:
@@ -157,8 +169,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--texts", help="a text file instead of the starter's grammar")
+    parser.add_argument("--mixed", action="store_true", help="rows of very different lengths")
     options = parser.parse_args()
     texts = read_texts(options.texts, 20_000)
+    if options.mixed:
+        texts = mix_lengths(texts, 20_000)
     with tempfile.TemporaryDirectory() as temporary:
         folder, data = Path(temporary) / "model", Path(temporary) / "texts.txt"
         make_model(folder, texts)
