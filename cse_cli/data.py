@@ -11,16 +11,17 @@ from cse_cli.completion import complete_data, complete_model
 from cse_cli.console import plain_table, say, say_json, say_table, tell
 from cse_cli.encode import beside
 from cse_cli.installed import Installed, installed
+from cse_cli.pairs import show_pairs
+from cse_cli.translate import translate
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
 
 UNITS = ("sentence", "paragraph", "document")
-KEPT_AS = (".parquet", ".jsonl")
 _BATCH = 10_000
 
-app = typer.Typer(help="Look at data: what is there, what is in it, fetch from a hub.")
+app = typer.Typer(help="Look at data: what is there, what is in it, fetch from a hub, translate.")
 
 PathsArgument = Annotated[
     list[str],
@@ -116,11 +117,20 @@ def stats(
         ("repeated texts", f"{facts.duplicates:,}"),
         (
             "words a row",
-            f"{facts.words_mean:.1f} mean, {facts.words_median:g} median, "
+            "written without spaces"
+            if facts.words_mean is None
+            else f"{facts.words_mean:.1f} mean, {facts.words_median:g} median, "
             f"{facts.words_p95:g} at the 95th percentile",
         ),
-        ("characters a row", f"{facts.characters_mean:.1f} mean"),
+        (
+            "characters a row",
+            f"{facts.characters_mean:.1f} mean, {facts.characters_median:g} median, "
+            f"{facts.characters_p95:g} at the 95th percentile",
+        ),
     ]
+    for name, lengths in facts.others.items():
+        words = "" if lengths.words_mean is None else f"{lengths.words_mean:.1f} words, "
+        rows.append((f"{name}, mean", f"{words}{lengths.characters_mean:.1f} characters"))
     if tokens:
         rows.append(
             (
@@ -183,13 +193,14 @@ def fetch(
             "--out",
             "-o",
             metavar="FILE",
-            help="A .parquet or .jsonl file; by default name.parquet here.",
+            help="A .parquet, .jsonl, .csv or .tsv file; by default name.parquet here.",
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Fetch a data set of the Hugging Face hub to a file."""
     from cse_core.data.sources import HubSource, find_source
+    from cse_core.data.writing import write_rows, written_format
 
     plugins = installed(context)
     if not isinstance(find_source(name, plugins.datasets), HubSource):
@@ -200,21 +211,20 @@ def fetch(
             hint="write owner/name; files and installed data sets need no fetching",
         )
     path = out if out is not None else Path(f"{name.split('/')[-1].replace(':', '-')}.parquet")
-    if path.suffix not in KEPT_AS:
-        raise CseError(
-            "texts are kept in another kind of file",
-            where="--out",
-            value=str(path),
-            hint=did_you_mean(path.suffix, KEPT_AS),
-        )
+    written_format(str(path))
     with beside(path, keep=False):
         pass
     corpus = _load([name], "sentence", plugins)
-    _write(corpus, path)
+    with beside(path) as file:
+        write_rows(corpus.table, file, path.name)
     if json:
         say_json({"file": str(path), "rows": len(corpus), "columns": list(corpus.names)})
     else:
         say(f"{len(corpus):,} rows of {name} are in {path}; train with --data {path}")
+
+
+app.command("translate")(translate)
+app.command("show-pairs")(show_pairs)
 
 
 def _load(paths: list[str], unit: str, plugins: Installed, limit: int | None = None) -> Corpus:
@@ -272,17 +282,3 @@ def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, A
         "longest": int(values.max()),
         "sum": int(values.sum()),
     }
-
-
-def _write(corpus: Corpus, path: Path) -> None:
-    import json
-
-    import pyarrow.parquet
-
-    with beside(path) as file:
-        if path.suffix == ".parquet":
-            pyarrow.parquet.write_table(corpus.table, file)
-            return
-        for batch in corpus.table.to_batches(_BATCH):
-            for row in batch.to_pylist():
-                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")

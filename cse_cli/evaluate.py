@@ -1,17 +1,18 @@
-"""``cse eval``: score models on graded pairs, words alone beside them."""
+"""``cse eval``: score models on graded pairs and labelled texts, words alone beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cse_cli.completion import complete_data, complete_model
-from cse_cli.console import say_json, say_table, tell, warn
+from cse_cli.console import say_json, tell
+from cse_cli.graded import Sets, find_sets, read_texts
 from cse_cli.installed import Installed, installed
 from cse_cli.models import (
     BatchTokensOption,
@@ -23,34 +24,32 @@ from cse_cli.models import (
     encoder,
     load_model,
 )
+from cse_cli.probes import (
+    Groups,
+    find_tasks,
+    score_tasks,
+    score_words_of,
+    show_tasks,
+    shown_progress,
+)
+from cse_cli.retrieval import (
+    Words,
+    find_document_sets,
+    score_document_words,
+    score_documents,
+    show_retrieval,
+)
+from cse_cli.scores import scores_json, show_scores
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.lexical import TextCollection
-    from cse_core.evaluation.pairs import PairSet
+    from cse_core.evaluation.retrieval import RetrievalResult
     from cse_core.evaluation.sts import Result
+    from cse_core.evaluation.task_result import TaskResult, WordScore
     from cse_core.evaluation.vectors import Encode
     from cse_core.inference import SentenceModel
 
-SUITES = ("sts",)
-
-
-@dataclass
-class Sets:
-    """The sets that models are scored on.
-
-    Attributes:
-        synthetic: Names of those made up.
-        missing: Test sets of the suite that are not there.
-        folder: Where the suite is.
-        notes: What to tell about the choice.
-    """
-
-    sets: list[PairSet]
-    synthetic: frozenset[str] = frozenset()
-    missing: tuple[str, ...] = ()
-    folder: Path | None = None
-    notes: list[str] = field(default_factory=list)
+SUITES = ("sts", "chinese", "transfer", "classify", "retrieval")
 
 
 def evaluate(
@@ -66,7 +65,12 @@ def evaluate(
     ],
     suite: Annotated[
         list[str] | None,
-        typer.Option(metavar="sts", help="STS12-16, STS-B and SICK-R, as far as they are there."),
+        typer.Option(
+            metavar="NAME",
+            help="As far as they are there: sts (STS12-16, STS-B, SICK-R), chinese (C-STS-B), "
+            "transfer (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC), classify (every labelled file of "
+            "the folder), or retrieval (every file of documents with titles); may be repeated.",
+        ),
     ] = None,
     data_dir: Annotated[
         Path | None,
@@ -77,7 +81,7 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             help="Graded pairs: tsv, csv, jsonl or parquet with sentence1, sentence2, score (and "
-            "subset); may be repeated.",
+            "subset), or labelled 0 and 1; may be repeated.",
         ),
     ] = None,
     data: Annotated[
@@ -90,6 +94,34 @@ def evaluate(
             autocompletion=complete_data,
         ),
     ] = None,
+    labelled: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled texts to classify: tsv, csv, jsonl or parquet with label and text; "
+            "NAME.train and NAME.test belong together, one file is cross-validated; may be "
+            "repeated.",
+        ),
+    ] = None,
+    documents: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Documents with titles, each to find its own title among all: articles with "
+            "sections or paras, or rows with text, document and title; may be repeated.",
+        ),
+    ] = None,
+    long_texts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cut|slice",
+            help="Labelled texts longer than the model takes: cut them, or average the vectors of "
+            "slices; by default transfer is cut, other labelled texts are sliced.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of labelled texts' folds.")
+    ] = 1111,
     idf: Annotated[
         str | None,
         typer.Option(
@@ -116,14 +148,21 @@ def evaluate(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score models on graded pairs: Spearman of cosines, TF-IDF and Jaccard beside."""
+    """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
     plugins = installed(context)
     _check_suites(suite or ())
     if pairs_out is not None and len(models) > 1:
         raise CseError("is for one model", where="--pairs-out", hint="evaluate them one by one")
     for name in models:
         check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
-    sets = _find_sets(plugins, suite or (), data_dir, pairs or (), data or ())
+    tasks = find_tasks(suite or (), data_dir, labelled or (), long_texts)
+    held = find_document_sets(suite or (), data_dir, documents or ())
+    other = bool(tasks.groups or held)
+    sets = find_sets(plugins, suite or (), data_dir, pairs or (), data or (), other)
+    _check_names(sets, tasks)
+    if pairs_out is not None and not sets.sets:
+        raise CseError("there are no graded pairs to write", where="--pairs-out",
+                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
     for wanted in metric or ():
         plugins.registry.find("metric", wanted, where="--metric")
     from cse_core.evaluation.pairs_out import check_pairs_out, write_pairs_out
@@ -132,31 +171,60 @@ def evaluate(
 
     if pairs_out is not None:
         check_pairs_out(pairs_out)
-    words = _texts(idf, plugins) if idf is not None else None
+    words = read_texts(idf, plugins) if idf is not None else None
     results: list[list[Result]] = []
+    classified: list[list[TaskResult]] = []
+    retrieved: list[list[RetrievalResult]] = []
     described: list[str] = []
-    for name in models:
-        model = load_model(
-            name,
-            plugins.registry,
-            pooling=pooling,
-            max_length=max_length,
-            device=device,
-            precision=precision,
-        )
-        encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
-        scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
-        results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))
-        described.append(f"{model.description}, at most {model.stack.max_length} tokens")
-    for note in sets.notes:
+    with shown_progress(json) as progress:
+        known: dict[str, WordScore] = {}
+        titles: Words = {}
+        for name in models:
+            model = load_model(
+                name,
+                plugins.registry,
+                pooling=pooling,
+                max_length=max_length,
+                device=device,
+                precision=precision,
+            )
+            described.append(f"{model.description}, at most {model.stack.max_length} tokens")
+            encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
+            if sets.sets:
+                scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
+                results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))
+            if tasks.groups:
+                if not (known or no_baselines):  # now that the model is known to load
+                    known = score_words_of(tasks, seed, progress)
+                classified.append(
+                    score_tasks(
+                        model,
+                        tasks,
+                        known,
+                        batch_tokens=batch_tokens,
+                        seed=seed,
+                        progress=progress,
+                    )
+                )
+            if held:
+                titles = titles or ({} if no_baselines else score_document_words(held))
+                retrieved.append(score_documents(encode, held, titles, progress))
+    for note in (*sets.notes, *tasks.notes):
         tell(note)
     if pairs_out is not None:
         write_pairs_out(pairs_out, sets.sets, [r.cosines for r in results[0] if not r.sets])
         tell(f"pairs with their cosines are in {pairs_out}")
     if json:
-        say_json(_as_json(models, described, results, sets))
-    else:
-        _show(models, described, results, sets, subsets)
+        say_json(scores_json(models, described, results, sets, classified, tasks, retrieved))
+        return
+    for name, description in zip(models, described, strict=True):
+        tell(f"{name}: {description}")
+    if results:
+        show_scores(models, results, sets, subsets)
+    if classified:
+        show_tasks(models, classified)
+    if retrieved:
+        show_retrieval(models, retrieved)
 
 
 def _with_metrics(
@@ -196,103 +264,10 @@ def _check_suites(names: list[str] | tuple[()]) -> None:
             )
 
 
-def _find_sets(
-    plugins: Installed,
-    suites: list[str] | tuple[()],
-    data_dir: Path | None,
-    files: list[str] | tuple[()],
-    names: list[str] | tuple[()],
-) -> Sets:
-    from cse_core.evaluation.pairs import read_pairs
-    from cse_core.evaluation.suite import find_suite, locate_suite
-
-    found = Sets([])
-    wanted = list(names)
-    use_suite = bool(suites) or data_dir is not None
-    if not (use_suite or files or names):
-        use_suite = any(locate_suite().values())
-        wanted = [] if use_suite else list(plugins.datasets)
-        if not use_suite and not wanted:
-            raise CseError(
-                "nothing to score on: no data set is installed and no STS file is found",
-                hint="name pairs with --pairs FILE, or --suite sts --data-dir DIR",
-            )
-        what = "the STS suite" if use_suite else f"the test pairs of {', '.join(wanted)}"
-        found.notes.append(f"no --suite, --pairs or --data: scored on {what}")
-    if use_suite:
-        suite = find_suite(data_dir)
-        found.sets += suite.sets
-        found.missing, found.folder = suite.missing, suite.folder
-        if suite.missing:
-            missing = ", ".join(suite.missing)
-            found.notes.append(f"not there, looked for in {suite.folder}: {missing}")
-    found.sets += [read_pairs(file) for file in files]
-    made_up = set()
-    for name in wanted:
-        pairs = _installed_pairs(name, plugins)
-        found.sets.append(pairs)
-        if plugins.datasets[name].synthetic:
-            made_up.add(pairs.name)
-    found.synthetic = frozenset(made_up)
-    return found
-
-
-def _installed_pairs(name: str, plugins: Installed) -> PairSet:
-    from cse_core.evaluation.pairs import pairs_from_rows
-    from cse_core.loading import load_factory
-
-    spec = plugins.registry.dataset(name, where="--data").spec
-    return pairs_from_rows(f"{name}.test", load_factory(spec.factory)().pairs("test"))
-
-
-def _texts(file: str, plugins: Installed) -> TextCollection:
-    from cse_core.data import load_corpus
-    from cse_core.evaluation.lexical import TextCollection
-    from cse_core.settings import DataOptions
-
-    corpus = load_corpus(DataOptions(path=(file,)), datasets=plugins.datasets)
-    return TextCollection(Path(file).name, list(corpus.column("text")))
-
-
-def _as_json(
-    models: list[str], described: list[str], results: list[list[Result]], sets: Sets
-) -> dict[str, Any]:
-    from cse_core.evaluation.report import results_json
-
-    scored = []
-    for name, description, own in zip(models, described, results, strict=True):
-        told: dict[str, Any] = {"model": name, "encoder": description, **results_json(own)}
-        for each in sets.synthetic:
-            told["results"][each]["synthetic"] = True
-        scored.append(told)
-    rest: dict[str, Any] = {"missing": list(sets.missing)}
-    if sets.folder is not None:
-        rest["folder"] = str(sets.folder)
-    return {**scored[0], **rest} if len(scored) == 1 else {"models": scored, **rest}
-
-
-def _show(
-    models: list[str],
-    described: list[str],
-    results: list[list[Result]],
-    sets: Sets,
-    subsets: bool,
-) -> None:
-    from cse_core.evaluation.report import comparison_table, results_table
-
-    for name, description in zip(models, described, strict=True):
-        tell(f"{name}: {description}")
-    if len(models) == 2:
-        say_table(comparison_table(results[0], results[1], (models[0], models[1])))
-    else:
-        for name, own in zip(models, results, strict=True):
-            say_table(results_table(own, name, subsets))
-    for name, own in zip(models, results, strict=True):
-        for result in own:
-            for key, value in result.metrics.items():
-                tell(f"{name}, {result.name}: {key} {value:.4f} over {result.pairs} pairs")
-    if sets.synthetic:
-        warn(
-            f"{', '.join(sorted(sets.synthetic))}: synthetic sentences, made by a grammar for "
-            "trying things; no benchmark"
+def _check_names(sets: Sets, tasks: Groups) -> None:
+    both = {each.name for each in sets.sets} & {task.name for task in tasks.tasks}
+    if both:
+        raise CseError(
+            f"graded pairs and labelled texts are both called {min(both)!r}",
+            hint="rename one of the files, or evaluate them one by one",
         )

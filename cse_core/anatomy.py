@@ -54,6 +54,19 @@ def word_table(model: PreTrainedModel) -> nn.Embedding:
     return table
 
 
+def embedding_layer(model: PreTrainedModel) -> nn.Module:
+    """Return what makes embeddings of ids: the table with its positions, types and norm.
+
+    That is the module which holds the table, or the table alone where the model itself holds it.
+    """
+    table = word_table(model)
+    modules: list[nn.Module] = list(model.modules())
+    for module in modules:
+        if module is not model and table in module.children():
+            return module
+    return table
+
+
 def position_range(model: PreTrainedModel) -> tuple[int, int]:
     """Return the id of a row's first position and how many positions a row may have.
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import nn
 
-from cse_core.anatomy import word_table
+from cse_core.anatomy import embedding_layer
 from cse_core.composition import Composition, PlannedPart
 from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.encoding import RaggedEncoder
+from cse_core.errors import CseError
 from cse_core.loading import load_factory
 from cse_core.pretrained import load_tokenizer
 from cse_core.protocols import (
@@ -132,7 +133,7 @@ def build(
     ).to(device)
     encoder.use_dropout(source)
     if model.freeze_embeddings:
-        word_table(encoder.model).requires_grad_(False)
+        embedding_layer(encoder.model).requires_grad_(False)
     tokenizer = TextTokenizer(load_tokenizer(path))
 
     def setup(
@@ -181,6 +182,7 @@ def build(
             RowPooler,
             load_factory(choice.spec.factory)(choice.options, setup(choice, encoder.hidden_size)),
         )
+        _refuse_untrained(inference_pool, choice)
     stack = Stack(
         encoder=encoder,
         tokenizer=tokenizer,
@@ -237,6 +239,17 @@ def build(
     )
     assembly.train_mode()
     return assembly
+
+
+def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
+    """Refuse a row pooler of the saved model that has weights and is not in the training."""
+    if isinstance(pooler, nn.Module) and next(pooler.parameters(), None) is not None:
+        raise CseError(
+            "has weights of its own, which this run would not train",
+            where="inference.pool",
+            value=choice.use,
+            hint=f"train with it: --pool {choice.use}, or choose another for inference.pool",
+        )
 
 
 def _poolers(

@@ -43,7 +43,8 @@ def packed_attention(
 
     Args:
         module: The attention layer that calls.
-        query: ``[1, heads, T, d]``.
+        query: ``[1, heads, T, d]``, or ``[1, heads, R, d]``, one token a row, in a layer whose
+            keys and values the layout holds.
         key: ``[1, key heads, T, d]``; fewer heads than the query's are shared among them.
         value: ``[1, key heads, T, d]``.
         attention_mask: None, as the mask function registered with this one returns.
@@ -53,27 +54,34 @@ def packed_attention(
         sliding_window: Tokens see others at a distance below this one.
 
     Returns:
-        ``[1, T, heads, d]``, and None for the attention weights.
+        ``[1, T or R, heads, d]``, and None for the attention weights.
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    shared = query.shape[1] // key.shape[1]
+    heads, size = query.shape[1], query.shape[3]
+    alone = row_layout.memory is not None
+    if row_layout.memory is not None:
+        key, value = (
+            x.view(1, row_layout.tokens, -1, size).transpose(1, 2) for x in row_layout.memory
+        )
+    shared = heads // key.shape[1]
     if shared > 1:
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
-    heads, size = query.shape[1], query.shape[3]
-    rows = [x.transpose(1, 2).reshape(row_layout.tokens, heads, size) for x in (query, key, value)]
+    rows = [x.transpose(1, 2).reshape(-1, heads, size) for x in (query, key, value)]
     kernel = _varlen_kernel(query, dropout)
     if kernel is not None:
         attended = kernel(*rows, row_layout, scale, dropout, sliding_window)
         return attended.unsqueeze(0), None
-    padded = [row_layout.pad(x) for x in rows]
+    queries = row_layout.split(rows[0]) if alone else row_layout.pad(rows[0])
+    keys, values = row_layout.pad(rows[1]), row_layout.pad(rows[2])
     parts = []
     with torch.autocast(query.device.type, enabled=False):
-        for group, q, k, v in zip(row_layout.classes, *padded, strict=True):
-            shape = (group.rows, heads, group.longest, size)
+        for group, q, k, v in zip(row_layout.classes, queries, keys, values, strict=True):
+            shape = (group.rows, heads, -1, size)
             q, k, v = q.view(shape), k.view(shape), v.view(shape)
-            bias = group.bias(q.dtype, sliding_window, q.device)
+            bias = group.bias(q.dtype, None if alone else sliding_window, q.device)
             parts.append(_attend(q, k, v, bias, scale, dropout, row_layout.source))
-    return row_layout.unpad(parts, heads).unsqueeze(0), None
+    join = row_layout.merge if alone else row_layout.unpad
+    return join(parts, heads).unsqueeze(0), None
 
 
 def _attend(
@@ -85,9 +93,10 @@ def _attend(
     p: float,
     source: DropoutSource | None,
 ) -> Tensor:
-    """Return attention over padded rows, ``[r, heads, l, d]`` as all of ``q``, ``k``, ``v``.
+    """Return attention over padded rows, of the shape of ``q``.
 
-    ``bias`` is ``[r or 1, 1, 1 or l, l]``.
+    ``q`` is ``[r, heads, l or 1, d]``, ``k`` and ``v`` are ``[r, heads, l, d]``, ``bias`` is
+    ``[r or 1, 1, 1 or l, l]``.
     """
     if p == 0.0 or q.device.type != "cpu":
         return functional.scaled_dot_product_attention(
@@ -125,6 +134,14 @@ def _has(module: str) -> bool:
         return False
 
 
+def _spans(rows: RowLayout) -> tuple[Tensor, Tensor, int, int]:
+    """Return where the rows of queries and of keys begin, and their longest rows."""
+    if rows.memory is None:
+        return rows.offsets, rows.offsets, rows.longest, rows.longest
+    one_each = torch.arange(len(rows.offsets), dtype=torch.int32, device=rows.device)
+    return one_each, rows.offsets, 1, rows.longest
+
+
 def _flash_attn(
     q: Tensor, k: Tensor, v: Tensor, rows: RowLayout, scale: float, p: float, window: int | None
 ) -> Tensor:
@@ -134,10 +151,7 @@ def _flash_attn(
         q,
         k,
         v,
-        rows.offsets,
-        rows.offsets,
-        rows.longest,
-        rows.longest,
+        *_spans(rows),
         dropout_p=p,
         softmax_scale=scale,
         window_size=(around, around),
@@ -155,10 +169,7 @@ def _torch_varlen(
         q,
         k,
         v,
-        rows.offsets,
-        rows.offsets,
-        rows.longest,
-        rows.longest,
+        *_spans(rows),
         scale=scale,
         window_size=(around, around),
     )

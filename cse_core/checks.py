@@ -148,6 +148,21 @@ def _check_contrastive(
             )
 
 
+def check_positives(sketch: Sketch) -> None:
+    """Warn of miners that find positives which no loss and no other part asks for."""
+    wanted = {f"positives:{wants.target}" for _, wants in sketch.losses()}
+    for part in sketch.parts:
+        wanted.update(flatten(part.spec.required(part.options)))
+    for miner, _ in sketch.miners():
+        groups = sorted(token for token in tokens(miner) if token.startswith("positives:"))
+        if groups and wanted.isdisjoint(groups):
+            name = groups[0].partition(":")[2]
+            sketch.warnings.append(
+                f"{miner.path} serves no loss: none has target = {name}; "
+                f"--loss +infonce:more --loss.more.target {name} adds one"
+            )
+
+
 def check_branches(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
     """Refuse another branch named online; warn of branches that nothing uses and of equal ones."""
     used = {"online", *(view.branch for view in views)}
@@ -205,6 +220,17 @@ def check_sizes(sketch: Sketch) -> None:
             f"train.batch_size {train.batch_size} is larger than the data ({facts.rows} rows): "
             "each epoch is one short batch"
         )
+
+
+def check_weights(sketch: Sketch) -> None:
+    """Warn of losses whose weight is negative, such as ``1 - alpha`` of an alpha above 1."""
+    for part in sketch.of("loss"):
+        weight = cast(LossOptions, part.options).weight
+        least = min(weight.start, weight.end)
+        if least < 0:
+            sketch.warnings.append(
+                f"{part.path}.weight is below zero ({least:g}): training makes that loss larger"
+            )
 
 
 def check_columns(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:

@@ -118,6 +118,7 @@ def _unmet(sketch: Sketch, part: PlannedPart, alternatives: tuple[str, ...]) -> 
     hints = [hint for hint in (_add(sketch, token) for token in alternatives) if hint]
     if not hints:
         hints = [hint for hint in (_other(part, token) for token in alternatives) if hint]
+    hints += [part.spec.remedy] if part.spec.remedy else []
     hint = ", or ".join(dict.fromkeys(hints)) or f"take it out with --{part.kind} ~{part.name}"
     return CseError(f"needs {_said(sketch, alternatives)}", where=part.path, hint=hint)
 

@@ -13,12 +13,14 @@ from cse_core.checks import (
     check_doubles,
     check_inference,
     check_negatives,
+    check_positives,
     check_sizes,
+    check_weights,
     order_poolers,
 )
 from cse_core.closure import add_branches, check_closure
 from cse_core.command_line import apply_kinds, apply_sets, model_name
-from cse_core.composition import Composition, Facts, PlannedPart
+from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
 from cse_core.errors import CseError, raise_all
 from cse_core.facts import model_facts
 from cse_core.merging import Draft, Instance, merge_documents
@@ -124,6 +126,8 @@ def _sketch(
         columns = found_columns if columns is None else columns
     if rows is not None and data.limit is not None:
         rows = min(rows, data.limit)
+    if data.split_tokens is not None:
+        rows = None  # not known before the texts are cut
     facts = replace(
         facts,
         rows=rows,
@@ -169,15 +173,18 @@ def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> C
     add_branches(sketch, {view.name: view.branch for view in views})
     check_closure(sketch)
     check_negatives(sketch, views)
+    check_positives(sketch)
     check_branches(sketch, views)
     check_sizes(sketch)
+    check_weights(sketch)
     check_columns(sketch, views)
     inference_pool = check_inference(sketch)
+    _derive(sketch, views)
     raise_all(_once(sketch.errors))
     for part in sketch.parts:
-        if part.spec.notes is not None:
-            told = part.spec.notes(part.options, sketch.facts)
-            sketch.notes += [f"{part.path}: {line}" for line in told]
+        for say, lines in ((part.spec.notes, sketch.notes), (part.spec.warnings, sketch.warnings)):
+            if say is not None:
+                lines += [f"{part.path}: {line}" for line in say(part.options, sketch.facts)]
     return Composition(
         recipe=chain[-1].name if chain else None,
         model=sketch.model,
@@ -195,6 +202,23 @@ def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> C
         warnings=tuple(dict.fromkeys([*sketch.warnings, *_other_versions(sketch, chain)])),
         raw=_raw(sketch, reader, chain),
     )
+
+
+def _derive(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
+    """Tell the facts what is planned, and let parts set the options that follow from it."""
+    sketch.facts = replace(
+        sketch.facts,
+        views={view.name: {"branch": view.branch, "column": view.column} for view in views},
+        branches={part.name: part.options.model_dump() for part in sketch.of("branch")},
+    )
+    for place, part in enumerate(sketch.parts):
+        if part.spec.derive is not None:
+            try:
+                options = part.spec.derive(part.options, sketch.facts)
+            except ValueError as error:
+                sketch.errors.append(CseError(str(error), where=part.path))
+            else:
+                sketch.parts[place] = replace(part, options=options)
 
 
 def _once(errors: Sequence[CseError]) -> list[CseError]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -101,6 +102,8 @@ class Facts:
         steps: Optimiser steps of the run.
         rows: Rows of the data.
         columns: Columns of the data.
+        views: ``branch`` and ``column`` of each view; the composer adds it.
+        branches: Options of each branch as plain values; the composer adds it.
     """
 
     model: str
@@ -117,6 +120,8 @@ class Facts:
     rows: int | None = None
     columns: tuple[str, ...] | None = None
     precision: str = "auto"
+    views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

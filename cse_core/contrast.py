@@ -41,6 +41,16 @@ def infonce_terms(
     return (losses * targets.weights).sum(dim=1) / total.clamp_min(torch.finfo(total.dtype).tiny)
 
 
+def reduce_terms(terms: Tensor, targets: Positives, reduction: str) -> Tensor:
+    """Return the ``sum`` or the ``mean`` of ``[A]`` terms, the mean over those with a positive."""
+    if reduction == "sum":
+        return terms.sum()
+    if targets.weights is None:
+        return terms.mean()
+    counted = (targets.weights.sum(dim=1) > 0).sum().clamp_min(1)
+    return terms.sum() / counted
+
+
 def log_sum_exp(logits: Tensor) -> Tensor:
     """Return ``[A]`` log-sum-exp of ``[A, N]``: minus infinity, without NaN, of nothing at all."""
     if logits.shape[1] == 0:

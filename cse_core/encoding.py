@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,24 +23,38 @@ from cse_core.anatomy import (
 from cse_core.attention import PACKED, register_packed_attention
 from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.errors import CseError
+from cse_core.last_layer import LastLayer
 from cse_core.pretrained import load_model
 from cse_core.ragged import Packed, Padded
+from cse_core.word_table import WordTable
 
 InputHook = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """What an encoder makes of ``T`` tokens.
+    """What an encoder makes of ``T`` tokens in ``R`` rows.
 
     Attributes:
-        last: ``[T, H]``, the model's output.
+        last: ``[T, H]``, the model's output; ``[R, H]`` where one token a row was asked for.
         layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
             output of layer ``i``; the last one is ``last``, after the model's final norm if any.
+        read_alone: Whether ``last`` holds the tokens that were asked for and no others.
     """
 
     last: Tensor
     layers: dict[int, Tensor] = field(default_factory=dict)
+    read_alone: bool = False
+
+    def at(self, read: Tensor) -> Tensor:
+        """Return the last states ``[R, H]`` of one token a row, those that were asked for if any.
+
+        Args:
+            read: ``[R]`` int64 indices of tokens.
+        """
+        if self.read_alone:
+            return self.last
+        return self.last.index_select(0, read.to(self.last.device, non_blocking=True))
 
 
 class RaggedEncoder(nn.Module):
@@ -83,6 +97,7 @@ class RaggedEncoder(nn.Module):
         self.dropout_source: DropoutSource | None = None
         self._arguments = forward_arguments(model)
         table = word_table(model)
+        self._word_table = WordTable(table)
         self.embedding_size = int(table.embedding_dim)
         self.vocab_size = int(table.num_embeddings)
         self.hidden_size = int(model.config.hidden_size)
@@ -90,6 +105,7 @@ class RaggedEncoder(nn.Module):
         self.first_position, self.max_positions = position_range(model)
         self._windowed = getattr(model.config, "sliding_window", None) is not None
         self.packed, self.why_padded = False, "padding was asked for"
+        self._last_layer: LastLayer | None = None
         self._choose_layout(attention)
 
     def _choose_layout(self, attention: Literal["auto", "packed", "padded"]) -> None:
@@ -102,6 +118,7 @@ class RaggedEncoder(nn.Module):
             if attention != "padded":
                 self.why_padded = self._try_to_pack(plain, ids, lengths)
                 self.packed = self.why_padded is None
+                self._last_layer = self._try_to_read_alone(plain, ids, lengths)
             if attention == "packed" and not self.packed:
                 raise CseError(
                     f"{name} cannot be packed: {self.why_padded}",
@@ -138,14 +155,33 @@ class RaggedEncoder(nn.Module):
         self.model.set_attn_implementation(before)
         return why
 
-    def _agrees(self, plain: Tensor, ids: Tensor, lengths: list[int]) -> bool:
+    def _try_to_read_alone(
+        self, plain: Tensor, ids: Tensor, lengths: list[int]
+    ) -> LastLayer | None:
+        """Return the last layer if it can be run for one token a row, by the same evidence."""
+        if not self.packed or self._windowed:
+            return None
+        found = self._last_layer = LastLayer.find(self.model)
+        try:
+            agrees = found is not None and self._agrees(plain, ids, lengths, alone=True)
+        except Exception:  # whatever an unknown family does, the whole layer still works
+            agrees = False
+        return found if agrees else None
+
+    def _agrees(
+        self, plain: Tensor, ids: Tensor, lengths: list[int], *, alone: bool = False
+    ) -> bool:
         """Say whether the present layout gives the model's own output ``[T, H]``."""
         offsets = torch.tensor([0, *lengths]).cumsum(0)
         positions = torch.cat([torch.arange(length) for length in lengths]).to(ids.device)
+        read = (offsets[1:] - 1).to(ids.device) if alone else None
         with torch.no_grad():
-            last = self(self.word_embeddings(ids), positions, offsets).last
+            last = self(self.word_embeddings(ids), positions, offsets, read=read).last
+        expected = plain if read is None else plain[read]
         tolerance = 1e-3 if last.dtype == torch.float32 else 5e-2
-        return torch.allclose(last, plain, rtol=tolerance, atol=tolerance)
+        return last.shape == expected.shape and torch.allclose(
+            last, expected, rtol=tolerance, atol=tolerance
+        )
 
     @classmethod
     def load(
@@ -191,8 +227,7 @@ class RaggedEncoder(nn.Module):
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
-        embedded: Tensor = self.model.get_input_embeddings()(ids)
-        return embedded
+        return self._word_table(ids)
 
     def forward(
         self,
@@ -202,6 +237,7 @@ class RaggedEncoder(nn.Module):
         *,
         on_input: InputHook | None = None,
         layers: Collection[int] = (),
+        read: Tensor | None = None,
     ) -> Hidden:
         """Encode ``R`` rows of ``T`` tokens in all.
 
@@ -213,6 +249,8 @@ class RaggedEncoder(nn.Module):
             on_input: Receives ``[T, H]``, what enters the first transformer layer (after the
                 embeddings' LayerNorm, dropout and projection), and returns what enters instead.
             layers: Which layers' outputs to return too, 0 to ``layer_count``.
+            read: ``[R]`` int64, the one token of each row whose last state is wanted; the last
+                layer then runs for these alone, where the model allows it. None wants all.
 
         Returns:
             The last layer's output and the layers asked for.
@@ -234,7 +272,12 @@ class RaggedEncoder(nn.Module):
         else:
             layout = Padded(words, positions, offsets)
         taken: dict[int, Tensor] = {}
-        with self._tapped(layout, on_input, layers, taken), self._seeded():
+        reading = self._reading(layout, offsets, layers, read)
+        with (
+            self._tapped(layout, on_input, layers, taken),
+            reading or nullcontext(),
+            self._seeded(),
+        ):
             out = self.model(
                 inputs_embeds=layout.to_model(words),
                 **self._model_arguments(layout, words.device),
@@ -242,7 +285,22 @@ class RaggedEncoder(nn.Module):
         last = layout.from_model(out[0])
         if self.layer_count in layers:
             taken[self.layer_count] = last
-        return Hidden(last, {i: taken[i] for i in layers})
+        return Hidden(last, {i: taken[i] for i in layers}, read_alone=reading is not None)
+
+    def _reading(
+        self,
+        layout: Packed | Padded,
+        offsets: Tensor,
+        layers: Collection[int],
+        read: Tensor | None,
+    ) -> AbstractContextManager[None] | None:
+        """Return the context that runs the last layer for these tokens alone, if it may be."""
+        if self._last_layer is None or read is None or self.layer_count in layers:
+            return None
+        if not bool(offsets.diff().all()):  # an empty row has no token to read
+            return None
+        there = read.to(layout.positions.device, non_blocking=True)
+        return self._last_layer.reading(layout.arguments["row_layout"], there)
 
     def _model_arguments(self, layout: Packed | Padded, device: torch.device) -> dict[str, Any]:
         arguments: dict[str, Any] = dict(layout.arguments)

@@ -31,12 +31,17 @@ from cse_core.views import ViewBuilder
 
 @dataclass
 class StepResult:
-    """What a step leaves for the log: scalars on the device, not waited for."""
+    """What a step leaves for the log: tensors on the device, not waited for.
+
+    Attributes:
+        anchors: ``[A, D]`` vectors of the plain sentences.
+    """
 
     loss: Tensor
     parts: dict[str, Tensor]
     norm: Tensor | None
     tokens: int
+    anchors: Tensor
     logged: dict[str, Tensor | float] = field(default_factory=dict)
 
 
@@ -116,6 +121,7 @@ class Engine:
             parts=objective.parts,
             norm=norm,
             tokens=work.tokens,
+            anchors=objective.batches[SENTENCE].anchors.detach(),
             logged=logged,
         )
 

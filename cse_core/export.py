@@ -107,6 +107,9 @@ def _write_sentence_transformers(
     mode = spec.sentence_transformers
     if callable(mode):
         mode = mode(row.options)
+    before, after = (assembly.inference_pool or assembly.stack.pooler).prompt("anchor")
+    if before or after:
+        return f"a text X stands in the prompt {f'{before} X{after}'!r}, pooled by {row.use}"
     if slicer is not None:
         return f"texts are sliced by {slicer.use}"
     if mode is None:
@@ -135,7 +138,11 @@ def _write_sentence_transformers(
     _write_json(folder / "modules.json", modules)
     _write_json(
         folder / "sentence_bert_config.json",
-        {"max_seq_length": assembly.stack.max_length, "do_lower_case": False},
+        {
+            # With segments, training may read texts that are longer than the encoder takes.
+            "max_seq_length": min(assembly.stack.max_length, assembly.stack.encoder.max_positions),
+            "do_lower_case": False,
+        },
     )
     _write_json(
         folder / "config_sentence_transformers.json",

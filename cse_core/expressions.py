@@ -77,7 +77,7 @@ def _value(node: ast.expr, params: Mapping[str, float], where: str | None) -> fl
     elif isinstance(node, ast.Name):
         if node.id in params:
             return params[node.id]
-        known = did_you_mean(node.id, params) if params else "this recipe has no [params]"
+        known = did_you_mean(node.id, params) if params else "no parameter is set; write a number"
         raise CseError("there is no such parameter", where=where, value=node.id, hint=known)
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         left, right = _value(node.left, params, where), _value(node.right, params, where)

@@ -12,27 +12,29 @@ from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
 
-def in_batch(batch: Batch, group: str, sides: str = "target") -> Negatives:
+def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = False) -> Negatives:
     """Return the in-batch negatives of the losses that pull towards a group.
 
     Args:
         batch: The batch at the loss's level.
         group: Name of the group of positives.
         sides: ``target`` the other rows of the group, ``anchor`` the other anchors, ``both``.
+        siblings: Whether the other segments of the anchor's own sentence are negatives.
 
     Returns:
-        Rows of the anchor's own sentence are masked, in the group and among the anchors. Rows of
-        views with role ``negative`` are added and never masked.
+        Rows of the anchor's own sentence are masked, in the group and among the anchors; with
+        ``siblings`` those of its own slot alone. Rows of views with role ``negative`` are added and
+        never masked.
     """
     blocks: list[Negatives] = []
     if sides in ("target", "both"):
-        blocks.append(_rows_of_group(batch, batch.targets[group]))
+        blocks.append(_rows_of_group(batch, batch.targets[group], siblings))
     if sides in ("anchor", "both"):
-        blocks.append(_rows(batch, "anchors", batch.anchors, batch.owner, own=True))
+        blocks.append(_anchors(batch, batch, "anchors", siblings))
     for name, role in batch.roles.items():
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
-            blocks.append(_rows(batch, name, rows.vectors, rows.owner, own=False))
+            blocks.append(_rows(batch, name, rows.vectors, rows.owner))
     if not blocks:
         return nothing(batch)
     return Negatives.join(blocks)
@@ -59,7 +61,8 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
     """
     blocks = []
     if options.negatives not in ("stored", "none"):
-        blocks.append(in_batch(batch, options.target, options.in_batch))
+        siblings = options.same_sentence == "keep"
+        blocks.append(in_batch(batch, options.target, options.in_batch, siblings))
     for name in stores:
         stored = batch.stored.get(name)
         if stored is not None and stored.vectors.shape[1] == batch.anchors.shape[1]:
@@ -81,11 +84,12 @@ def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
         both the other sentences' positives too.
     """
     blocks = []
+    siblings = options.same_sentence == "keep"
     if options.negatives not in ("stored", "none"):
         if options.in_batch in ("target", "both"):
-            blocks.append(_rows(turned, "in-batch", batch.anchors, batch.owner, own=True))
+            blocks.append(_anchors(turned, batch, "in-batch", siblings))
         if options.in_batch in ("anchor", "both"):
-            others = _rows_of_group(batch, batch.targets[options.target])
+            others = _rows_of_group(batch, batch.targets[options.target], siblings)
             mask = others.mask.repeat_interleave(len(turned.anchors) // len(batch.anchors), dim=0)
             blocks.append(
                 Negatives.of(
@@ -100,22 +104,27 @@ def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Nega
     """Mask rows of the anchor's own document or very text, as the options say.
 
     Rows of views with role ``negative`` have texts of their own: an equal text of the sentence that
-    they came with masks none of them, and those of the anchor's own sentence always stay.
+    they came with masks none of them, and those of the anchor's own sentence always stay. So do its
+    other segments in the batch where ``same_sentence`` keeps them.
     """
     row = negatives.row
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
     given = torch.zeros(1, len(negatives), dtype=torch.bool, device=row.device)
+    fresh = torch.zeros_like(given)
     start = 0
     for name, count in negatives.blocks:
-        if batch.roles.get(name) == "negative" and name not in batch.stored:
-            given[:, start : start + count] = True
+        if name not in batch.stored:
+            fresh[:, start : start + count] = True
+            given[:, start : start + count] = batch.roles.get(name) == "negative"
         start += count
-    mask = negatives.mask
+    siblings, mask = options.same_sentence == "keep", negatives.mask
+    if siblings or options.same_document == "mask":
+        own = (fresh if siblings else given) & (row.unsqueeze(0) == batch.row.unsqueeze(1))
     if options.same_text == "mask":
-        mask = mask | (batch.corpus.same(batch.corpus.text_ids, batch.row, row) & ~given)
+        same = batch.corpus.same(batch.corpus.text_ids, batch.row, row) & ~given
+        mask = mask | (same & ~own if siblings else same)
     if options.same_document == "mask":
-        own = given & (row.unsqueeze(0) == batch.row.unsqueeze(1))
         mask = mask | (batch.corpus.same(batch.corpus.documents, batch.row, row) & ~own)
     return replace(negatives, mask=mask)
 
@@ -143,18 +152,34 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
     return swapped, positives
 
 
-def _rows_of_group(batch: Batch, targets: Positives) -> Negatives:
-    """Return all positives of a group; absent ones are masked, which no GPU has to wait for."""
+def _rows_of_group(batch: Batch, targets: Positives, siblings: bool) -> Negatives:
+    """Return the positives of a group; absent ones are masked, which no GPU has to wait for."""
     _, count, dimension = targets.vectors.shape
-    owner = batch.owner.repeat_interleave(count)
-    rows = _rows(batch, "in-batch", targets.vectors.reshape(-1, dimension), owner, own=True)
-    if targets.weights is None:
-        return rows
-    return replace(rows, mask=rows.mask | (targets.weights.reshape(1, -1) <= 0))
+    vectors = targets.vectors.reshape(-1, dimension)
+    owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
+    absent = None if targets.weights is None else targets.weights.reshape(-1) <= 0
+    if targets.distinct is not None:
+        vectors, owner, slot = (each[targets.distinct] for each in (vectors, owner, slot))
+        absent = None if absent is None else absent[targets.distinct]
+    mask = _own(batch, owner, slot, siblings)
+    if absent is not None:
+        mask = mask | absent.unsqueeze(0)
+    return _rows(batch, "in-batch", vectors, owner, mask)
 
 
-def _rows(batch: Batch, name: str, vectors: Tensor, owner: Tensor, *, own: bool) -> Negatives:
-    mask = None
-    if own:
-        mask = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
+def _anchors(seen_by: Batch, batch: Batch, name: str, siblings: bool) -> Negatives:
+    """Return a batch's anchors as negatives of another's, or of each other."""
+    mask = _own(seen_by, batch.owner, batch.slot, siblings)
+    return _rows(seen_by, name, batch.anchors, batch.owner, mask)
+
+
+def _own(batch: Batch, owner: Tensor, slot: Tensor, siblings: bool) -> Tensor:
+    """Return ``[A, N]`` which rows are of the anchor's own sentence, or its own row alone."""
+    own = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
+    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if siblings else own
+
+
+def _rows(
+    batch: Batch, name: str, vectors: Tensor, owner: Tensor, mask: Tensor | None = None
+) -> Negatives:
     return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])

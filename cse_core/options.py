@@ -76,6 +76,8 @@ class LossOptions(Options):
     """mask: rows of the anchor's own document are no negatives."""
     same_text: Literal["keep", "mask"] = "mask"
     """mask: another row with the anchor's very text is no negative."""
+    same_sentence: Literal["keep", "mask"] = "mask"
+    """keep: the other segments of the anchor's own sentence are negatives."""
 
 
 class BranchOptions(Options):

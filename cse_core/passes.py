@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from cse_core.options import StoreOptions
 from cse_core.perturbation import EMBEDDINGS, Perturbation, look_up
 from cse_core.precision import Precision
 from cse_core.randomness import derive_seed
+from cse_core.records import StoreSpec
 from cse_core.rows import TrainingRows
 from cse_core.types import INPUT, Embeddings, StepContext
 from cse_core.views import PreparedView, ViewBuilder
@@ -142,8 +143,10 @@ class Pass:
     def _declared(self) -> Iterator[tuple[str, str]]:
         for choice in self.assembly.composition.of("negatives"):
             options = choice.options
-            if isinstance(options, StoreOptions) and options.branch and options.view in self.views:
-                yield options.view, options.branch
+            if isinstance(options, StoreOptions) and options.branch:
+                for view in cast(StoreSpec, choice.spec).encoded(options):
+                    if view in self.views:
+                        yield view, options.branch
 
     def _as_leaves(self, view: str, levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
         leaves = {}

@@ -6,8 +6,8 @@ from typing import cast, get_args
 
 from cse_core.composition import PlannedPart, PlannedPass, PlannedView, Role
 from cse_core.errors import CseError, did_you_mean
-from cse_core.options import LossOptions
-from cse_core.records import AugmenterSpec, BranchSpec
+from cse_core.options import LossOptions, StoreOptions
+from cse_core.records import AugmenterSpec, BranchSpec, StoreSpec
 from cse_core.sketch import BASE_VIEWS, Sketch, augmented_views
 
 _ROLES = frozenset(get_args(Role))
@@ -27,13 +27,20 @@ def plan_views(sketch: Sketch) -> tuple[PlannedView, ...]:
             PlannedView(
                 name=name,
                 role=role_of(name),
-                branch=settings.branch if settings else "online",
+                branch=settings.branch if settings else _branch_of(made_by),
                 column=None if made_by else _column(sketch, name),
                 made_by=made_by.path if made_by else None,
                 augmenters=tuple(part.path for part in augmenters if name in augmented_views(part)),
             )
         )
     return tuple(views)
+
+
+def _branch_of(maker: PlannedPart | None) -> str:
+    """Return who encodes a view that no setting names: the branch of the store that makes it."""
+    options = None if maker is None else maker.options
+    branch = options.branch if isinstance(options, StoreOptions) else None
+    return branch or "online"
 
 
 def role_of(view: str) -> Role:
@@ -63,7 +70,8 @@ def _needed(sketch: Sketch) -> list[str]:
                 )
             )
     for store, held in sketch.stores():
-        _need(sketch, reasons, f"{store.path}.view", held.view)
+        for name in cast(StoreSpec, store.spec).encoded(held):
+            _need(sketch, reasons, f"{store.path}.view", name)
     for part in sketch.parts:
         for need in part.spec.required(part.options):
             if isinstance(need, str):
@@ -147,9 +155,10 @@ def plan_passes(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[Planned
     own = {view.name: view.branch for view in views}
     extra: dict[tuple[str, str], list[str]] = {}
     for part, options in sketch.stores():
-        keeper = options.branch or own.get(options.view, "online")
-        if options.view in own and keeper != own[options.view]:
-            extra.setdefault((keeper, options.view), []).append(part.path)
+        for view_name in cast(StoreSpec, part.spec).encoded(options):
+            keeper = options.branch or own.get(view_name, "online")
+            if view_name in own and keeper != own[view_name]:
+                extra.setdefault((keeper, view_name), []).append(part.path)
     passes: list[PlannedPass] = []
     for branch in sketch.of("branch"):
         name, trained = branch.name, is_trainable(branch)
@@ -180,10 +189,16 @@ def plan_feeds(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[str, ...
         if wants.target in sketch.groups:
             source = f"{sketch.groups[wants.target].path} (group {wants.target})"
         lines.append(f"{source} -> {loss.path} ({_in_batch(wants)})")
+        for need in loss.spec.required(loss.options):
+            prefix, _, name = need.partition(":") if isinstance(need, str) else ("", "", "")
+            if prefix == "view" and name != wants.target:
+                lines.append(f"{name} -> {loss.path} (view)")
         for store, held in sketch.stores():
             if sketch.serves(store, loss):
-                branch = held.branch or own.get(held.view, "online")
-                lines.append(f"{store.path} ({held.view} by branch {branch}) -> {loss.path}")
+                encoded = cast(StoreSpec, store.spec).encoded(held)
+                branch = held.branch or own.get(encoded[0], "online")
+                told = f"{', '.join(encoded)} by branch {branch}"
+                lines.append(f"{store.path} ({told}) -> {loss.path}")
     for view in views:
         for path in view.augmenters:
             lines.append(f"{path} -> {view.name}")

@@ -15,7 +15,13 @@ from urllib.request import getproxies
 import torch
 from huggingface_hub.constants import ENDPOINT, is_offline_mode
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
@@ -43,6 +49,7 @@ _TOKENIZER_FILES = (
     "vocab.txt",
     "vocab.json",
     "spiece.model",
+    "source.spm",
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
@@ -92,6 +99,44 @@ def load_model(
                 )
     _check_fit(report, name)
     return _without_pooler(model)
+
+
+def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenizer]:
+    """Load a sequence-to-sequence model in fp32 and its tokenizer.
+
+    Args:
+        path_or_name: A folder, or a name on the hub.
+
+    Raises:
+        CseError: As ``load_model`` and ``load_tokenizer``, or it is no such model.
+    """
+    name = _checked_name(path_or_name)
+    local = Path(name).is_dir()
+    with _explained(name):
+        offline = local or not _hub_answers()
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=offline)
+        if not config.is_encoder_decoder:
+            raise CseError(
+                f"{config.model_type} is no sequence-to-sequence model",
+                where=WHERE,
+                value=name,
+                hint="name a translation model, such as one of Marian, T5, mBART, M2M100 or NLLB",
+            )
+        if local:
+            _check_weights(Path(name))
+        with _quiet():
+            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+                name,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=offline,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+    _check_fit(report, name)
+    return model, load_tokenizer(name)
 
 
 def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
@@ -217,6 +262,13 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
             where=WHERE,
             value=name,
             hint="name a model that transformers knows by itself",
+        )
+    if "SentencePiece" in text:
+        return CseError(
+            f"{part} needs the package sentencepiece",
+            where=WHERE,
+            value=name,
+            hint="pip install sentencepiece",
         )
     if Path(name).is_dir():
         return CseError(

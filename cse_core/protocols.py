@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cse_core.composition import Role
     from cse_core.data import Corpus
     from cse_core.encoding import Hidden, RaggedEncoder
+    from cse_core.rows import TrainingRows
     from cse_core.tokens import TextTokenizer
 
 
@@ -100,6 +101,9 @@ class Part:
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Commit what the step leaves behind, after the optimiser's step."""
 
+    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+        """See the rows of a round before its first step, on resume too, after state is restored."""
+
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round of training, or None when there are no more."""
         return None
@@ -131,17 +135,29 @@ class Augmenter(Part):
 
 
 class SlicePooler(Part):
-    """Cuts content into rows and joins their vectors again."""
+    """Cuts content into rows and joins their vectors again.
+
+    Attributes:
+        level: Name of the level of its rows.
+        join_before_heads: Whether sentence vectors are joined of what the row pooler makes and then
+            go through the heads; else of what the heads make.
+        slices_wrapped: Whether it cuts rows that have their special tokens already, so that a later
+            slice has none of its own; else every slice is wrapped.
+    """
 
     level: str = "segment"
     join_before_heads: bool = False
+    slices_wrapped: bool = False
 
     def slices(self, tokens: TokenBatch) -> TokenBatch:
-        """Return content tokens cut into more rows; slots count the rows of a sentence."""
+        """Return tokens cut into more rows; slots count the rows of a sentence."""
         raise TypeError(f"{type(self).__name__} does not slice")
 
     def join(self, rows: Embeddings) -> Embeddings:
-        """Return one vector for each owner, in the order of first appearance, slot 0."""
+        """Return one vector for each owner, in the order of first appearance, slot 0.
+
+        ``rows.owners`` is their number, so that nothing needs to be counted on a GPU.
+        """
         raise TypeError(f"{type(self).__name__} does not join")
 
 
@@ -161,8 +177,20 @@ class RowPooler(Part):
         """Return the texts before and after the content for a role."""
         return "", ""
 
+    def content(self, tokens: TokenBatch) -> TokenBatch:
+        """Return content tokens with what every text gets, before any is cut, sliced or wrapped."""
+        return tokens
+
+    def reads(self, tokens: TokenBatch) -> Tensor | None:
+        """Return the one token of each row that ``pool`` reads of the last states, ``[R]``.
+
+        The last layer then does no work for the others; ``hidden.at`` gives these states. None
+        reads all.
+        """
+        return None
+
     def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
-        """Return ``[R, D]`` from ``[T, H]`` states."""
+        """Return ``[R, D]`` from ``[T, H]`` states, or from those that ``reads`` names."""
         raise TypeError(f"{type(self).__name__} does not pool")
 
 
@@ -246,10 +274,10 @@ class Metric(Part):
 
 @dataclass(frozen=True)
 class RoundContext:
-    """What a miner may ask for between rounds.
+    """What a part may ask for between rounds.
 
     Attributes:
-        round: Number of the round to come, from 1.
+        round: Number of the round to come, from 1; 0 is the one round of a run without rounds.
         corpus: The training rows.
         encode: ``encode(texts)`` are ``[N, D]`` float32 vectors on the CPU of the current model in
             evaluation mode, as the saved model would encode.

@@ -39,8 +39,13 @@ class ComponentSpec:
         provides: Tokens of ``cse_core.vocabulary``, or a function of the options.
         requires: The same; a tuple inside the tuple lists alternatives.
         paper: Citation for listings, empty for paper-neutral parts.
+        remedy: What a user can do where something that it requires is missing, in words that go on
+            from "or"; added to what the core says of it.
         notes: Function of (options, facts) that returns lines for the plan; ``facts`` is a
-            ``cse_core.composer.Facts`` (batch size, steps, hidden size, precision, …).
+            ``cse_core.composer.Facts`` (batch size, steps, hidden size, precision, views, …).
+        warnings: The same, for lines that a user should look at.
+        derive: Function of (options, facts) that returns the options with values that follow from
+            the run, before notes and warnings; raises ValueError, one line, where none can.
     """
 
     kind: ClassVar[Kind]
@@ -53,7 +58,10 @@ class ComponentSpec:
     provides: Tokens = ()
     requires: Tokens = ()
     paper: str = ""
+    remedy: str = ""
     notes: Callable[[Any, Any], list[str]] | None = None
+    warnings: Callable[[Any, Any], list[str]] | None = None
+    derive: Callable[[Any, Any], Options] | None = None
 
     def provided(self, options: Options) -> tuple[Need, ...]:
         """Return what it provides with these options."""
@@ -127,12 +135,22 @@ class MinerSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSpec(ComponentSpec):
-    """A part that holds negatives beyond the batch, or weighs those there are."""
+    """A part that holds negatives beyond the batch, or weighs those there are.
+
+    Attributes:
+        encodes: Function of the options that returns the views that its branch encodes, where they
+            are not the view of its options alone.
+    """
 
     kind: ClassVar[Kind] = "negatives"
     options_base: ClassVar[type[Options]] = StoreOptions
 
     options: type[Options] = StoreOptions
+    encodes: Callable[[Any], tuple[str, ...]] | None = None
+
+    def encoded(self, options: StoreOptions) -> tuple[str, ...]:
+        """Return the views that its branch encodes with these options."""
+        return (options.view,) if self.encodes is None else self.encodes(options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,12 @@ from cse_core.assembly import Assembly
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.files import whole_folder
+from cse_core.patience import in_evaluations
 from cse_core.protocols import RoundContext
 from cse_core.randomness import generator
 from cse_core.records import MinerSpec
 from cse_core.reporting import Reporter
-from cse_core.rows import Pairs
+from cse_core.rows import Pairs, TrainingRows
 from cse_core.run import RunFolder
 from cse_core.settings import TrainOptions
 from cse_core.types import Round
@@ -45,16 +46,23 @@ class TrainingRound:
     losses: tuple[str, ...] | None = None
     train: dict[str, Any] = field(default_factory=dict)
     score: str | None = None
-    most_waits: int | None = None
+    most_waits: int | str | None = None
     keep_optimizer: bool = False
 
     def options(self, base: TrainOptions) -> TrainOptions:
         """Return the options of the round."""
         return TrainOptions.model_validate({**base.model_dump(), **self.train})
 
-    def patience(self, options: TrainOptions) -> int | None:
-        """Return after how many evaluations without a better score it stops."""
-        return self.most_waits or options.patience
+    def patience(self, options: TrainOptions, evaluate: int, per_epoch: int) -> int | None:
+        """Return after how many evaluations without a better score it stops.
+
+        Args:
+            options: Of the round.
+            evaluate: Steps between two evaluations.
+            per_epoch: Steps of an epoch.
+        """
+        wanted = self.most_waits or options.patience
+        return None if wanted is None else in_evaluations(wanted, evaluate, per_epoch)
 
 
 class Rounds:
@@ -103,7 +111,7 @@ class Rounds:
         while self.place < len(self.miners):
             number = self.number + 1
             part = self.assembly.parts[self.miners[self.place]]
-            wanted = part.next_round(self._context(number))
+            wanted = part.next_round(self.context(number))
             if wanted is not None:
                 self.number = number
                 if distributed.world()[0] == 0:
@@ -126,7 +134,13 @@ class Rounds:
         self.number, self.place = state["number"], state["place"]
         self.scores = list(state["scores"])
 
-    def _context(self, number: int) -> RoundContext:
+    def begin(self, number: int, rows: TrainingRows) -> None:
+        """Show every part the rows of a round that begins, or goes on after a break."""
+        for part in self.assembly.parts.values():
+            part.begin_round(rows, self.context(number))
+
+    def context(self, number: int) -> RoundContext:
+        """Return what parts may ask for before a round."""
         seed = self.assembly.composition.train.seed
 
         def draws(name: str, **_: Any) -> torch.Generator:

@@ -69,6 +69,10 @@ class RowLayout:
 
     Built once for a forward pass and handed through the model to every attention layer.
 
+    Attributes:
+        memory: Keys and values ``[1, T, key heads * d]`` of all tokens, in a layer whose queries
+            are of one token a row; None in every other.
+
     Args:
         offsets: ``[R+1]`` int64 on the CPU; row ``r`` is ``offsets[r]:offsets[r+1]``.
         device: Where the tokens are.
@@ -92,6 +96,20 @@ class RowLayout:
             uneven = None if bool(real.all()) else real.to(device, non_blocking=True)
             self.classes.append(LengthClass(len(rows), real.shape[1], uneven))
         self._indices: dict[int, _HeadIndex] = {}
+        self.memory: tuple[Tensor, Tensor] | None = None
+
+    def split(self, rows: Tensor) -> list[Tensor]:
+        """Return ``[R, heads, d]``, one vector a row, as ``[r * heads, 1, d]`` for each class."""
+        return [
+            rows.index_select(0, of_class.to(self.device, non_blocking=True)).flatten(0, 1)[:, None]
+            for of_class in self._rows
+        ]
+
+    def merge(self, parts: list[Tensor], heads: int) -> Tensor:
+        """Return what :meth:`split` gave as ``[R, heads, d]``, in the order of the rows."""
+        rows = torch.cat([part.reshape(-1, heads, part.shape[-1]) for part in parts])
+        order = torch.cat(self._rows).argsort().to(self.device, non_blocking=True)
+        return rows.index_select(0, order)
 
     def pad(self, tokens: Tensor) -> list[Tensor]:
         """Return ``[T, heads, d]`` as ``[r * heads, l, d]`` for each class of rows."""

@@ -12,16 +12,15 @@ from torch import Tensor
 from cse_core import distributed
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import DevSet, name_dev_sets
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs
+from cse_core.evaluation.dev import AnyDevSet, DocumentDevSet, name_dev_sets, read_dev_set
+from cse_core.evaluation.documents import DocumentSet
+from cse_core.evaluation.pairs import PairSet, pairs_from_rows
 from cse_core.evaluation.vectors import Known
 from cse_core.loading import load_factory
 from cse_core.protocols import Metric
 from cse_core.registry import Registry
 from cse_core.settings import TrainOptions
 
-COLLAPSED_COSINE = 0.99
-"""Mean cosine of different dev sentences from which a model counts as collapsed."""
 MEAN = "mean"
 
 
@@ -55,9 +54,9 @@ class Scorer:
         CseError: If ``select`` is no score of these sets.
     """
 
-    def __init__(self, dev: Sequence[DevSet], select: str | None) -> None:
+    def __init__(self, dev: Sequence[AnyDevSet], select: str | None) -> None:
         self.dev = list(dev)
-        self.names = [f"{each.name}.spearman" for each in self.dev]
+        self.names = [f"{each.name}.{each.choices[0]}" for each in self.dev]
         self.select = self._chosen(select)
         self.of_round = Best()
         self.of_run = Best()
@@ -80,6 +79,9 @@ class Scorer:
         def measured() -> dict[str, float]:
             found: dict[str, float] = {}
             for each in self.dev:
+                if isinstance(each, DocumentDevSet):
+                    found.update(each.score(lambda texts: encode(texts).numpy()))
+                    continue
                 known = Known(lambda texts: encode(texts).numpy(), each.pairs.texts)
                 found.update(each.score(known))
                 for name, metric in metrics.items():
@@ -107,14 +109,6 @@ class Scorer:
         if self.of_run.beaten_by(value):
             self.of_run = replace(self.of_round, score=value)
 
-    def collapsed(self, scores: dict[str, float]) -> list[str]:
-        """Return warnings about scores that a collapsed model has."""
-        return [
-            f"{name} is {value:.3f}: all sentences look alike to the model (collapse)"
-            for name, value in scores.items()
-            if name.endswith(".mean_cosine") and value > COLLAPSED_COSINE
-        ]
-
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
         return {"round": asdict(self.of_round), "run": asdict(self.of_run)}
@@ -128,14 +122,17 @@ class Scorer:
             return None
         if wanted in (None, MEAN):
             return self.names[0] if len(self.names) == 1 else MEAN
-        for name in (str(wanted), f"{wanted}.spearman"):
-            if name in self.names:
-                return name
+        choices = [f"{each.name}.{score}" for each in self.dev for score in each.choices]
+        for each in self.dev:
+            if wanted == each.name:
+                return f"{each.name}.{each.choices[0]}"
+        if wanted in choices:
+            return wanted
         raise CseError(
             "is no dev score of this run",
             where=where,
             value=wanted,
-            hint="one of " + ", ".join([*self.names, MEAN]),
+            hint="one of " + ", ".join([*choices, MEAN]),
         )
 
     def _value(self, scores: dict[str, float], name: str | None) -> float:
@@ -144,7 +141,7 @@ class Scorer:
         return sum(scores[each] for each in self.names) / len(self.names)
 
 
-def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[DevSet]:
+def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[AnyDevSet]:
     """Return the dev sets that ``train.dev`` names.
 
     ``auto`` takes the pairs of an installed data set where that is what is trained on, ``none``
@@ -153,7 +150,7 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
     Raises:
         CseError: If a name is neither.
     """
-    found: list[PairSet] = []
+    found: list[PairSet | DocumentSet] = []
     installed = registry.datasets()
     names = {each.name for each in installed}
     for wanted in options.dev:
@@ -164,7 +161,7 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
         elif wanted in names and not Path(wanted).exists():
             found.append(installed_pairs(wanted, "dev", registry))
         else:
-            found.append(read_pairs(wanted))
+            found.append(read_dev_set(wanted))
     return name_dev_sets(found)
 
 

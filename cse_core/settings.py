@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from cse_core.options import Options
+from cse_core.patience import Patience
 
 COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
 """Columns that the core knows; parts may require others."""
@@ -23,7 +24,7 @@ class ModelOptions(Options):
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the encoder in training; by default what its configuration says."""
     freeze_embeddings: bool = False
-    """Whether the word embeddings keep their values."""
+    """Whether the embedding layer keeps its values: words, positions, types and their norm."""
     from_scratch: bool = False
     """Start from random weights of the model's configuration."""
     attention: Literal["auto", "packed", "padded"] = "auto"
@@ -43,6 +44,8 @@ class DataOptions(Options):
     """Use only the first so many rows."""
     shuffle: bool = True
     """Draw the rows of each epoch in a new order."""
+    split_tokens: int | None = Field(default=None, ge=1)
+    """Cut every text into texts of so many tokens, special tokens not counted; by default none."""
 
 
 class TrainOptions(Options):
@@ -90,8 +93,9 @@ class TrainOptions(Options):
     starter's pairs with the starter's data."""
     select: str | None = None
     """The dev score that chooses the checkpoint, or mean; by default the mean of all."""
-    patience: int | None = Field(default=None, ge=1)
-    """Stop after so many evaluations without a better score."""
+    patience: Patience | None = None
+    """Stop a round after so many evaluations without a better score, or ``20000 steps``,
+    ``2 epochs``."""
     device: str = "auto"
     """cuda, mps, cpu, or the best of them."""
     threads: int | None = Field(default=None, ge=1)

@@ -11,9 +11,17 @@ from torch import Tensor, nn
 
 from cse_core.composition import Role
 from cse_core.encoding import Hidden, RaggedEncoder
+from cse_core.errors import CseError
 from cse_core.protocols import RowPooler, SlicePooler
-from cse_core.tokens import TextTokenizer
-from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, ragged_index
+from cse_core.tokens import TextTokenizer, TokenTable
+from cse_core.types import (
+    INPUT,
+    SENTENCE,
+    Embeddings,
+    TokenBatch,
+    positions_in_order,
+    ragged_index,
+)
 
 Hook = Callable[[Tensor], Tensor]
 
@@ -69,12 +77,22 @@ class Stack:
 
     def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
-        longest = self.encoder.max_positions
+        longest, prompt = self.encoder.max_positions, self.pooler.prompt(role)
+        content = self.pooler.content(content)
         if self.slicer is None:
             longest = min(self.max_length, longest)
+        elif self.slicer.slices_wrapped:
+            if any(prompt):
+                raise CseError(
+                    "slices without special tokens of their own have no place for a prompt",
+                    where="pool",
+                    value=" … ".join(prompt),
+                    hint="let every slice be wrapped, or take a row pooler without a prompt",
+                )
+            return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
         else:
             content = self.slicer.slices(_cut(content, self.max_length))
-        return self.tokenizer.wrap(content, self.pooler.prompt(role), longest)
+        return self.tokenizer.wrap(content, prompt, longest)
 
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""
@@ -88,12 +106,7 @@ class Stack:
             content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
             keep[content[len(content) - int(excess[row]) :]] = False
         kept = tokens.keep_tokens(keep)
-        # A part may have permuted the positions: their order stays, counted anew without the tail.
-        row, places = kept.row_of_token(), tokens.positions[keep]
-        order = torch.argsort(row * (int(places.max()) + 1) + places, stable=True)
-        positions = torch.empty_like(places)
-        positions[order] = kept.positions
-        return replace(kept, positions=positions)
+        return replace(kept, positions=positions_in_order(tokens.positions[keep], kept.offsets))
 
     def embed(
         self,
@@ -127,21 +140,27 @@ class Stack:
         if on_words is not None:
             words = on_words(words)
         hidden = self.encoder(
-            words, there.positions, tokens.offsets, on_input=enter, layers=self.pooler.layers
+            words,
+            there.positions,
+            tokens.offsets,
+            on_input=enter,
+            layers=self.pooler.layers,
+            read=self.pooler.reads(there),
         )
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
-            levels = self._vectors(hidden, there)
+            levels = self._vectors(hidden, there, tokens.owner)
         if input_level:
             states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
             levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
         return levels
 
-    def _vectors(self, hidden: Hidden, there: TokenBatch) -> dict[str, Embeddings]:
+    def _vectors(self, hidden: Hidden, there: TokenBatch, owner: Tensor) -> dict[str, Embeddings]:
         pooled = self.pooler.pool(hidden, there)
         length = there.content_lengths()
         row_level = SENTENCE if self.slicer is None else self.slicer.level
-        raw = Embeddings(pooled, there.owner, there.slot, length)
+        owners = None if self.slicer is None else len(torch.unique_consecutive(owner))
+        raw = Embeddings(pooled, there.owner, there.slot, length, owners)
         headed = replace(raw, vectors=self._heads(pooled))
         levels = {row_level: headed}
         if self.slicer is not None and self.slicer.join_before_heads:
@@ -171,9 +190,14 @@ class Stack:
             device: Where to compute.
             batch_tokens: Tokens of one encoder call, about.
         """
+        return self.encode_table(self.tokenizer.table(texts, self.max_length), device, batch_tokens)
+
+    @torch.no_grad()
+    def encode_table(
+        self, table: TokenTable, device: torch.device, batch_tokens: int = 8192
+    ) -> Tensor:
+        """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`."""
         with _in_mode([self.encoder, *self._after_encoder()], training=False):
-            longest = self.max_length
-            table = self.tokenizer.table(texts, longest)
             lengths = table.offsets[1:] - table.offsets[:-1]
             order = torch.argsort(lengths, stable=True)
             cost = torch.cumsum(lengths[order] + self.tokenizer.special_count, 0)

@@ -131,6 +131,26 @@ def positions_of(offsets: Tensor) -> Tensor:
     return torch.arange(int(offsets[-1])) - starts
 
 
+def positions_in_order(places: Tensor, offsets: Tensor) -> Tensor:
+    """Return ``[T]`` positions that count each row anew, in the order of ``places``.
+
+    A part may have permuted the positions of a row: when tokens are dropped or doubled afterwards,
+    the order of those that are there stays. Equal places keep the order in which they stand.
+
+    Args:
+        places: ``[T]`` whole numbers, not negative.
+        offsets: ``[R + 1]``, on the CPU.
+    """
+    if not len(places):
+        return places
+    lengths = offsets[1:] - offsets[:-1]
+    row = torch.repeat_interleave(torch.arange(len(lengths)), lengths).to(places.device)
+    order = torch.argsort(row * (places.max() + 1) + places, stable=True)
+    positions = torch.empty_like(places)
+    positions[order] = positions_of(offsets).to(places.device)
+    return positions
+
+
 def ragged_index(starts: Tensor, lengths: Tensor) -> Tensor:
     """Return the indexes ``start, start + 1, …`` of each row, end to end."""
     offsets = offsets_of(lengths)

@@ -18,6 +18,7 @@ from cse_core import distributed
 from cse_core.assembly import Assembly
 from cse_core.cadence import Cadence
 from cse_core.checkpoint import Checkpoint
+from cse_core.collapse import BATCH, CollapseWatch, spread
 from cse_core.context import Moment
 from cse_core.data import Corpus
 from cse_core.engine import Engine, StepResult
@@ -75,6 +76,7 @@ class Trainer:
         self.scorer = scorer
         self.rounds = Rounds(assembly, corpus, folder, self.encode, reporter)
         self._signals = StopSignals()
+        self._collapse = CollapseWatch(self.composition)
         self._metrics: MetricsFile | None = None
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
@@ -136,6 +138,7 @@ class Trainer:
         per_epoch = math.ceil(len(rows) / options.batch_size)
         total = options.steps(len(rows))
         cadence = Cadence.of(options, total)
+        self.rounds.begin(current.number, rows)
         engine = Engine(self.assembly, rows, self.precision, current.losses)
         optimizer = Optimizer(self.assembly, options, total)
         tally = Tally(resume.values["losses"] if resume else [], self.assembly.device)
@@ -157,7 +160,7 @@ class Trainer:
                 f"train.batch_size is {options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        patience = current.patience(options)
+        patience = current.patience(options, cadence.evaluate, per_epoch)
         tally.go_on()
         while step < total and not self._enough(patience):
             epoch, place = divmod(step, per_epoch)
@@ -180,7 +183,9 @@ class Trainer:
             tally.settle(step)
             scores = self._evaluate(step, current) if scoring else {}
             if logging:
+                scores = {**scores, **spread(result.anchors)}
                 self._log(step, current.number, result, optimizer, tally, scores)
+                self._warn_collapse(scores, len(result.anchors), step >= cadence.evaluate)
             if saving or self._enough(patience):
                 self._save(step, current.number, optimizer, engine, tally)
             if stopping:
@@ -244,8 +249,6 @@ class Trainer:
             Checkpoint(saved.weights(self.assembly), {"step": step, **scores}).write(
                 self.folder.best(current.number)
             )
-        for warning in self.scorer.collapsed(scores):
-            self.reporter.warning(warning)
         self.reporter.scores(step, scores, better)
         return scores
 
@@ -310,6 +313,15 @@ class Trainer:
     def _warn_unchanged(self, engine: Engine) -> None:
         for path, count in engine.builder.unchanged().items():
             self.reporter.warning(f"{path} changed nothing in {count} calls: is its rate too low?")
+
+    def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:
+        """Warn of a collapse on the dev sets, or on the batch where there are none."""
+        sets = {each.name: each.size for each in self.scorer.dev}
+        if not sets and evaluated:
+            sets = {BATCH: anchors}
+        for name, sentences in sets.items():
+            if warning := self._collapse.look(name, scores, sentences):
+                self.reporter.warning(warning)
 
     def _longest(self) -> int:
         return self.composition.model.max_length

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import tomlkit
 import torch
@@ -18,16 +18,19 @@ from cse_core.checkpoint import Checkpoint
 from cse_core.composer import resolve
 from cse_core.composition import Composition
 from cse_core.data import Corpus, load_corpus
+from cse_core.data.split import split_texts
 from cse_core.errors import CseError
 from cse_core.files import write_whole
 from cse_core.inference import resolve_model
 from cse_core.precision import Precision, resolve_device, resolve_precision
+from cse_core.pretrained import load_tokenizer
 from cse_core.recipe import dump_recipe
-from cse_core.records import DatasetSpec
+from cse_core.records import DatasetSpec, MinerSpec
 from cse_core.registry import Registry
 from cse_core.reporting import Reporter
 from cse_core.run import RunFolder, versions
 from cse_core.scoring import Scorer, dev_sets
+from cse_core.tokens import TextTokenizer
 from cse_core.trainer import Outcome, Trainer
 
 SYNTHETIC = "the texts are synthetic: made by a grammar, for trying things, no benchmark"
@@ -112,6 +115,43 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     return prepared.trainer(folder).run(checkpoint)
 
 
+def training_corpus(
+    composition: Composition, registry: Registry, corpus: Corpus | None = None
+) -> Corpus:
+    """Return the rows that a composition trains on, numbered as its parts saw them.
+
+    Args:
+        composition: The checked recipe; of a run, that of its ``run.toml``.
+        registry: The installed parts.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Raises:
+        CseError: If a file or a column is missing or wrong.
+    """
+    rounds = any(cast(MinerSpec, part.spec).rounds for part in composition.of("positives"))
+    found = {"text", "positive"} if rounds else {"text"}  # what rounds bring, the data need not
+    columns = [
+        view.column
+        for view in composition.views
+        if view.column is not None and view.column not in found
+    ]
+    for part in composition.parts:
+        columns += [
+            need.partition(":")[2]
+            for need in part.spec.required(part.options)
+            if isinstance(need, str) and need.startswith("column:")
+        ]
+    required = tuple(dict.fromkeys(columns))
+    if corpus is None or required:
+        datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
+        corpus = load_corpus(composition.data, datasets=datasets, required_columns=required)
+    if composition.data.split_tokens is None:
+        return corpus
+    path = resolve_model(composition.model.name, registry)
+    tokenizer = TextTokenizer(load_tokenizer(path))
+    return split_texts(corpus, tokenizer, composition.data.split_tokens, required)
+
+
 class _Prepared:
     """Everything that is read before a run writes its first file."""
 
@@ -126,7 +166,8 @@ class _Prepared:
         self.registry = registry
         self.reporter = reporter
         options = composition.train
-        self.state = PartialState(cpu=options.device == "cpu")
+        # Not told of the CPU, it takes the processes of a machine without a GPU for single ones.
+        self.state = PartialState(cpu=resolve_device(options.device).type == "cpu")
         self.main = bool(self.state.is_main_process)
         if options.threads is not None:
             torch.set_num_threads(options.threads)
@@ -149,7 +190,7 @@ class _Prepared:
                 value="fp16",
                 hint="use bf16, fp32 or auto",
             )
-        self.corpus = self._load(corpus)
+        self.corpus = training_corpus(composition, registry, corpus)
         self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
         self.assembly = build(
             composition,
@@ -202,26 +243,6 @@ class _Prepared:
             },
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
-
-    def _load(self, corpus: Corpus | None) -> Corpus:
-        composition = self.composition
-        columns = [
-            view.column
-            for view in composition.views
-            if view.column is not None and view.column != "text"
-        ]
-        for part in composition.parts:
-            columns += [
-                need.partition(":")[2]
-                for need in part.spec.required(part.options)
-                if isinstance(need, str) and need.startswith("column:")
-            ]
-        if corpus is not None and not columns:
-            return corpus
-        datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in self.registry.datasets()}
-        return load_corpus(
-            composition.data, datasets=datasets, required_columns=tuple(dict.fromkeys(columns))
-        )
 
     def _tell(self) -> None:
         report, stack = self.corpus.report, self.assembly.stack

@@ -11,7 +11,13 @@ import torch
 from torch import Tensor
 
 from cse_core.composition import Role
-from cse_core.token_batch import TokenBatch, offsets_of, positions_of, ragged_index
+from cse_core.token_batch import (
+    TokenBatch,
+    offsets_of,
+    positions_in_order,
+    positions_of,
+    ragged_index,
+)
 
 __all__ = [
     "INPUT",
@@ -27,6 +33,7 @@ __all__ = [
     "TokenBatch",
     "View",
     "offsets_of",
+    "positions_in_order",
     "positions_of",
     "ragged_index",
 ]
@@ -65,12 +72,14 @@ class Embeddings:
         owner: ``[N]`` batch row of the sentence.
         slot: ``[N]`` which row of its sentence.
         length: ``[N]`` content tokens behind each vector.
+        owners: How many owners there are, where that is known: to a slicing part that joins.
     """
 
     vectors: Tensor
     owner: Tensor
     slot: Tensor
     length: Tensor
+    owners: int | None = None
 
     def __len__(self) -> int:
         """Return N."""
@@ -104,10 +113,13 @@ class Positives:
     Attributes:
         vectors: ``[A, P, D]``.
         weights: ``[A, P]``, zero where an anchor has fewer than P; None where all count alike.
+        distinct: ``[N]`` which of the ``A * P`` vectors are in-batch negatives of other anchors,
+            where several anchors share a positive that must count once; None: all of them.
     """
 
     vectors: Tensor
     weights: Tensor | None = None
+    distinct: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -263,7 +275,8 @@ class Round:
         losses: Names of the losses of this round; None is all.
         train: Overrides of ``train.*``.
         score: Dev score that picks the round's checkpoint; None is ``train.select``.
-        patience: Evaluations without a better score after which the round ends.
+        patience: Evaluations without a better score after which the round ends, or a text with
+            the unit: ``20000 steps``, ``2 epochs``.
         keep_optimizer: Whether the optimiser's moments go on.
     """
 
@@ -271,7 +284,7 @@ class Round:
     losses: tuple[str, ...] | None = None
     train: Mapping[str, object] = field(default_factory=dict)
     score: str | None = None
-    patience: int | None = None
+    patience: int | str | None = None
     keep_optimizer: bool = False
 
 

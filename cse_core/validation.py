@@ -153,6 +153,8 @@ def _uses_params(text: str) -> bool:
 def _typed_text(text: FlagText, wanted: Accepts) -> Any:
     """Return a value of the command line: in TOML's syntax first, else as text."""
     parsed = _parse(str(text))
+    if isinstance(parsed, str) and "," in parsed and wanted.items is not None and not wanted.text:
+        return [item.strip() for item in parsed.split(",")]
     if isinstance(parsed, str) or parsed in wanted.choices:
         return parsed
     if wanted.text and not isinstance(parsed, list | dict):

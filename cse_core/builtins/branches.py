@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.builtins.options import EmaOptions, FrozenOptions
+from cse_core.encoding import RaggedEncoder
+from cse_core.errors import CseError
 from cse_core.options import BranchOptions
 from cse_core.protocols import Branch, Setup
+from cse_core.tokens import TextTokenizer
 from cse_core.types import Batch, StepContext
 
 
@@ -89,10 +92,18 @@ class Frozen(Branch):
             self.encoder = setup.online_encoder().copy()
             self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         else:
-            self.encoder, self.tokenizer = setup.load_encoder(options.model)
+            self.encoder, self.tokenizer = _named(options.model, setup)
             self.heads = {}
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)
+
+
+def _named(model: str, setup: Setup) -> tuple[RaggedEncoder, TextTokenizer]:
+    try:
+        return setup.load_encoder(model)
+    except CseError as error:
+        where = f"branch.{setup.name}.model"
+        raise CseError(error.what, where=where, value=model, hint=error.hint) from error
 
 
 def _pairs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cse_core.builtins.options import InfonceOptions
-from cse_core.contrast import infonce_terms
+from cse_core.contrast import infonce_terms, reduce_terms
 from cse_core.protocols import Loss, Setup
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 
@@ -31,9 +31,4 @@ class Infonce(Loss):
             temperature=self.options.temperature,
             kind=self.options.similarity,
         )
-        if self.options.reduction == "sum":
-            return LossOutput(terms.sum())
-        if targets.weights is None:
-            return LossOutput(terms.mean())
-        counted = (targets.weights.sum(dim=1) > 0).sum().clamp_min(1)
-        return LossOutput(terms.sum() / counted)
+        return LossOutput(reduce_terms(terms, targets, self.options.reduction))

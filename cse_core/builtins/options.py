@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from cse_core.options import BranchOptions, HeadOptions, LossOptions, PoolerOptions, Temperature
 from cse_core.schedule import Schedule
@@ -50,6 +50,17 @@ class EmaOptions(BranchOptions):
     """Share of the old weights that stays at each step; a Schedule over the round."""
 
 
+class OnlineOptions(BranchOptions):
+    """Options of ``online``."""
+
+    @field_validator("copies", "embeddings")
+    @classmethod
+    def _copies_nothing(cls, value: str, info: ValidationInfo) -> str:
+        if value != BranchOptions.model_fields[str(info.field_name)].default:
+            raise ValueError("says nothing here: an online branch is the encoder itself, no copy")
+        return value
+
+
 class FrozenOptions(BranchOptions):
     """Options of ``frozen``."""
 
@@ -57,3 +68,10 @@ class FrozenOptions(BranchOptions):
     """train: dropout on; eval: dropout off."""
     model: str = "self"
     """An encoder by name or folder; self is the run's own, as it is at the start."""
+
+    @field_validator("embeddings")
+    @classmethod
+    def _own_embeddings(cls, value: str) -> str:
+        if value == "shared":
+            raise ValueError("cannot be shared: the online embeddings change, a frozen branch not")
+        return value

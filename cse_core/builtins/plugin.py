@@ -8,6 +8,7 @@ from cse_core.builtins.options import (
     FrozenOptions,
     InfonceOptions,
     MlpOptions,
+    OnlineOptions,
 )
 from cse_core.records import BranchSpec, LossSpec, PoolerSpec
 from cse_core.specs import hookimpl
@@ -66,6 +67,7 @@ def cse_branches() -> list[BranchSpec]:
             name="online",
             summary="the encoder in training itself",
             factory="cse_core.builtins.branches:Online",
+            options=OnlineOptions,
             provides=("branch:online",),
         ),
         BranchSpec(

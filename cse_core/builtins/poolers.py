@@ -31,10 +31,13 @@ class Cls(RowPooler):
     def __init__(self, options: PoolerOptions, setup: Setup) -> None:
         self.dimension = setup.dimension
 
+    def reads(self, tokens: TokenBatch) -> Tensor:
+        """Return the rows' first tokens ``[R]``."""
+        return tokens.offsets[:-1]
+
     def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
         """Return ``[R, H]``."""
-        first = tokens.offsets[:-1].to(hidden.last.device, non_blocking=True)
-        return hidden.last.index_select(0, first)
+        return hidden.at(self.reads(tokens))
 
 
 class Mean(RowPooler):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cse_core.data.scripts import unspaced
 from cse_core.errors import CseError
 from cse_core.settings import COLUMNS
 
@@ -31,6 +32,8 @@ _GRADES = frozenset(
 )
 _LANGUAGE = re.compile(r"[a-z]{2}")
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
+_LONG_UNSPACED = 6
+"""A name in a script without spaces has at most so many characters."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def match_columns(
     lowered = {name.strip().lower(): name for name in reversed(names)}
     guessed = _guess(lowered, sources, messages, pairs=not mapping)
     if "text" not in sources and "text" not in guessed and len(names) == 1:
-        if from_header and not _HEADER.fullmatch(names[0]):
+        if from_header and not _header_like(names[0]):
             raise CseError(
                 "the first line is no header with a column text",
                 where=where,
@@ -147,6 +150,12 @@ def _guess(
         if len(others) == 1:
             take("fraternal", others[0])
     return guessed
+
+
+def _header_like(name: str) -> bool:
+    """Tell whether a lone first line may be a column's name and not a sentence."""
+    long = len(name) > _LONG_UNSPACED and unspaced([name])
+    return _HEADER.fullmatch(name) is not None and not long
 
 
 def listed(names: Sequence[str]) -> str:

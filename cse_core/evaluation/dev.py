@@ -6,10 +6,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cse_core.evaluation.geometry import measure
+from cse_core.evaluation.binary import binary_score
+from cse_core.evaluation.documents import DocumentSet, is_document_file, read_documents
+from cse_core.evaluation.geometry import effective_rank, mean_cosine, measure, singular_values
 from cse_core.evaluation.pairs import PairSet, read_pairs
+from cse_core.evaluation.retrieval import CUTS, document_vectors, recall_at
 from cse_core.evaluation.sts import spearman
-from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines
+from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines, unit
+
+_SAMPLE = 1000
+"""Documents whose vectors are looked at for a collapse."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +30,25 @@ class DevSet:
     name: str
     pairs: PairSet
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Return the scores that may choose a checkpoint, the usual one first."""
+        return ("spearman",)
+
+    @property
+    def size(self) -> int:
+        """Return how many texts it has."""
+        return len(self.pairs.texts)
+
     def score(self, encode: Encode) -> dict[str, float]:
         """Score an encoder.
 
         Returns:
             ``{name}.spearman`` (x100, all pairs together; 0 where all cosines are equal, so that
             a collapsed model is never chosen), ``{name}.alignment``, ``{name}.uniformity``,
-            ``{name}.mean_cosine`` and ``{name}.effective_rank``; one that the pairs do not define
-            (alignment without a pair above the threshold) is left out.
+            ``{name}.mean_cosine``, ``{name}.effective_rank`` and of pairs labelled 0 and 1
+            ``{name}.average_precision``; one that the pairs do not define (alignment without a
+            pair above the threshold) is left out.
 
         Raises:
             CseError: If the encoder's vectors are not finite.
@@ -39,11 +56,13 @@ class DevSet:
         encoded = EncodedTexts(encode, self.pairs.texts)
         first, second = encoded.pair_vectors(self.pairs)
         geometry = measure(self.pairs, first, second, encoded.unit(self.pairs.texts))
-        correlation = spearman(
-            [pair.score for pair in self.pairs.pairs], row_cosines(first, second)
-        )
-        scores = {
+        gold = [pair.score for pair in self.pairs.pairs]
+        cosines = row_cosines(first, second)
+        correlation = spearman(gold, cosines)
+        binary = binary_score(gold, cosines)
+        scores: dict[str, float | None] = {
             "spearman": 0.0 if correlation is None else correlation,
+            "average_precision": None if binary is None else binary.average_precision,
             "alignment": geometry.alignment,
             "uniformity": geometry.uniformity,
             "mean_cosine": geometry.mean_cosine,
@@ -54,22 +73,80 @@ class DevSet:
         }
 
 
-def name_dev_sets(sets: Sequence[PairSet]) -> list[DevSet]:
+@dataclass(frozen=True)
+class DocumentDevSet:
+    """A named set of documents with titles that training is scored on.
+
+    Attributes:
+        name: Prefix of its scores, ``news.dev``.
+        documents: The documents.
+    """
+
+    name: str
+    documents: DocumentSet
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Return the scores that may choose a checkpoint, the usual one first."""
+        return tuple(f"recall@{k}" for k in CUTS)
+
+    @property
+    def size(self) -> int:
+        """Return how many documents it has."""
+        return len(self.documents)
+
+    def score(self, encode: Encode) -> dict[str, float]:
+        """Score an encoder.
+
+        Returns:
+            ``{name}.recall@5``, ``@10`` and ``@20`` (x100), and ``{name}.mean_cosine`` and
+            ``{name}.effective_rank`` of the first documents' vectors.
+
+        Raises:
+            CseError: If the encoder's vectors are not finite.
+        """
+        vectors = unit(document_vectors(encode, self.documents))
+        titles = EncodedTexts(encode, self.documents.titles).unit(self.documents.titles)
+        recall = recall_at(vectors, titles, self.documents.gold)
+        scores: dict[str, float | None] = {f"recall@{k}": value for k, value in recall.items()}
+        some = vectors[:_SAMPLE]
+        scores["mean_cosine"] = mean_cosine(some)
+        scores["effective_rank"] = effective_rank(singular_values(some))
+        return {
+            f"{self.name}.{score}": value for score, value in scores.items() if value is not None
+        }
+
+
+AnyDevSet = DevSet | DocumentDevSet
+
+
+def name_dev_sets(sets: Sequence[PairSet | DocumentSet]) -> list[AnyDevSet]:
     """Name sets by their files; of equal names the second becomes ``name-2``."""
-    named: dict[str, DevSet] = {}
-    for pairs in sets:
-        name, count = pairs.name, 1
+    named: dict[str, AnyDevSet] = {}
+    for each in sets:
+        name, count = each.name, 1
         while name in named:
             count += 1
-            name = f"{pairs.name}-{count}"
-        named[name] = DevSet(name, pairs)
+            name = f"{each.name}-{count}"
+        named[name] = (
+            DocumentDevSet(name, each) if isinstance(each, DocumentSet) else DevSet(name, each)
+        )
     return list(named.values())
 
 
-def read_dev_sets(paths: Sequence[str | os.PathLike[str]]) -> list[DevSet]:
-    """Read pair files as dev sets.
+def read_dev_set(path: str | os.PathLike[str]) -> PairSet | DocumentSet:
+    """Read a file of graded pairs, or of documents with titles.
 
     Raises:
-        CseError: If a file is no pair file.
+        CseError: If it is neither.
     """
-    return name_dev_sets([read_pairs(path) for path in paths])
+    return read_documents(path) if is_document_file(path) else read_pairs(path)
+
+
+def read_dev_sets(paths: Sequence[str | os.PathLike[str]]) -> list[AnyDevSet]:
+    """Read files of graded pairs, or of documents with titles, as dev sets.
+
+    Raises:
+        CseError: If a file is neither.
+    """
+    return name_dev_sets([read_dev_set(path) for path in paths])

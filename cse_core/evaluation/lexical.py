@@ -11,16 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cse_core.data.scripts import unspaced
 from cse_core.evaluation.pairs import PairSet
 
 Units = Callable[[str], list[str]]
 
 _WORD = re.compile(r"\w+")
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-    "\u3005\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese kana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # Han
-)
 
 
 @dataclass(frozen=True)
@@ -58,11 +54,7 @@ def units_of(texts: Iterable[str]) -> tuple[Units, str]:
         Words; or character 1- and 2-grams where more than half of the letters belong to scripts
         written without spaces between words (Han, kana, Thai, …).
     """
-    letters = unspaced = 0
-    for text in texts:
-        letters += sum(map(str.isalpha, text))
-        unspaced += len(_UNSPACED.findall(text))
-    if 2 * unspaced > letters:
+    if unspaced(texts):
         return character_ngrams, "character 1-2-grams"
     return words, "words"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
@@ -87,7 +88,11 @@ def comparison_table(
             f"{_shown([r.name for r in before])} and {_shown([r.name for r in after])}"
         )
     words = any(result.lexical for result in after)
-    table = Table()
+    without = [replace(result, lexical=None) for result in before]
+    told = [f"{names[0]}, {_binary_line(result)}" for result in without if result.binary]
+    told += [f"{names[1]}, {_binary_line(result)}" for result in after if result.binary]
+    caption = "\n".join([*_word_lines(after), *told])
+    table = Table(caption=caption or None, caption_justify="left")
     table.add_column("set", no_wrap=True)
     table.add_column("split")
     table.add_column("setting")
@@ -128,12 +133,7 @@ def _caption(results: Sequence[Result]) -> str:
     lines = [
         "Spearman x100 of cosines; setting all: the pairs of all subsets of a set ranked together."
     ]
-    lexical = [result.lexical for result in results if result.lexical]
-    if lexical:
-        sources = {score.idf for score in lexical}
-        source = sources.pop() if len(sources) == 1 else "the sentences of each file"
-        units = " or ".join(sorted({score.units for score in lexical}))
-        lines.append(f"TF-IDF and Jaccard: {units}, lower-cased; idf from {source}.")
+    lines += _word_lines(results)
     lines.append(
         "Alignment: mean squared distance of pairs scored above the threshold; uniformity: "
         "log mean exp(-2 d^2) over all pairs of the distinct sentences; unit vectors."
@@ -145,9 +145,39 @@ def _caption(results: Sequence[Result]) -> str:
     ]
     if sampled:
         lines.append(f"Of more than {MOST_SENTENCES} sentences, uniformity is of a fixed sample.")
+    lines += [_binary_line(result) for result in results if result.binary]
     if any(result.spearman is None for result in results):
         lines.append("undefined: all cosines are equal, the model has collapsed.")
     return "\n".join(lines)
+
+
+def _word_lines(results: Sequence[Result]) -> list[str]:
+    """Say what TF-IDF and Jaccard counted."""
+    lexical = [result.lexical for result in results if result.lexical]
+    if not lexical:
+        return []
+    sources = {score.idf for score in lexical}
+    source = sources.pop() if len(sources) == 1 else "the sentences of each file"
+    units = " or ".join(sorted({score.units for score in lexical}))
+    return [f"TF-IDF and Jaccard: {units}, lower-cased; idf from {source}."]
+
+
+def _binary_line(result: Result) -> str:
+    """Return what a set of pairs labelled 0 and 1 is better described by."""
+    binary, words = result.binary, result.lexical
+    if binary is None:
+        return ""
+    scores = [("cosine", binary)]
+    if words and words.tfidf_binary and words.jaccard_binary:
+        scores += [("TF-IDF", words.tfidf_binary), ("Jaccard", words.jaccard_binary)]
+    told = "; ".join(
+        f"{name}: average precision {each.average_precision:.2f}, ROC AUC {each.roc_auc:.2f}"
+        for name, each in scores
+    )
+    return (
+        f"{result.name}: labels 0 and 1, {binary.positives} of {result.pairs} are 1 (ties keep "
+        f"Spearman below 100). {told}."
+    )
 
 
 def _number(value: float | None, places: int = 2) -> str:

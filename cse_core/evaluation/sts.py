@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
+from cse_core.evaluation.binary import BinaryScore, binary_score
 from cse_core.evaluation.geometry import Geometry, measure
 from cse_core.evaluation.lexical import TextCollection, jaccard, tfidf, units_of
 from cse_core.evaluation.pairs import PairSet
@@ -47,12 +48,16 @@ class LexicalScore:
         jaccard: Spearman's correlation of the Jaccard index.
         idf: Which texts the inverse document frequencies are from.
         units: What was counted: words, or character 1-2-grams.
+        tfidf_binary: Of pairs labelled 0 and 1, how well TF-IDF tells them apart.
+        jaccard_binary: The same of the Jaccard index.
     """
 
     tfidf: float | None
     jaccard: float | None
     idf: str
     units: str
+    tfidf_binary: BinaryScore | None = None
+    jaccard_binary: BinaryScore | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the scores with what they were measured with."""
@@ -79,6 +84,7 @@ class Result:
         subsets: The score of each subset, where the file names them.
         lexical: Scores of words alone, None where they were not asked for.
         geometry: Alignment and the like, None for a mean.
+        binary: Average precision and ROC AUC where the pairs are labelled 0 and 1, else None.
         metrics: Numbers of installed metrics that were asked for, ``NAME.number``.
         seeds: Training runs behind the number.
         cosines: Cosine of each pair ``[P]``, empty for a mean; not in the JSON.
@@ -95,6 +101,7 @@ class Result:
     subsets: dict[str, SubsetScore] = field(default_factory=dict)
     lexical: LexicalScore | None = None
     geometry: Geometry | None = None
+    binary: BinaryScore | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     seeds: int = 1
     cosines: NDArray[np.float64] = field(
@@ -118,6 +125,12 @@ class Result:
             value |= {"file": self.file, "fingerprint": self.fingerprint}
         if self.subsets:
             value["subsets"] = {name: score.to_json() for name, score in self.subsets.items()}
+        if self.binary:
+            value["binary"] = self.binary.to_json()
+            words = self.lexical
+            if words and words.tfidf_binary and words.jaccard_binary:
+                value["binary"]["tfidf"] = words.tfidf_binary.to_json()
+                value["binary"]["jaccard"] = words.jaccard_binary.to_json()
         if self.lexical:
             value |= self.lexical.to_json()
         if self.geometry:
@@ -193,6 +206,7 @@ def _score_set(
         subsets=_score_subsets(pairs, cosines),
         lexical=score_words(pairs, idf) if baselines else None,
         geometry=measure(pairs, first, second, encoded.unit(pairs.texts)),
+        binary=binary_score(gold, cosines),
         cosines=cosines,
     )
 
@@ -214,11 +228,14 @@ def _score_subsets(pairs: PairSet, cosines: NDArray[np.float64]) -> dict[str, Su
 def score_words(pairs: PairSet, idf: TextCollection | None = None) -> LexicalScore:
     """Score TF-IDF and Jaccard on the pairs of a set, in the setting "all"."""
     gold = [pair.score for pair in pairs.pairs]
+    by_tfidf, by_jaccard = tfidf(pairs, idf), jaccard(pairs)
     return LexicalScore(
-        tfidf=spearman(gold, tfidf(pairs, idf)),
-        jaccard=spearman(gold, jaccard(pairs)),
+        tfidf=spearman(gold, by_tfidf),
+        jaccard=spearman(gold, by_jaccard),
         idf=idf.name if idf else f"the sentences of {pairs.file}",
         units=units_of(pairs.texts)[1],
+        tfidf_binary=binary_score(gold, by_tfidf),
+        jaccard_binary=binary_score(gold, by_jaccard),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ STS_TESTS = (
 STS_DEVS = ("stsb.dev", "sickr.dev")
 STS_FILES = STS_TESTS + STS_DEVS
 """Every file of the suite, without its ending."""
+CHINESE_FILES = ("cstsb.test", "cstsb.dev")
+"""The files of the Chinese suite: STS-B translated to Chinese."""
 DATA_VARIABLE = "CSE_DATA_DIR"
 
 
@@ -63,8 +66,15 @@ def locate_suite(data_dir: str | os.PathLike[str] | None = None) -> dict[str, Pa
     Files stand in the folder itself or in its subfolder ``sts``; where a set stands in several
     formats, the first of ``SUFFIXES`` is taken.
     """
+    return locate_files(STS_FILES, "sts", data_dir)
+
+
+def locate_files(
+    names: Sequence[str], below: str, data_dir: str | os.PathLike[str] | None = None
+) -> dict[str, Path | None]:
+    """Return where each named table is in the data folder or its subfolder ``below``, or None."""
     folder, _ = data_folder(data_dir)
-    places = (folder, folder / "sts")
+    places = (folder, folder / below)
     return {
         name: next(
             (
@@ -75,8 +85,26 @@ def locate_suite(data_dir: str | os.PathLike[str] | None = None) -> dict[str, Pa
             ),
             None,
         )
-        for name in STS_FILES
+        for name in names
     }
+
+
+def existing_folder(data_dir: str | os.PathLike[str] | None, what: str) -> Path:
+    """Return the data folder.
+
+    Args:
+        data_dir: As for ``data_folder``.
+        what: What is looked for in it, for the error.
+
+    Raises:
+        CseError: If it is not there.
+    """
+    folder, origin = data_folder(data_dir)
+    if not os.path.isdir(folder):
+        told = "this is not a directory" if os.path.exists(folder) else "there is no such directory"
+        hint = f"name the folder of {what} with --data-dir DIR or {DATA_VARIABLE}"
+        raise CseError(f"{told} (from {origin})", where=str(folder), hint=hint)
+    return folder
 
 
 def find_suite(data_dir: str | os.PathLike[str] | None = None) -> Suite:
@@ -88,18 +116,31 @@ def find_suite(data_dir: str | os.PathLike[str] | None = None) -> Suite:
     Raises:
         CseError: If the folder is not there or holds no file of the suite, or a file is broken.
     """
-    folder, origin = data_folder(data_dir)
-    hint = f"name the folder of the STS files with --data-dir DIR or {DATA_VARIABLE}"
-    if not os.path.isdir(folder):
-        what = "this is not a directory" if os.path.exists(folder) else "there is no such directory"
-        raise CseError(f"{what} (from {origin})", where=str(folder), hint=hint)
-    found = locate_suite(data_dir)
+    folder = existing_folder(data_dir, "the STS files")
+    return _read_suite(locate_suite(data_dir), folder, "STS", STS_TESTS)
+
+
+def find_chinese(data_dir: str | os.PathLike[str] | None = None) -> Suite:
+    """Read what there is of the Chinese suite, in the folder or its subfolder ``chinese``.
+
+    Raises:
+        CseError: As ``find_suite``.
+    """
+    folder = existing_folder(data_dir, "the Chinese files")
+    found = locate_files(CHINESE_FILES, "chinese", data_dir)
+    return _read_suite(found, folder, "Chinese", CHINESE_FILES)
+
+
+def _read_suite(
+    found: dict[str, Path | None], folder: Path, what: str, wanted: Sequence[str]
+) -> Suite:
     sets = tuple(read_pairs(path) for path in found.values() if path)
     if not sets:
         raise CseError(
-            f"no STS file is here or in its subfolder sts (such as {STS_FILES[0]}{SUFFIXES[0]})",
+            f"no {what} file is here or in its subfolder {what.lower()} "
+            f"(such as {wanted[0]}{SUFFIXES[0]})",
             where=str(folder),
-            hint=hint,
+            hint=f"name the folder of the {what} files with --data-dir DIR or {DATA_VARIABLE}",
         )
-    missing = tuple(name for name in STS_TESTS if found[name] is None)
+    missing = tuple(name for name in wanted if found[name] is None)
     return Suite(next(path.parent for path in found.values() if path), sets, missing)

@@ -54,7 +54,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     readers = {"tsv": _tsv, "csv": _csv, "jsonl": _jsonl}
     if file.format not in readers:
         raise CseError(
-            "graded pairs are not read from this kind of file",
+            "graded or labelled rows are not read from this kind of file",
             where=file.name,
             hint="name it " + ", ".join(f"*.{form}" for form in FORMATS) + " (each also .gz)",
         )
@@ -150,7 +150,7 @@ def _jsonl(file: TextFile) -> tuple[list[str], Iterator[Row]]:
                 raise CseError(
                     "not an object",
                     where=_place(file, number),
-                    hint='write one {"sentence1": …} on each line',
+                    hint='write one {"column": value, …} on each line',
                 )
             yield _place(file, number), value
 

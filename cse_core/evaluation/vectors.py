@@ -43,9 +43,13 @@ class EncodedTexts:
         self._raw = vectors
         self._row: Mapping[str, int] = {text: row for row, text in enumerate(distinct)}
 
+    def raw(self, texts: Sequence[str]) -> NDArray[np.floating]:
+        """Return the vectors of known texts ``[N, D]`` as the encoder gave them."""
+        return np.asarray(self._raw[[self._row[text] for text in texts]])
+
     def unit(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the unit vectors of known texts ``[N, D]`` in float64."""
-        return unit(self._raw[[self._row[text] for text in texts]])
+        return unit(self.raw(texts))
 
     def pair_vectors(self, pairs: PairSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the unit vectors of both sentences of each pair, each ``[P, D]``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from cse_core.records import Kind
 from cse_core.registry import Registry
@@ -42,8 +42,11 @@ def suite_of(kind: Kind, name: str, registry: Registry | None = None) -> type[Re
     return type(label, (SUITES[kind],), {"part": (kind, name), "registry": registry})
 
 
-def installed_suites() -> Iterator[type]:
+def installed_suites(without: Collection[str] = ()) -> Iterator[type]:
     """Yield a suite for every installed part, recipe and plugin; the names begin with ``Test``.
+
+    Args:
+        without: Distributions that are left out, since their own tests hold these suites.
 
     A test module runs them all by taking them in::
 
@@ -52,16 +55,22 @@ def installed_suites() -> Iterator[type]:
     """
     registry = installed_registry()
     for found in registry.parts():
+        if found.distribution in without:
+            continue
         same = [each for each in registry.parts(found.spec.kind) if each.name == found.name]
         suite = suite_of(found.spec.kind, found.qualified if len(same) > 1 else found.name)
         if len(same) > 1:
             suite.__name__ = _label(found.spec.kind, found.qualified.replace("/", "-"))
         yield suite
     for recipe in all_recipes():
+        if recipe.distribution in without:
+            continue
         yield type(_label("recipe", recipe.name), (RecipeSuite,), {"recipe": recipe.name})
     for name in dict.fromkeys(
         info.distribution for info in registry.plugins if info.status != "blocked"
     ):
+        if name in without:
+            continue
         yield type(_label("plugin", name), (PluginSuite,), {"distribution": name})
 
 

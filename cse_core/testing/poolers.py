@@ -51,7 +51,9 @@ class PoolerSuite(PartSuite):
             index = torch.tensor([row])
             place = ragged_index(tokens.offsets[:-1][index], tokens.lengths[index])
             alone = Hidden(
-                hidden.last[place], {number: each[place] for number, each in hidden.layers.items()}
+                hidden.last[index if hidden.read_alone else place],
+                {number: each[place] for number, each in hidden.layers.items()},
+                read_alone=hidden.read_alone,
             )
             vector = pooler.pool(alone, tokens.take_rows(index))
             promise(

@@ -155,6 +155,7 @@ class Rig:
             if first.pairs is not None:
                 longest = composition.model.max_length
                 self.rows = TrainingRows(self.corpus, longest, first.pairs, self.rows)
+        self.rounds.begin(self.round, self.rows)
         self.engine = Engine(self.assembly, self.rows, self.precision, losses)
         self.optimizer = Optimizer(self.assembly, composition.train, self.total_steps)
 

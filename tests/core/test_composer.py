@@ -296,7 +296,7 @@ def test_a_missing_level_names_the_part_that_slices() -> None:
 def test_columns_are_checked_where_they_are_known() -> None:
     (line,) = refused(kinds={"aug": ["foreign"]})
     assert "needs a column 'fraternal', and the data has text" in line
-    assert "--set data.columns.fraternal=COLUMN" in line
+    assert line.endswith("--set data.columns.fraternal=COLUMN, or write it")
     for columns in (None, ("text", "fraternal")):
         compose(kinds={"aug": ["foreign"]}, facts=replace(BERT, columns=columns))
     (line,) = refused(None, "views.positive.column=postive",
@@ -418,6 +418,8 @@ def test_contrastive_losses_without_a_possible_negative_are_refused() -> None:
     )  # fmt: skip
     (line,) = refused(None, "loss.infonce.negatives=[rin]", kinds={"negatives": ["ring"]})
     assert "no negative store of this name (got 'rin'); did you mean ring" in line
+    (line,) = refused(None, "loss.infonce.negatives=ring,rin", kinds={"negatives": ["ring"]})
+    assert "no negative store of this name (got 'rin'); did you mean ring" in line
     (line,) = refused(None, "loss.infonce.negatives=stord")
     assert "did you mean stored?" in line
 
@@ -429,6 +431,25 @@ def test_stores_that_serve_no_loss_are_warned_of() -> None:
         None, "negatives.ring.level=segment", kinds={"negatives": ["ring"], "pool": ["+window"]}
     )
     assert any("its level is segment, those of the losses sentence" in w for w in made.warnings)
+
+
+def test_miners_that_serve_no_loss_are_warned_of() -> None:
+    made = compose(kinds={"positives": ["near"]})
+    assert (
+        "positives.near serves no loss: none has target = neighbours; "
+        "--loss +infonce:more --loss.more.target neighbours adds one"
+    ) in made.warnings
+    made = compose(None, "loss.infonce.target=neighbours", kinds={"positives": ["near"]})
+    assert not [line for line in made.warnings if "serves no loss" in line]
+    assert not compose(kinds={"positives": ["pairs"]}).warnings
+
+
+def test_negative_weights_are_warned_of() -> None:
+    made = compose(None, "loss.infonce.weight=linear(0.5,-0.25)")
+    assert made.warnings == (
+        "loss.infonce.weight is below zero (-0.25): training makes that loss larger",
+    )
+    assert compose(None, "loss.infonce.weight=0").warnings == ()
 
 
 def test_sizes_are_checked_against_the_model_and_the_data() -> None:
@@ -517,3 +538,20 @@ def test_nothing_heavy_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("branch.frozen.embeddings=shared", "cannot be shared: the online embeddings change"),
+        ("branch.online.embeddings=shared", "says nothing here: an online branch is the encoder"),
+        ("branch.online.copies=encoder", "says nothing here: an online branch is the encoder"),
+    ],
+)
+def test_an_option_that_a_branch_would_ignore_is_refused(setting: str, said: str) -> None:
+    kinds: Any = {"branch": [setting.split(".")[1]], "negatives": ["ring"]}
+    (line,) = refused(None, setting, kinds=kinds)
+    assert line.startswith(f"{setting.partition('=')[0]}: {said}")
+    name = setting.partition("=")[0]
+    default = {"embeddings": "copied", "copies": "encoder+heads"}[name.rpartition(".")[2]]
+    assert compose(None, f"{name}={default}", kinds=kinds)

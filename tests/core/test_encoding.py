@@ -173,6 +173,53 @@ def test_gradients_equal_the_padded_model(make, training):
     close(table[keep] / scale, theirs[keep] / scale)
 
 
+@pytest.mark.parametrize("make", [*PACKABLE, mpnet])
+def test_one_token_a_row_is_read_as_if_all_were(make):
+    encoder = RaggedEncoder(randomised(make)[0].eval())
+    whole = RaggedEncoder(randomised(make)[0].eval(), attention="padded")
+    offsets = rows(LENGTHS)[2]
+    read = offsets[:-1] + torch.tensor(LENGTHS) // 2
+    weight = torch.randn(len(LENGTHS), 32, generator=torch.Generator().manual_seed(2))
+    alone = encode(encoder, LENGTHS, read=read, layers=[0, 2], on_input=lambda x: x * 0.5)
+    full = encode(whole, LENGTHS, read=read, on_input=lambda x: x * 0.5)
+    assert not full.read_alone
+    assert alone.read_alone == (make not in (modernbert, mpnet))
+    close(alone.at(read), full.at(read))
+    (alone.at(read) * weight).sum().backward()
+    (full.at(read) * weight).sum().backward()
+    for (name, ours), theirs in zip(encoder.named_parameters(), whole.parameters(), strict=True):
+        if theirs.grad is not None:
+            scale = theirs.grad.abs().max().clamp(min=1.0)
+            close(ours.grad / scale, theirs.grad / scale)
+        else:
+            assert ours.grad is None, name
+
+
+def test_the_last_layer_is_whole_where_more_is_wanted():
+    encoder = RaggedEncoder(randomised(bert)[0].eval())
+    offsets = rows(LENGTHS)[2]
+    assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).read_alone
+    assert not encode(encoder, LENGTHS).read_alone
+    read = torch.tensor([0, 3])
+    assert not encode(encoder, [3, 0], read=read).read_alone  # an empty row has nothing to read
+
+
+def test_one_token_a_row_in_bf16_with_dropout_repeats_itself():
+    encoder = RaggedEncoder(
+        randomised(lambda: bert(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3))[0]
+    )
+    encoder.train().use_dropout(source := DropoutSource())
+    read = rows(LENGTHS)[2][:-1]
+    drawn = []
+    for seed in (5, 5, 6):
+        source.seed(seed)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            drawn.append(encode(encoder, LENGTHS, read=read).last)
+    assert drawn[0].shape == (len(LENGTHS), 32)
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
 @pytest.mark.parametrize("make", [bert, electra, distilbert, modernbert, albert, mpnet])
 def test_on_input_sees_and_replaces_what_enters_the_first_layer(make):
     model, plain = randomised(make)

@@ -410,7 +410,7 @@ def test_entry_points_can_be_given(distributions: Distributions) -> None:
 def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
     made = Distributions(tmp_path)
     made.module("fake_core", BUILTIN)
-    made.add("cse-good", GOOD, requires=("cse-toolkit>=0.1",))
+    made.add("cse-good", plugin(loss("nobody-elses")), requires=("cse-toolkit>=0.1",))
     made.add("cse-bad", "import no_such_thing\n")
     made.add("cse-off", marked(tmp_path / "imported"))
     script = (

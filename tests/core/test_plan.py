@@ -3,10 +3,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from cse_core.composition import PlannedPass
+import pytest
+
+from cse_core.composer import resolve
+from cse_core.composition import Facts, PlannedPass
+from cse_core.errors import CseError
 from cse_core.plan_text import plan_dict, plan_lines
-from tests.fixtures.parts import BERT, compose, refused
+from cse_core.registry import Registry
+from cse_core.schedule import Schedule
+from tests.fixtures.parts import BERT, compose, made_up_registry, refused
 
 
 def recipe(folder: Path, text: str) -> Path:
@@ -134,6 +141,14 @@ def test_feeds_say_who_feeds_whom() -> None:
     )
 
 
+def test_feeds_name_the_views_that_a_loss_reads_beside_its_target() -> None:
+    made = compose(kinds={"loss": ["margin"], "aug": ["negate"]})
+    assert made.feeds[:2] == (
+        "positive -> loss.margin (in-batch: target)",
+        "identical -> loss.margin (view)",
+    )
+
+
 def test_notes_of_records_see_options_and_facts() -> None:
     made = compose(None, "negatives.ring.size=96", kinds={"negatives": ["ring"]})
     assert "negatives.ring: keeps 96 vectors, 1.5 batches" in made.notes
@@ -197,3 +212,61 @@ def test_the_plan_for_machines_is_json(tmp_path: Path) -> None:
 
 def test_a_refused_composition_has_no_plan() -> None:
     assert refused(None, "loss.infonce.target=x", "views.y.branch=online")[0].startswith("loss.")
+
+
+# -- what follows from the run --------------------------------------------------------------------
+
+
+def _sized(options: Any, facts: Facts) -> Any:
+    decay = Schedule.parse(facts.branches[options.branch]["decay"]).start
+    if facts.views["positive"]["column"] != "text" or decay >= 1:
+        raise ValueError(f"no size for a decay of {decay:g}")
+    return options.model_copy(update={"size": 3 * facts.batch_size})
+
+
+def _with_ring(**changes: Any) -> Registry:
+    registry = made_up_registry()
+    ring = registry.find("negatives", "ring")
+    others = [found for found in registry.parts() if found.spec.name != "ring"]
+    return Registry([*others, replace(ring, spec=replace(ring.spec, **changes))])
+
+
+def test_a_part_derives_options_from_the_run_before_its_notes() -> None:
+    registry = _with_ring(derive=_sized, warnings=lambda options, facts: [f"size {options.size}"])
+    made = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT)
+    (ring,) = made.of("negatives")
+    assert getattr(ring.options, "size", None) == 192 and made.raw["negatives"][0]["size"] == 192
+    assert "negatives.ring: keeps 192 vectors, 3 batches" in made.notes
+    assert "negatives.ring: size 192" in made.warnings
+    assert plan_dict(made)["facts"]["branches"]["ema"]["decay"] == 0.995
+    json.dumps(plan_dict(made))
+
+
+def test_what_cannot_be_derived_is_refused_in_one_line() -> None:
+    with pytest.raises(CseError) as caught:
+        resolve(
+            _with_ring(derive=_sized),
+            kinds={"negatives": ["ring"]},
+            sets=["branch.ema.decay=1"],
+            facts=BERT,
+        )
+    assert caught.value.line() == "negatives.ring: no size for a decay of 1"
+
+
+def test_a_view_that_a_store_makes_is_encoded_by_the_stores_branch() -> None:
+    registry = _with_ring(provides=("view:kept",))
+    made = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT)
+    kept = made.view("kept")
+    assert kept is not None and (kept.branch, kept.made_by) == ("ema", "negatives.ring")
+    sets = ["views.kept.branch=online"]
+    other = resolve(registry, kinds={"negatives": ["ring"]}, sets=sets, facts=BERT).view("kept")
+    assert other is not None and other.branch == "online"
+
+
+def test_a_store_may_want_several_views_of_its_branch() -> None:
+    registry = _with_ring(encodes=lambda options: ("anchor", options.view))
+    made = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT)
+    last = made.passes[-1]
+    assert (last.branch, last.views, last.gradient) == ("ema", ("anchor", "positive"), False)
+    assert last.why == "negatives.ring"
+    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in made.feeds

@@ -110,7 +110,7 @@ def test_expression_errors_say_what_and_where() -> None:
         evaluate("1/(alpha-1)", {"alpha": 1.0})
     with pytest.raises(CseError, match="not a finite number"):
         evaluate("1e308*10", {})
-    with pytest.raises(CseError, match="this recipe has no"):
+    with pytest.raises(CseError, match="no parameter is set; write a number"):
         evaluate("alpha", {})
 
 

@@ -160,7 +160,8 @@ def test_the_plan_and_the_refusal_that_combine_shows(
 
 def test_dry_runs_of_the_other_pages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     count = 0
-    for page in ("combine.md", "recipes.md", "methods/simcse.md", "security.md"):
+    methods = [f"methods/{each.name}" for each in sorted((DOCS / "methods").glob("*.md"))]
+    for page in ("combine.md", "recipes.md", "security.md", *methods):
         for words in runnable(page):
             if words[1] == "train" and "--dry-run" not in words:
                 continue

@@ -8,6 +8,12 @@ import sys
 
 from cse_starter import plugin
 
+from cse_core.testing import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    distribution = "cse-starter"
+
 
 def test_records_say_what_they_are() -> None:
     (encoder,) = plugin.cse_encoders()

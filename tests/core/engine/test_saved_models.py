@@ -34,3 +34,14 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
     save_file({}, weights)
     with pytest.raises(CseError, match="scaled are missing or do not fit"):
         load(str(folder / "model"), registry())
+
+
+def test_an_inference_pooler_that_nothing_trains_is_refused(encoder: str, folder: Path) -> None:
+    recipe = '[[pool]]\nuse = "cls"\n[inference]\npool = "scaled"\n'
+    with pytest.raises(CseError) as refused:
+        Bench(encoder, folder, recipe)
+    assert refused.value.line() == (
+        "inference.pool: has weights of its own, which this run would not train (got 'scaled'); "
+        "train with it: --pool scaled, or choose another for inference.pool"
+    )
+    assert Bench(encoder, folder, recipe.replace('"scaled"', '"mean"'))

@@ -7,10 +7,12 @@ import platformdirs
 import pytest
 
 from cse_core.errors import CseError
+from cse_core.evaluation.sts import score_words
 from cse_core.evaluation.suite import (
     STS_FILES,
     STS_TESTS,
     data_folder,
+    find_chinese,
     find_suite,
     locate_suite,
 )
@@ -72,3 +74,23 @@ def test_the_shared_suite() -> None:
     assert sizes["sickr.dev"] == 500
     sick = next(pairs for pairs in suite.sets if pairs.name == "sickr.dev")
     assert sick.scale == (1.0, 5.0)
+
+
+def test_the_chinese_suite(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(CseError, match=r"no Chinese file is here .*cstsb\.test\.tsv\.gz"):
+        find_chinese(tmp_path)
+    write("chinese/cstsb.dev.tsv", TSV)
+    suite = find_chinese(tmp_path)
+    assert [pairs.name for pairs in suite.sets] == ["cstsb.dev"]
+    assert suite.missing == ("cstsb.test",) and suite.folder == tmp_path / "chinese"
+
+
+def test_the_shared_chinese_files() -> None:
+    suite = find_chinese(shared_path("data"))
+    assert [(pairs.name, len(pairs.pairs)) for pairs in suite.sets] == [
+        ("cstsb.test", 1361), ("cstsb.dev", 1458),
+    ]  # fmt: skip
+    words = [score_words(pairs) for pairs in suite.sets]
+    assert [score.units for score in words] == ["character 1-2-grams"] * 2
+    assert [score.tfidf for score in words] == pytest.approx([65.59, 73.48], abs=0.005)
+    assert [score.jaccard for score in words] == pytest.approx([58.89, 66.49], abs=0.005)

@@ -1,0 +1,195 @@
+"""The classification tasks of ``cse eval``: finding them, scoring models on them, showing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cse_cli.console import say_table
+from cse_cli.progress import reporter_for
+from cse_core.errors import CseError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse_core.evaluation.probe import Progress
+    from cse_core.evaluation.task_result import TaskResult, WordScore
+    from cse_core.evaluation.tasks import Task, Tasks
+    from cse_core.evaluation.vectors import Encode
+    from cse_core.inference import SentenceModel
+
+LongTexts = Literal["cut", "slice"]
+LONG_TEXTS = ("cut", "slice")
+BLOCK = 256
+"""Texts between two looks at the clock."""
+
+
+@dataclass
+class Group:
+    """Tasks whose long texts are treated alike.
+
+    Attributes:
+        tasks: The tasks.
+        long_texts: Whether a long text is cut, or sliced and the slices averaged.
+    """
+
+    tasks: list[Task]
+    long_texts: LongTexts
+
+
+@dataclass
+class Groups:
+    """All tasks of a call.
+
+    Attributes:
+        groups: They, by what becomes of long texts.
+        missing: Names of transfer tasks that are not there.
+        folder: Where the first suite's files are, None without a suite.
+        notes: What to tell about the choice.
+    """
+
+    groups: list[Group] = field(default_factory=list)
+    missing: tuple[str, ...] = ()
+    folder: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Return all tasks."""
+        return [task for group in self.groups for task in group.tasks]
+
+
+def find_tasks(
+    suites: Sequence[str], data_dir: Path | None, files: Sequence[str], long_texts: str | None
+) -> Groups:
+    """Read the tasks that were asked for.
+
+    Args:
+        suites: Names of suites; ``transfer`` and ``classify`` are looked at here.
+        data_dir: Where the suites' files are.
+        files: Files of labelled texts.
+        long_texts: ``cut`` or ``slice``; by default transfer tasks are cut, others sliced.
+
+    Raises:
+        CseError: If there is nothing of a suite, or a file is broken.
+    """
+    if long_texts is not None and long_texts not in LONG_TEXTS:
+        raise CseError(
+            "there is no such way with long texts",
+            where="--long-texts",
+            value=long_texts,
+            hint=did_you_mean(long_texts, LONG_TEXTS),
+        )
+    if not (files or {"transfer", "classify"} & set(suites)):
+        return Groups()
+    from cse_core.evaluation.tasks import find_classification, find_transfer, read_tasks
+
+    found = Groups()
+    if "transfer" in suites:
+        suite = find_transfer(data_dir)
+        found.groups.append(Group(list(suite.tasks), _chosen(long_texts, "cut")))
+        found.missing, found.folder = suite.missing, suite.folder
+        if suite.missing:
+            missing = ", ".join(suite.missing)
+            found.notes.append(f"not there, looked for in {suite.folder}: {missing}")
+    own: list[Task] = []
+    if "classify" in suites:
+        classified: Tasks = find_classification(data_dir)
+        own += classified.tasks
+        found.folder = found.folder or classified.folder
+    own += read_tasks(files)
+    if own:
+        found.groups.append(Group(own, _chosen(long_texts, "slice")))
+    names = [task.name for task in found.tasks]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise CseError(f"two tasks are called {twice!r}", hint="rename the files of one")
+    return found
+
+
+def _chosen(long_texts: str | None, default: LongTexts) -> LongTexts:
+    if long_texts is None:
+        return default
+    return "cut" if long_texts == "cut" else "slice"
+
+
+@contextmanager
+def shown_progress(json: bool) -> Iterator[Progress]:
+    """Give the function that shows how far the work is: a bar, lines, or nothing for JSON."""
+    with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
+        yield reporter.progress
+
+
+def score_words_of(found: Groups, seed: int, progress: Progress) -> dict[str, WordScore]:
+    """Return the scores of words alone on each task: they are the same for every model."""
+    from cse_core.evaluation.transfer import score_words
+
+    return {task.name: score_words(task, seed=seed, progress=progress) for task in found.tasks}
+
+
+def score_tasks(
+    model: SentenceModel,
+    found: Groups,
+    words: dict[str, WordScore],
+    *,
+    batch_tokens: int,
+    seed: int,
+    progress: Progress,
+) -> list[TaskResult]:
+    """Score a model on all tasks."""
+    from cse_core.evaluation.transfer import evaluate_tasks
+
+    results: list[TaskResult] = []
+    for group in found.groups:
+        encode, texts = _encoder(model, group.long_texts, batch_tokens)
+        results += evaluate_tasks(
+            _in_blocks(encode, progress, f"texts of {model.name}"),
+            group.tasks,
+            texts=texts,
+            words=words,
+            seed=seed,
+            progress=progress,
+        )
+    return results
+
+
+def _encoder(model: SentenceModel, long_texts: LongTexts, batch_tokens: int) -> tuple[Encode, str]:
+    from cse_cli.models import encoder
+    from cse_core.slices import encode_sliced
+
+    length = model.stack.max_length
+    cut = encoder(model, batch_tokens)
+    if long_texts == "cut":
+        return cut, f"cut at {length} tokens"
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        with model.precision.autocast():
+            return encode_sliced(model.stack, texts, model.device, batch_tokens).numpy()
+
+    return encode, f"mean over slices of {length} tokens, weighted by their length"
+
+
+def _in_blocks(
+    encode: Encode, progress: Progress, what: str
+) -> Callable[[Sequence[str]], NDArray[np.float32]]:
+    def encode_blocks(texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        blocks = []
+        for start in range(0, len(texts), BLOCK):
+            blocks.append(encode(texts[start : start + BLOCK]))
+            progress(min(start + BLOCK, len(texts)), len(texts), what)
+        return np.concatenate(blocks)
+
+    return encode_blocks
+
+
+def show_tasks(models: Sequence[str], results: Sequence[Sequence[TaskResult]]) -> None:
+    """Print the table of all models."""
+    from cse_core.evaluation.task_report import tasks_table
+
+    say_table(tasks_table(models, results))

@@ -1,0 +1,167 @@
+"""Retrieval: the title of each document among all titles, by the mean of its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_core.evaluation.documents import DocumentSet
+from cse_core.evaluation.lexical import units_of
+from cse_core.evaluation.vectors import Encode, EncodedTexts, unit
+
+CUTS = (5, 10, 20)
+"""The k of recall@k."""
+_SENTENCES, _DOCUMENTS = 8192, 512
+Progress = Callable[[int, int, str], None]
+Recall = dict[int, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalResult:
+    """How often a document's title is among the first k of all titles.
+
+    Attributes:
+        name: The set, ``bbc_news.all``.
+        recall: Recall@k x100 by k.
+        words: The same of TF-IDF, None where it was not asked for.
+        units: What TF-IDF counted.
+        seeds: Training runs of the encoder behind the numbers.
+    """
+
+    name: str
+    recall: Recall
+    documents: int
+    titles: int
+    sentences: int
+    untitled: int
+    fingerprint: str
+    words: Recall | None = None
+    units: str = ""
+    seeds: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, scores rounded to 4 places."""
+        value: dict[str, Any] = _named(self.recall)
+        value |= {
+            "setting": "document to title, mean of sentence vectors, cosine",
+            "split": self.name.rpartition(".")[2],
+            "seeds": self.seeds,
+            "documents": self.documents,
+            "titles": self.titles,
+            "sentences": self.sentences,
+            "untitled": self.untitled,
+            "fingerprint": self.fingerprint,
+        }
+        if self.words is not None:
+            value["tfidf"] = _named(self.words)
+            value["lexical"] = {"idf": "the documents", "units": self.units}
+        return value
+
+
+def _named(recall: Recall) -> dict[str, Any]:
+    return {f"recall@{k}": round(value, 4) for k, value in recall.items()}
+
+
+def evaluate_retrieval(
+    encode: Encode,
+    documents: DocumentSet,
+    words: tuple[Recall, str] | None = None,
+    progress: Progress | None = None,
+) -> RetrievalResult:
+    """Score an encoder on a set of documents.
+
+    Args:
+        encode: The encoder.
+        documents: The documents.
+        words: What ``score_words`` returned for them.
+        progress: Hears how many sentences are encoded.
+
+    Raises:
+        CseError: If the encoder's vectors are not finite.
+    """
+    vectors = document_vectors(encode, documents, progress)
+    titles = EncodedTexts(encode, documents.titles).unit(documents.titles)
+    return RetrievalResult(
+        name=documents.name,
+        recall=recall_at(unit(vectors), titles, documents.gold),
+        documents=len(documents),
+        titles=len(documents.titles),
+        sentences=len(documents.rows),
+        untitled=documents.untitled,
+        fingerprint=documents.fingerprint,
+        words=None if words is None else words[0],
+        units="" if words is None else words[1],
+    )
+
+
+def document_vectors(
+    encode: Encode, documents: DocumentSet, progress: Progress | None = None
+) -> NDArray[np.float64]:
+    """Return the mean of each document's sentence vectors, ``[N, D]``.
+
+    Some thousand sentences are held at a time. The vectors are averaged as they are, not scaled to
+    length 1 first.
+    """
+    means: NDArray[np.float64] | None = None
+    done = 0
+    for texts, document in documents.blocks(_SENTENCES):
+        vectors = EncodedTexts(encode, texts).raw(texts).astype(np.float64)
+        if means is None:
+            means = np.zeros((len(documents), vectors.shape[1]))
+        first, last = int(document[0]), int(document[-1]) + 1
+        starts = np.flatnonzero(np.diff(document, prepend=-1))
+        lengths = np.diff(documents.offsets[first : last + 1])
+        means[first:last] = np.add.reduceat(vectors, starts, axis=0) / lengths[:, None]
+        done += len(texts)
+        if progress is not None:
+            progress(done, len(documents.rows), f"sentences of {documents.name}")
+    return np.zeros((0, 0)) if means is None else means
+
+
+def recall_at(
+    documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
+) -> Recall:
+    """Return recall@k x100 for each k of ``CUTS``.
+
+    A title that is as similar as the document's own counts as before it, so a model that gives all
+    texts one vector finds nothing.
+
+    Args:
+        documents: ``[N, D]`` unit vectors, dense or sparse rows.
+        titles: ``[M, D]`` the same of the titles.
+        gold: ``[N]`` which title is the document's.
+    """
+    before = np.empty(len(gold), dtype=np.int64)
+    for start in range(0, len(gold), _DOCUMENTS):
+        rows = slice(start, start + _DOCUMENTS)
+        scores: Any = documents[rows] @ titles.T
+        scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
+        own = scores[np.arange(len(scores)), gold[rows]]
+        before[rows] = (scores >= own[:, None]).sum(axis=1) - 1
+    return {k: 100 * float((before < k).mean()) for k in CUTS}
+
+
+def score_words(documents: DocumentSet) -> tuple[Recall, str]:
+    """Return the recall of TF-IDF, and what it counted.
+
+    Counts of words times log((N + 1) / (df + 1)) + 1 over the N documents, scaled to length 1, of a
+    document's sentences together and of titles.
+    """
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+    units, named = units_of(documents.titles)
+    counter = CountVectorizer(analyzer=units)
+    whole = [
+        " ".join(documents.sentences.take(documents.rows[begin:end]))
+        for begin, end in zip(documents.offsets[:-1], documents.offsets[1:], strict=True)
+    ]
+    counts = counter.fit_transform(whole)
+    weigh = TfidfTransformer().fit(counts)
+    rows = csr_array(weigh.transform(counts))
+    titles = csr_array(weigh.transform(counter.transform(documents.titles)))
+    return recall_at(rows, titles, documents.gold), named  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""What a row pooler does to the content of every text, before it is cut, sliced and wrapped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from cse_core.encoding import Hidden, RaggedEncoder
+from cse_core.protocols import RowPooler, SlicePooler
+from cse_core.stack import Stack
+from cse_core.testing import shared_encoder
+from cse_core.testing.batches import tiny_tokenizer
+from cse_core.types import Embeddings, TokenBatch
+
+
+class Backwards(RowPooler):
+    """Turns the content of each row round."""
+
+    dimension = 32
+
+    def content(self, tokens: TokenBatch) -> TokenBatch:
+        rows = [
+            torch.arange(int(start), int(stop)).flip(0)
+            for start, stop in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
+        ]
+        return tokens.take_tokens(torch.cat(rows), tokens.lengths)
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> torch.Tensor:
+        return hidden.last[tokens.offsets[:-1] + 1]
+
+
+class Plain(Backwards):
+    """The same without a change."""
+
+    content = RowPooler.content
+
+
+class Firsts(SlicePooler):
+    """Keeps the first token of each text, as its only slice."""
+
+    def slices(self, tokens: TokenBatch) -> TokenBatch:
+        return tokens.take_tokens(tokens.offsets[:-1], torch.ones(tokens.rows, dtype=torch.long))
+
+    def join(self, rows: Embeddings) -> Embeddings:
+        return rows
+
+
+def stack_of(pooler: RowPooler, max_length: int = 64) -> Stack:
+    encoder = RaggedEncoder.load(str(shared_encoder()), seed=0).eval()
+    return Stack(encoder, tiny_tokenizer(), pooler, {}, max_length)
+
+
+def content_ids(tokens: TokenBatch, row: int) -> list[int]:
+    inside = slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
+    return tokens.ids[inside][~tokens.special[inside]].tolist()
+
+
+def test_every_role_has_the_changed_content_and_its_special_tokens() -> None:
+    turned, plain = stack_of(Backwards()), stack_of(Plain())
+    content = tiny_tokenizer().content(["anna paints the boat", "it is red"], 64)
+    for role in ("anchor", "positive", "negative"):
+        rows, as_is = turned.rows(content, role), plain.rows(content, role)  # type: ignore[arg-type]
+        assert torch.equal(rows.special, as_is.special)
+        for row in range(2):
+            assert content_ids(rows, row) == content_ids(as_is, row)[::-1]
+
+
+def test_it_comes_before_the_cut_and_before_slices() -> None:
+    content = tiny_tokenizer().content(["anna paints the boat"], 64)
+    whole = content_ids(stack_of(Plain()).rows(content, "anchor"), 0)
+    assert content_ids(stack_of(Backwards(), 4).rows(content, "anchor"), 0) == whole[::-1][:2]
+    sliced = replace(stack_of(Backwards()), slicer=Firsts())
+    assert content_ids(sliced.rows(content, "anchor"), 0) == whole[-1:]
+
+
+def test_inference_has_it_too() -> None:
+    turned, plain = stack_of(Backwards()), stack_of(Plain())
+    device = torch.device("cpu")
+    texts = ["it is red", "boat and lamp"]
+    vectors = turned.encode(texts, device)
+    rows = turned.rows(turned.tokenizer.content(texts, 64), "anchor")
+    with torch.no_grad():
+        wanted = turned.embed(rows, device)["sentence"].vectors
+    assert torch.allclose(vectors, wanted, atol=1e-5)
+    assert not torch.allclose(vectors, plain.encode(texts, device), atol=1e-2)

@@ -1,0 +1,52 @@
+"""Draws without replacement inside rows, and positions counted anew."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cse_core.sampling import sample_in_rows
+from cse_core.token_batch import offsets_of, positions_in_order
+
+LENGTHS = torch.tensor([3, 0, 1, 6, 4])
+ROW = torch.repeat_interleave(torch.arange(5), LENGTHS)
+
+
+def draws(seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.rand(14, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_least_draws_of_each_row_are_taken(dtype: torch.dtype) -> None:
+    count = torch.tensor([2, 5, 0, 3, 9])
+    numbers = draws(dtype=dtype)
+    among = torch.arange(14) % 4 != 0
+    for allowed in (None, among):
+        taken = sample_in_rows(ROW, count, numbers, allowed)
+        for row in range(5):
+            places = [t for t in range(14) if ROW[t] == row and (allowed is None or allowed[t])]
+            wanted = sorted(places, key=lambda t: float(numbers[t]))[: int(count[row])]
+            assert {t for t in range(14) if ROW[t] == row and taken[t]} == set(wanted)
+
+
+def test_every_set_of_a_row_is_as_likely_as_another() -> None:
+    repeats = 20_000
+    row = torch.arange(repeats).repeat_interleave(4)
+    numbers = torch.rand(len(row), generator=torch.Generator().manual_seed(1))
+    taken = sample_in_rows(row, torch.full((repeats,), 2), numbers).view(repeats, 4)
+    codes = (taken.long() * torch.tensor([1, 2, 4, 8])).sum(dim=1)
+    shares = torch.bincount(codes, minlength=16)[torch.tensor([3, 5, 6, 9, 10, 12])] / repeats
+    assert float(shares.sum()) == 1.0
+    assert (shares - 1 / 6).abs().max() < 0.01
+
+
+def test_nothing_at_all() -> None:
+    none = torch.zeros(0, dtype=torch.long)
+    assert len(sample_in_rows(none, torch.zeros(0, dtype=torch.long), torch.zeros(0))) == 0
+
+
+def test_positions_count_anew_in_their_order() -> None:
+    offsets = offsets_of(torch.tensor([4, 0, 3]))
+    places = torch.tensor([7, 2, 2, 0, 5, 1, 9])
+    assert positions_in_order(places, offsets).tolist() == [3, 1, 2, 0, 1, 0, 2]
+    assert positions_in_order(places[:0], offsets_of(torch.tensor([0]))).tolist() == []
