@@ -25,7 +25,7 @@ FILES: dict[str, bytes] = {
 }
 CHOICES = [
     ("--loss infonc", "infonc", "did you mean infonce?"),
-    ("--recipe simce", "simce", "did you mean simcse?"),
+    ("--recipe simce", "simce", "did you mean simcse"),
     ("--loss.infonce.temprature 1", "loss.infonce.temprature", "did you mean temperature?"),
     ("--set train.learning_rat=1", "train.learning_rat", "learning_rat"),
     ("--train.lr fast", "train.lr", "number", "fast"),
@@ -98,7 +98,7 @@ USES = [
     ("data show folder", "folder"),
     ("data fetch starter", "starter", "owner/name"),
     ("data fetch owner/name --out ok.txt/x.parquet", "--out"),
-    ("data fetch owner/name --out x.csv", "--out", ".jsonl"),
+    ("data fetch owner/name --out x.docx", "--out", ".jsonl"),
 ]
 
 

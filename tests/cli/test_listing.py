@@ -109,7 +109,7 @@ def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Pat
     [
         (("list-plugins", "--kind", "augg"), ("--kind", "did you mean aug?")),
         (("list-plugins", "--status", "fine"), ("--status", "active")),
-        (("show-recipe", "simce"), ("simce", "did you mean simcse?")),
+        (("show-recipe", "simce"), ("simce", "did you mean simcse")),
         (("trian",), ("trian", "train")),
         (("list-plugins", "--jsn"), ("--jsn", "--json")),
         (("train", "--lr", "3"), ("--lr", "--train.lr")),

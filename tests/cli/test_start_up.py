@@ -19,6 +19,7 @@ LIGHT = [
     ["show-plugin", "builtins"],
     ["list-recipes"],
     ["train", "--help"],
+    ["eval", "--help"],
     ["train", "--dry-run"],
     ["train", "--dry-run", "--json", "--loss", "infonce", "--pool", "mean"],
     ["data", "list"],

@@ -1,0 +1,109 @@
+"""``cse eval`` of labelled texts with the embedded encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cse, refused
+
+THINGS = ("dog", "cat", "horse", "boat", "train", "car")
+ROWS = [
+    (str(int(thing in THINGS[:3])), f"The {thing} was {how} {when}.")
+    for thing in THINGS
+    for how in ("old", "near", "lost", "loud")
+    for when in ("today", "in May")
+]
+LONG = "It rained all day and nobody came to see the harbour, so we went home. "
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def write(name: str, rows: list[tuple[str, ...]], *columns: str) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join("\t".join(row) for row in [columns, *rows]) + "\n")
+
+    pairs = [(a[0], a[1], b[1]) for a, b in zip(ROWS, ROWS[1:], strict=False)]
+    write("transfer/mr.tsv", ROWS, "label", "text")
+    write("transfer/mrpc.train.tsv", pairs, "label", "sentence1", "sentence2")
+    write("transfer/mrpc.test.tsv", pairs[::3], "label", "sentence1", "sentence2")
+    write("classify/news.train.tsv", [(a, LONG + b) for a, b in ROWS], "label", "text")
+    write("classify/news.test.tsv", [(a, LONG + b) for a, b in ROWS[::3]], "label", "text")
+    write("stsb.test.tsv", [("1", "a dog", "a cat"), ("2", "b", "b")], "score", "text1", "text2")
+    write("graded.tsv", [("1", "a dog", "a cat")], "score", "text1", "text2")
+    write("half/sst2.train.tsv", ROWS, "label", "text")
+    write("broken/mr.tsv", [("1",)], "label", "text")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_transfer_suite(cse: Cse, folder: Path) -> None:
+    told = cse("eval", "starter", "--suite", "transfer", "--data-dir", ".", "--json")
+    assert told.code == 0, told.err
+    answer = json.loads(told.out)
+    results = answer["results"]
+    assert list(results) == ["mr", "mrpc", "transfer.mean-of-2"]
+    assert (results["mr"]["folds"], results["mr"]["setting"]) == (10, "cross-validation")
+    assert results["mr"]["texts"] == "cut at 512 tokens"
+    assert 0 <= results["mr"]["accuracy"] <= 100
+    assert {"tfidf", "majority", "seed"} <= set(results["mr"])
+    assert {"f1", "tfidf_f1"} <= set(results["mrpc"])
+    assert answer["missing"] == ["cr", "subj", "mpqa", "sst2", "trec"]
+    assert answer["folder"] == "transfer"
+    assert told.errors == ["not there, looked for in transfer: cr, subj, mpqa, sst2, trec"]
+
+
+def test_suites_together_and_two_models(cse: Cse, folder: Path) -> None:
+    words = ("eval", "starter", "starter", "--data-dir", ".", "--suite", "sts", "--suite")
+    told = cse(*words, "transfer", "--no-baselines")
+    assert told.code == 0, told.err
+    for shown in ("stsb.test", "transfer.mean-of-2", "+0.00", "majority"):
+        assert shown in told.out
+    assert "TF-IDF" not in told.out
+    assert "classifiers of mr: 110 of 110" in told.err
+    assert "texts of starter: 48 of 48" in told.err
+    models = json.loads(cse(*words, "transfer", "--json").out)["models"]
+    assert models[0]["results"] == models[1]["results"]
+    assert {"stsb.test", "mr", "mrpc"} <= set(models[0]["results"])
+
+
+def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
+    def result(*words: str) -> dict[str, Any]:
+        told = cse("eval", "starter", "--max-length", "16", "--json", "--no-baselines", *words)
+        assert told.code == 0, told.err
+        found: dict[str, Any] = json.loads(told.out)["results"]["news"]
+        return found
+
+    sliced = result("--suite", "classify", "--data-dir", ".")
+    assert sliced["texts"] == "mean over slices of 16 tokens, weighted by their length"
+    files = ("classify/news.train.tsv", "classify/news.test.tsv")
+    assert result("--labelled", files[1], "--labelled", files[0]) == sliced
+    cut = result("--suite", "classify", "--data-dir", ".", "--long-texts", "cut")
+    assert cut["texts"] == "cut at 16 tokens"
+    assert cut["dev_accuracy"] < sliced["dev_accuracy"]  # what differs stands at the end
+
+
+MISTAKES = [
+    ("--suite transfer", "/nowhere", "--data-dir"),
+    ("--suite transfer --data-dir classify", "no transfer task", "sst2.train", "--data-dir"),
+    ("--suite transfer --data-dir half", "no transfer task"),
+    ("--suite transfer --data-dir broken", "broken/mr.tsv, line 2", "1 fields"),
+    ("--suite transfr", "--suite", "did you mean transfer?"),
+    ("--labelled graded.tsv", "graded.tsv", "no column label"),
+    ("--labelled half/sst2.train.tsv", "no sst2.test", "cross-validation"),
+    ("--labelled nothere.tsv", "nothere.tsv", "no such file"),
+    ("--labelled transfer/mr.tsv --long-texts sliced", "--long-texts", "did you mean slice?"),
+    ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),
+    ("--labelled transfer/mr.tsv --suite transfer --data-dir .", "two tasks", "'mr'"),
+    ("--labelled transfer/mr.tsv --seed -1", "--seed"),
+    ("--labelled transfer/mr.tsv --batch-tokens 0 --no-baselines", "--batch-tokens"),
+]
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case[0])
+def test_mistakes(cse: Cse, folder: Path, case: tuple[str, ...]) -> None:
+    refused(cse("eval", "starter", *case[0].split()), *case[1:])
