@@ -1,0 +1,86 @@
+"""The fusion of two languages' embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.protocols import Augmenter, Setup
+from cse_core.types import StepContext, TokenBatch, View
+from cse_ifcl.options import Alone, FusionOptions
+from cse_ifcl.parallel import ParallelTokens
+from cse_ifcl.second_embeddings import SecondEmbeddings
+
+
+class Fusion(Augmenter):
+    """``epsilon * y + (1 - epsilon) * y_F``, token by token: IFCL's fraternal twin.
+
+    ``y`` is a sentence's own embedding and ``y_F`` that of its translation by a second, frozen
+    model. The paper adds two sequences of different lengths and does not say how their tokens
+    meet; here content token i meets content token i. ``y_F`` of ``input_embeddings`` has the
+    position of the token that it is fused with, so that no position is added twice.
+    """
+
+    def __init__(self, options: FusionOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self.device = setup.device
+        self.second = SecondEmbeddings(options, setup)
+        self.parallel: ParallelTokens | None = None
+
+    def prepare(self, dataset: Corpus) -> None:
+        """Tokenise the other language's column."""
+        self.parallel = ParallelTokens(
+            dataset,
+            self.options.column,
+            self.second.tokenizer,
+            self.second.longest,
+            self.device,
+        )
+
+    def __call__(
+        self, x: Tensor, tokens: TokenBatch | None, view: View, ctx: StepContext
+    ) -> Tensor:
+        """Return ``[T, E]`` fused embeddings."""
+        if tokens is None or self.parallel is None:
+            raise RuntimeError("fusion acts on embeddings, after it was prepared")
+        ids, matched = self.parallel.counterparts(tokens, ctx)
+        other = self.second(ids, tokens).to(x.dtype)
+        alone = {"unmatched": ~matched & ~tokens.special, "special": tokens.special}
+        nothing, kept = self._alone(alone, "zero"), self._alone(alone, "keep")
+        if nothing is not None:
+            other = other.masked_fill(nothing.unsqueeze(1), 0)
+        epsilon = self.options.epsilon
+        fused = epsilon * x + (1 - epsilon) * other
+        return fused if kept is None else torch.where(kept.unsqueeze(1), x, fused)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the name and hash of the second embeddings, which never change."""
+        return {"model": self.second.name, "digest": self.second.digest}
+
+    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """See that the second embeddings are those that the run began with.
+
+        Raises:
+            CseError: If they are others.
+        """
+        if state["digest"] != self.second.digest:
+            raise CseError(
+                f"its embeddings are not those that the run began with ({state['model']})",
+                where=f"aug.{self.name}.model",
+                value=self.second.name,
+                hint="put the model back that it began with, or begin a new run",
+            )
+
+    def _alone(self, tokens: Mapping[str, Tensor], treatment: Alone) -> Tensor | None:
+        """Return ``[T]`` the tokens without a counterpart that are treated so."""
+        found = None
+        for name, here in tokens.items():
+            if getattr(self.options, name) == treatment:
+                found = here if found is None else found | here
+        return found

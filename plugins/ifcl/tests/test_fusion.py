@@ -1,0 +1,330 @@
+"""Which tokens meet, what they become, and what the second model may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cse_ifcl.fusion import Fusion
+from cse_ifcl.options import FusionOptions
+from cse_ifcl.second_embeddings import EmbeddingLayer
+from torch import Tensor
+from transformers import AlbertConfig, AlbertModel
+
+from cse_core.data import Corpus
+from cse_core.encoding import RaggedEncoder
+from cse_core.errors import CseError
+from cse_core.pretrained import load_tokenizer
+from cse_core.testing import (
+    Rig,
+    compose,
+    make_context,
+    make_setup,
+    run_steps,
+    shared_encoder,
+    tiny_corpus,
+    tiny_encoder,
+)
+from cse_core.testing.batches import tiny_tokenizer
+from cse_core.tokens import TextTokenizer
+from cse_core.types import StepContext, TokenBatch, View
+
+VIEW = View("positive", "positive", "online")
+CORPUS = Corpus.from_columns(
+    {
+        "text": ["anna paints the boat", "emil repairs", "clara finds the old clock", "boat"],
+        "fraternal": ["the drum", "gustav finds not the ladder", "and not the attic boat", "the"],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> RaggedEncoder:
+    torch.set_num_threads(1)
+    return RaggedEncoder.load(shared_encoder(), seed=0).eval()
+
+
+def fusion(encoder: RaggedEncoder, second: Path | None = None, **options: Any) -> Fusion:
+    def load(name: str) -> tuple[RaggedEncoder, TextTokenizer]:
+        return RaggedEncoder.load(name, seed=0), TextTokenizer(load_tokenizer(name))
+
+    setup = make_setup(
+        "fusion",
+        encoder=encoder,
+        hidden_size=encoder.hidden_size,
+        embedding_size=encoder.embedding_size,
+        load_encoder=load,
+    )
+    model = None if second is None else str(second)
+    part = Fusion(FusionOptions(model=model, **options), setup)
+    part.prepare(CORPUS)
+    return part
+
+
+def rows_of(*texts: str) -> TokenBatch:
+    tokenizer = tiny_tokenizer()
+    return tokenizer.wrap(tokenizer.content(texts))
+
+
+def context(rows: list[int]) -> StepContext:
+    return replace(make_context(), rows=torch.tensor(rows))
+
+
+def word(encoder: RaggedEncoder, text: str) -> Tensor:
+    ids = tiny_tokenizer().content([text]).ids
+    assert len(ids) == 1, text
+    return encoder.word_embeddings(ids)[0].detach()
+
+
+def words(encoder: RaggedEncoder, tokens: TokenBatch) -> Tensor:
+    return encoder.word_embeddings(tokens.ids).detach()
+
+
+def entered(encoder: RaggedEncoder, ids: Tensor, tokens: TokenBatch) -> Tensor:
+    """Return what enters the first layer by the whole forward pass."""
+    seen: list[Tensor] = []
+
+    def look(states: Tensor) -> Tensor:
+        seen.append(states)
+        return states
+
+    with torch.no_grad():
+        encoder(encoder.word_embeddings(ids), tokens.positions, tokens.offsets, on_input=look)
+    return seen[0]
+
+
+def test_content_token_meets_content_token(encoder: RaggedEncoder) -> None:
+    part = fusion(encoder, at="word_embeddings", epsilon=0.7)
+    tokens = rows_of("emil repairs", "anna paints the boat")
+    x = words(encoder, tokens)
+    fused = part(x, tokens, VIEW, context([1, 0]))
+    # [CLS] emil repairs [SEP] [CLS] anna paints the boat [SEP]
+    meets = [None, "gustav", "finds", None, None, "the", "drum", None, None, None]
+    assert len(meets) == len(fused)
+    for place, other in enumerate(meets):
+        wanted = x[place] if other is None else 0.7 * x[place] + 0.3 * word(encoder, other)
+        assert torch.allclose(fused[place], wanted), place
+
+
+def test_owners_may_come_in_any_order_and_twice(encoder: RaggedEncoder) -> None:
+    part = fusion(encoder, at="word_embeddings", epsilon=0.0)
+    tokens = replace(rows_of("boat", "emil", "boat"), owner=torch.tensor([1, 0, 1]))
+    fused = part(words(encoder, tokens), tokens, VIEW, context([2, 1]))
+    for place, other in ((1, "gustav"), (4, "and"), (7, "gustav")):
+        assert torch.allclose(fused[place], word(encoder, other))
+
+
+def test_moved_and_doubled_tokens_keep_their_counterpart(encoder: RaggedEncoder) -> None:
+    part = fusion(encoder, at="word_embeddings", epsilon=0.0)
+    tokens = rows_of("emil repairs")
+    index = torch.tensor([0, 2, 1, 1, 3])
+    moved = tokens.take_tokens(index, torch.tensor([5]))
+    fused = part(words(encoder, moved), moved, VIEW, context([1]))
+    for place, other in ((1, "finds"), (2, "gustav"), (3, "gustav")):
+        assert torch.allclose(fused[place], word(encoder, other))
+
+
+@pytest.mark.parametrize("unmatched", ["keep", "zero", "pad"])
+@pytest.mark.parametrize("special", ["keep", "zero", "pad"])
+@pytest.mark.parametrize("at", ["word_embeddings", "input_embeddings"])
+def test_tokens_without_a_counterpart(
+    encoder: RaggedEncoder, at: str, unmatched: str, special: str
+) -> None:
+    part = fusion(encoder, at=at, epsilon=0.6, unmatched=unmatched, special=special)
+    tokens = rows_of("anna paints the boat")
+    pads = torch.full_like(tokens.ids, tiny_tokenizer().hf.pad_token_id)
+    if at == "word_embeddings":
+        x, pad = words(encoder, tokens), words(encoder, replace(tokens, ids=pads))
+    else:
+        x, pad = (entered(encoder, ids, tokens) for ids in (tokens.ids, pads))
+    fused = part(x, tokens, VIEW, context([0]))
+    for place, treatment in ((0, special), (5, special), (3, unmatched), (4, unmatched)):
+        other = {"keep": x[place], "zero": torch.zeros_like(x[place]), "pad": pad[place]}[treatment]
+        wanted = 0.6 * x[place] + 0.4 * other
+        assert torch.allclose(fused[place], wanted, atol=1e-6), (place, treatment)
+    assert not torch.allclose(fused[1], x[1])
+
+
+def test_the_embedding_layer_adds_positions_once(encoder: RaggedEncoder) -> None:
+    """y_F is word, position, type and LayerNorm of the second model at the token's own place."""
+    part = fusion(encoder, at="input_embeddings", epsilon=0.0)
+    tokens = rows_of("emil repairs")
+    other = rows_of("gustav finds not the ladder")
+    fused = part(entered(encoder, tokens.ids, tokens), tokens, VIEW, context([1]))
+    wanted = entered(encoder, other.ids, other)
+    assert torch.allclose(fused[1:3], wanted[1:3], atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "mpnet"])
+def test_the_embedding_layer_of_every_family(encoder: RaggedEncoder, family: Any) -> None:
+    """No transformer layer runs, whether the model is packed or padded."""
+    second = shared_encoder(family=family)
+    part = fusion(encoder, second, epsilon=0.0)
+    plain = RaggedEncoder.load(second, seed=0).eval()
+    tokens = rows_of("emil repairs", "clara finds the old clock")
+    x = entered(encoder, tokens.ids, tokens)
+    fused = part(x, tokens, VIEW, context([1, 2]))
+    content = TextTokenizer(load_tokenizer(second)).content(
+        ["gustav finds", "and not the attic boat"]
+    )
+    ids = tokens.ids.clone()
+    ids[[1, 2, 5, 6, 7, 8, 9]] = content.ids
+    wanted = entered(plain, ids, tokens)
+    assert torch.allclose(fused[1:3], wanted[1:3], atol=1e-5)
+    assert torch.allclose(fused[5:10], wanted[5:10], atol=1e-5)
+    assert torch.equal(fused[0], x[0])
+
+
+def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: RaggedEncoder) -> None:
+    """In a round of its own texts a row is no place in the corpus."""
+    part = fusion(encoder, at="word_embeddings", epsilon=0.0)
+    tokens = rows_of("emil repairs")
+    ctx = make_context(round_number=1, texts={"fraternal": ["the clock"]})
+    ctx = replace(ctx, rows=torch.tensor([2**40]))
+    fused = part(words(encoder, tokens), tokens, VIEW, ctx)
+    assert torch.allclose(fused[1], word(encoder, "the"))
+    assert torch.allclose(fused[2], word(encoder, "clock"))
+
+
+def test_its_own_embeddings_are_a_frozen_copy() -> None:
+    own = RaggedEncoder.load(shared_encoder(), seed=0)
+    for at in ("word_embeddings", "input_embeddings"):
+        part = fusion(own, at=at, epsilon=0.0)
+        tokens = rows_of("emil repairs")
+        width = own.embedding_size
+        before = part(torch.zeros(4, width), tokens, VIEW, context([1]))
+        with torch.no_grad():
+            for parameter in own.parameters():
+                parameter.add_(1.0)
+        assert torch.equal(part(torch.zeros(4, width), tokens, VIEW, context([1])), before)
+        assert not before.requires_grad
+
+
+def test_the_copy_holds_no_transformer_layers(encoder: RaggedEncoder) -> None:
+    part = fusion(encoder, at="input_embeddings")
+    layer = part.second.source
+    assert isinstance(layer, EmbeddingLayer)
+    held = {name for name, value in layer.encoder.named_parameters() if not value.is_meta}
+    assert held == {
+        name for name, _ in encoder.named_parameters() if name.startswith("model.embeddings.")
+    }
+    assert not any(p.is_meta for p in encoder.parameters())
+
+
+# -- another dimension -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", ["word_embeddings", "input_embeddings"])
+def test_another_dimension_is_refused_with_a_hint(
+    encoder: RaggedEncoder, tmp_path: Path, at: str
+) -> None:
+    wide = tiny_encoder(tmp_path / "wide", hidden=48)
+    with pytest.raises(CseError) as caught:
+        fusion(encoder, wide, at=at)
+    line = str(caught.value)
+    assert line.startswith("aug.fusion.model: ") and "48" in line and "32" in line
+    assert "--set aug.fusion.projection=random" in line
+
+
+@pytest.mark.parametrize("at", ["word_embeddings", "input_embeddings"])
+def test_a_random_projection_is_seeded_frozen_and_of_the_same_size(
+    encoder: RaggedEncoder, tmp_path: Path, at: str
+) -> None:
+    wide = tiny_encoder(tmp_path / "wide", hidden=48, seed=3)
+    one, other = (fusion(encoder, wide, at=at, epsilon=0.0, projection="random") for _ in range(2))
+    tokens = rows_of("clara finds the old clock")
+    x = words(encoder, tokens) if at == "word_embeddings" else entered(encoder, tokens.ids, tokens)
+    fused = one(x, tokens, VIEW, context([2]))
+    assert torch.equal(fused, other(x, tokens, VIEW, context([2])))
+    assert fused.shape == x.shape and not fused.requires_grad
+    assert float(fused[1:6].norm() / x[1:6].norm()) == pytest.approx(1, rel=0.3)
+
+
+def test_the_word_table_may_be_narrower_than_the_states(encoder: RaggedEncoder) -> None:
+    """ELECTRA's and ALBERT's word tables are; their embedding layers are not."""
+    narrow = shared_encoder(family="electra")
+    with pytest.raises(CseError, match="dimension 16, those of the run 32"):
+        fusion(encoder, narrow, at="word_embeddings")
+    fusion(encoder, narrow, at="input_embeddings")
+
+
+# -- state, runs, mistakes ---------------------------------------------------------------------
+
+
+def test_its_state_is_a_name_and_a_hash(encoder: RaggedEncoder) -> None:
+    part, other = fusion(encoder), fusion(encoder, shared_encoder(cased=True))
+    state = part.state_dict()
+    assert state["model"] == "the run's own encoder" and state["digest"].startswith("sha256:")
+    assert set(state) == {"model", "digest"}
+    part.load_state_dict(state)
+    with pytest.raises(CseError, match=r"aug\.fusion\.model: its embeddings are not those"):
+        other.load_state_dict(state)
+
+
+def test_a_second_model_that_is_not_there(tmp_path: Path) -> None:
+    corpus = tiny_corpus(columns=("fraternal",))
+    made = compose(
+        kinds={"aug": ["fusion"]},
+        sets=[f"aug.fusion.model={tmp_path / 'none'}"],
+        corpus=corpus,
+    )
+    with pytest.raises(CseError) as caught:
+        Rig(made, corpus)
+    line = str(caught.value)
+    assert "\n" not in line and line.startswith("aug.fusion.model: ") and "none" in line
+
+
+def test_without_the_column_it_is_refused() -> None:
+    with pytest.raises(CseError) as caught:
+        compose(kinds={"aug": ["fusion"]}, corpus=tiny_corpus())
+    line = str(caught.value)
+    assert "\n" not in line and line.startswith("aug.fusion: needs a column 'fraternal'")
+    assert line.endswith("--set data.columns.fraternal=COLUMN, or make it with cse data translate")
+
+
+def test_a_row_too_long_for_the_second_model(encoder: RaggedEncoder) -> None:
+    part = fusion(encoder)
+    part.second.source.longest = 3
+    tokens = rows_of("emil repairs")
+    with pytest.raises(CseError, match="takes rows of 3 tokens at most, and there is one of 4"):
+        part(entered(encoder, tokens.ids, tokens), tokens, VIEW, context([1]))
+
+
+def test_epsilon_one_changes_nothing_and_is_told_of() -> None:
+    corpus = tiny_corpus(columns=("fraternal",))
+    sets = ["aug.fusion.epsilon=1", "model.dropout=0"]
+    run = run_steps(kinds={"aug": ["fusion"]}, sets=sets, corpus=corpus)
+    plain = run_steps(sets=["model.dropout=0"], corpus=corpus)
+    assert run.unchanged == {"aug.fusion": 3}
+    assert run.losses == pytest.approx(plain.losses, rel=1e-6)
+
+
+def test_chunks_see_the_same_counterparts() -> None:
+    corpus = tiny_corpus(columns=("fraternal",))
+    sets = ["aug.fusion.epsilon=0.5", "model.dropout=0"]
+    whole, chunked = (
+        run_steps(kinds={"aug": ["fusion"]}, sets=[*sets, *more], corpus=corpus).losses
+        for more in ((), ("train.chunk_size=3",))
+    )
+    assert whole == pytest.approx(chunked, rel=1e-4)
+
+
+def test_albert_is_narrow_in_words_and_not_in_its_layer(
+    encoder: RaggedEncoder, tmp_path: Path
+) -> None:
+    """The paper's German model is an ALBERT, whose layers share their weights."""
+    sizes = {"num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 3}
+    config = AlbertConfig(vocab_size=121, embedding_size=16, hidden_size=32, **sizes)
+    AlbertModel(config, add_pooling_layer=False).save_pretrained(tmp_path)
+    tiny_tokenizer().hf.save_pretrained(tmp_path)
+    tokens = rows_of("emil repairs")
+    x = entered(encoder, tokens.ids, tokens)
+    fused = fusion(encoder, tmp_path, epsilon=0.0)(x, tokens, VIEW, context([1]))
+    ids = rows_of("gustav finds").ids
+    plain = RaggedEncoder.load(tmp_path, seed=0).eval()
+    assert torch.allclose(fused[1:3], entered(plain, ids, tokens)[1:3], atol=1e-5)
+    with pytest.raises(CseError, match="dimension 16, those of the run 32"):
+        fusion(encoder, tmp_path, at="word_embeddings")

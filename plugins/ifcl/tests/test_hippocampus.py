@@ -1,0 +1,110 @@
+"""What the queue holds, step by step."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.testing import Rig, compose, make_batch, make_context, make_part, tiny_corpus
+from cse_core.types import Batch, Negatives
+
+
+def batch_of(sentences: int, first: int, segments: int = 1) -> Batch:
+    level = "sentence" if segments == 1 else "segment"
+    return make_batch(
+        sentences=sentences,
+        segments=segments,
+        level=level,
+        rows=range(first, first + sentences),
+        seed=first,
+    )
+
+
+def check(found: Negatives | None, kept: list[tuple[Tensor, Tensor]], forgetting: float) -> None:
+    """Compare with ``kept``, batches of vectors and rows, the newest first."""
+    if not kept:
+        assert found is None
+        return
+    assert found is not None
+    place = 0
+    for age, (vectors, rows) in enumerate(kept, start=1):
+        for vector, row in zip(vectors, rows, strict=True):
+            assert torch.equal(found.vectors[place], vector)
+            assert found.row[place] == row and found.age[place] == age
+            for anchor in range(len(found.mask)):
+                weight = math.exp(float(found.log_weights[anchor, place]))
+                assert weight == pytest.approx(1 - forgetting * age, rel=1e-12)
+            place += 1
+    assert len(found) == place and not found.mask.any()
+
+
+@pytest.mark.parametrize("batches,forgetting", [(1, 0.5), (3, 0.1), (4, 0.0)])
+@pytest.mark.parametrize("segments", [1, 2])
+def test_a_trace_over_three_lengths(batches: int, forgetting: float, segments: int) -> None:
+    """Order, ages, rows and weights, the last batch of an epoch shorter, against a slow list."""
+    level = "sentence" if segments == 1 else "segment"
+    options = {"batches": batches, "forgetting": forgetting, "level": level, "view": "anchor"}
+    store = make_part("negatives", "hippocampus", **options)
+    kept: list[tuple[Tensor, Tensor]] = []
+    for step in range(3 * batches + 2):
+        batch = batch_of(1 if step % 4 == 3 else 3, first=5 * step, segments=segments)
+        check(store.candidates(batch, make_context(batch)), kept, forgetting)
+        store.after_step(batch, make_context(batch))
+        kept = [(batch.anchors, batch.row), *kept][:batches]
+
+
+def test_it_holds_the_anchors_that_the_step_saw() -> None:
+    corpus = tiny_corpus(10)
+    rig = Rig(compose(kinds={"negatives": ["hippocampus"]}, corpus=corpus), corpus)
+    counts = [float(each.parts["infonce.negatives"]) for each in rig.step(5)]
+    store = rig.assembly.parts["negatives.hippocampus"]
+    assert store.sizes == [4, 4, 2, 4]  # type: ignore[attr-defined]
+    # Row 4 has the text of row 3, which the queue holds: one of four anchors sees one less.
+    assert counts[:2] == [3.0, 6.75]
+
+
+def test_rows_of_an_anchors_own_text_are_masked_by_the_core() -> None:
+    """In the second epoch the queue still holds some of the sentences of the batch."""
+    corpus = tiny_corpus(4)
+    sets = ["train.batch_size=4", "negatives.hippocampus.batches=2"]
+    rig = Rig(compose(kinds={"negatives": ["hippocampus"]}, sets=sets, corpus=corpus), corpus)
+    counts = [float(each.parts["infonce.negatives"]) for each in rig.step(3)]
+    assert counts == [3.0, 6.0, 9.0]
+
+
+def test_a_state_of_nothing_is_restored_too() -> None:
+    store, other = (make_part("negatives", "hippocampus") for _ in range(2))
+    batch = batch_of(3, 0)
+    other.after_step(batch, make_context(batch))
+    other.load_state_dict(store.state_dict())
+    assert other.candidates(batch, make_context(batch)) is None
+
+
+def test_state_goes_on_bit_for_bit() -> None:
+    store, other = (make_part("negatives", "hippocampus", batches=3) for _ in range(2))
+    for step in range(5):
+        batch = batch_of(3 - step % 2, 5 * step)
+        store.after_step(batch, make_context(batch))
+    other.load_state_dict(store.state_dict())
+    for part in (store, other):
+        part.after_step(batch, make_context(batch))
+    one, two = (part.candidates(batch, make_context(batch)) for part in (store, other))
+    for name in ("vectors", "row", "age", "log_weights"):
+        assert torch.equal(getattr(one, name), getattr(two, name))
+
+
+@pytest.mark.parametrize("batches,forgetting", [(10, 0.1), (4, 0.25), (2, 0.9)])
+def test_weights_that_would_vanish_are_refused(batches: int, forgetting: float) -> None:
+    sets = [
+        f"negatives.hippocampus.batches={batches}",
+        f"negatives.hippocampus.forgetting={forgetting}",
+    ]
+    with pytest.raises(CseError) as caught:
+        compose(kinds={"negatives": ["hippocampus"]}, sets=sets)
+    line = str(caught.value)
+    assert "\n" not in line and line.startswith("negatives.hippocampus")
+    assert "batches * forgetting must be below 1" in line

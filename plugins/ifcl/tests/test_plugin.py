@@ -1,0 +1,147 @@
+"""The kit over IFCL's distribution, parts and recipes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core.testing import (
+    AugmenterSuite,
+    LossSuite,
+    MetricSuite,
+    PluginSuite,
+    RecipeSuite,
+    StoreSuite,
+)
+from cse_core.types import Batch, Negatives, Positives, StepContext
+
+
+class TestPlugin(PluginSuite):
+    distribution = "cse-ifcl"
+
+
+class TestFusion(AugmenterSuite):
+    part = ("aug", "fusion")
+
+
+class TestFusionOfWords(AugmenterSuite):
+    part = ("aug", "fusion")
+    options = {"at": "word_embeddings", "epsilon": 0.5, "unmatched": "zero", "special": "pad"}
+
+
+class TestHippocampus(StoreSuite):
+    part = ("negatives", "hippocampus")
+
+
+class TestHippocampusThatForgetsNothing(StoreSuite):
+    part = ("negatives", "hippocampus")
+    options = {"batches": 2, "forgetting": 0.0, "view": "positive"}
+
+
+class TestMutualInformation(MetricSuite):
+    part = ("metric", "mutual-information")
+
+
+class TestMutualInformationOfGoodPairs(MetricSuite):
+    part = ("metric", "mutual-information")
+    options = {"gold": 4.0, "temperature": 0.5}
+
+
+SETTINGS = {
+    "train.batch_size": 64,
+    "train.epochs": 1,
+    "train.eval_steps": 151,
+    "model.freeze_embeddings": True,
+    "inference.pool": "mean",
+    "loss.twins.reduction": "mean",
+    "aug.fusion.at": "input_embeddings",
+    "aug.fusion.projection": "none",
+}
+
+
+class TestIfcl(RecipeSuite):
+    recipe = "ifcl"
+    expects = {
+        "bert-base": {
+            **SETTINGS,
+            "train.lr": 3e-5,
+            "aug.fusion.model": "stefan-it/albert-large-german-cased",
+            "aug.fusion.projection": "random",
+        },
+        "bert-large": {
+            **SETTINGS,
+            "train.lr": 1e-5,
+            "aug.fusion.model": "stefan-it/albert-large-german-cased",
+        },
+        "roberta-base": {**SETTINGS, "aug.fusion.model": None},
+        "starter": {**SETTINGS, "train.lr": 1e-4, "aug.fusion.model": None},
+    }
+
+
+class TestIfclForChinese(RecipeSuite):
+    recipe = "ifcl-zh"
+    expects = {
+        "bert-base": {**SETTINGS, "aug.fusion.model": "denpa92/bert-base-cantonese"},
+        "starter": {**SETTINGS, "train.lr": 1e-4, "aug.fusion.model": None},
+    }
+
+
+class TestTwins(LossSuite):
+    """Eqs. 4 to 9 in loops, with masks, weights and several positives as the core defines them."""
+
+    part = ("loss", "twins")
+    options = {"temperature": 0.3, "identical": 0.7, "fraternal": 1.3, "margin": 0.4}
+
+    def slow(
+        self,
+        batch: Batch,
+        targets: Positives,
+        negatives: Negatives,
+        ctx: StepContext,
+        options: Any,
+    ) -> float:
+        views = {name: view["sentence"].vectors for name, view in batch.views.items()}
+        inputs = {name: view["input"].vectors for name, view in batch.views.items()}
+        weights = [each.start for each in (options.identical, options.fraternal, options.margin)]
+        total, count = 0.0, len(batch.anchors)
+
+        def exponential(one: Tensor, other: Tensor, temperature: float = 1.0) -> float:
+            return math.exp(float(torch.cosine_similarity(one, other, dim=0)) / temperature)
+
+        for i, anchor in enumerate(batch.anchors):
+            identical, fraternal = views["identical"][i], views["positive"][i]
+            mass = own = exponential(anchor, identical, options.temperature)
+            for n, negative in enumerate(negatives.vectors):
+                if not bool(negatives.mask[i, n]):
+                    weight = math.exp(float(negatives.log_weights[i, n]))
+                    mass += weight * exponential(anchor, negative, options.temperature)
+            total -= weights[0] * math.log(own / mass)
+            own = exponential(anchor, fraternal, options.temperature)
+            mass = sum(
+                exponential(anchor, other, options.temperature) for other in views["positive"]
+            )
+            total -= weights[1] * math.log(own / mass)
+            innate = exponential(inputs["anchor"][i], inputs["identical"][i])
+            innate -= exponential(inputs["anchor"][i], inputs["positive"][i])
+            learned = exponential(anchor, identical) - exponential(anchor, fraternal)
+            total += weights[2] * abs(learned - innate)
+        return total / count
+
+
+class TestTwinsSummedBothWays(LossSuite):
+    part = ("loss", "twins")
+    options = {"reduction": "sum", "directions": "both", "in_batch": "both"}
+
+
+class TestTwinsByDotProduct(LossSuite):
+    part = ("loss", "twins")
+    options = {"similarity": "dot", "margin": 0.0, "temperature": 2.0}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)

@@ -1,0 +1,162 @@
+"""What each option of the loss does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from cse_core import negatives as core
+from cse_core.errors import CseError
+from cse_core.testing import compose, make_batch, make_context, make_part, run_steps, tiny_corpus
+from cse_core.types import Batch, LossOutput, Negatives, Positives
+
+VIEWS: dict[str, Any] = {"identical": "identical", "positive": "positive"}
+
+
+def batch_of(sentences: int = 4, **more: Any) -> Batch:
+    return make_batch(sentences=sentences, views=VIEWS, levels=("input",), **more)
+
+
+def value_of(batch: Batch, seen: Negatives | None = None, **options: Any) -> LossOutput:
+    """Return the loss with these negatives, by default those that the core builds."""
+    loss = make_part("loss", "twins", **options)
+    if seen is None:
+        seen = core.of_loss(batch, loss.options, ())
+    output: LossOutput = loss(batch, batch.targets["identical"], seen, make_context(batch))
+    return output
+
+
+def test_its_terms_are_weighted_and_add_up() -> None:
+    batch = batch_of()
+    parts = value_of(batch).parts
+    whole = value_of(batch, identical=0.5, fraternal=2.0, margin=3.0).value
+    wanted = 0.5 * parts["identical"] + 2 * parts["fraternal"] + 3 * parts["margin"]
+    assert torch.allclose(whole, wanted)
+
+
+def test_a_term_of_weight_zero_is_not_computed() -> None:
+    batch = replace(batch_of(), views={})
+    assert set(value_of(batch, margin=0.0).parts) == {"identical", "fraternal"}
+
+
+def test_a_weight_may_be_a_schedule() -> None:
+    batch = batch_of()
+    loss = make_part("loss", "twins", margin="linear(0,1)")
+    negatives = core.of_loss(batch, loss.options, ())
+
+    def at(step: int) -> LossOutput:
+        ctx = make_context(batch, step=step, total_steps=10)
+        output: LossOutput = loss(batch, batch.targets["identical"], negatives, ctx)
+        return output
+
+    assert "margin" not in at(0).parts
+    half = at(5).parts
+    wanted = half["identical"] + half["fraternal"] + 0.5 * half["margin"]
+    assert torch.allclose(at(5).value, wanted)
+
+
+def test_stored_negatives_reach_the_identical_term_alone() -> None:
+    batch = batch_of()
+    stored = Negatives.of(torch.randn(5, 8, dtype=torch.float64), 4, name="queue")
+    few = core.of_loss(batch, make_part("loss", "twins").options, ())
+    without = value_of(batch, few).parts
+    with_them = value_of(batch, Negatives.join([few, stored])).parts
+    assert with_them["identical"] > without["identical"]
+    for name in ("fraternal", "margin"):
+        assert torch.equal(with_them[name], without[name])
+
+
+def test_the_fraternal_term_is_in_batch_whatever_negatives_says() -> None:
+    batch = batch_of()
+    wanted = value_of(batch).parts["fraternal"]
+    for choice in ("in-batch", "stored", "none"):
+        parts = value_of(batch, negatives=choice).parts
+        assert torch.equal(parts["fraternal"], wanted) and wanted > 0
+        assert (parts["identical"] > 0) == (choice == "in-batch")
+
+
+def test_equal_texts_are_masked_in_both_terms() -> None:
+    parts = value_of(batch_of(same_text={1: 0})).parts
+    plain = value_of(batch_of()).parts
+    kept = value_of(batch_of(same_text={1: 0}), same_text="keep").parts
+    for name in ("identical", "fraternal"):
+        assert parts[name] < plain[name]
+        assert torch.equal(kept[name], plain[name])
+
+
+@pytest.mark.parametrize("term", ["identical", "margin"])
+def test_an_absent_identical_twin_does_not_count(term: str) -> None:
+    """The mean is over the anchors that have one; the fraternal term is over all."""
+    batch, loss = batch_of(), make_part("loss", "twins")
+    negatives = core.of_loss(batch, loss.options, ())
+
+    def with_twins_of(*rows: int) -> LossOutput:
+        weights = torch.zeros(4, 1, dtype=torch.float64)
+        weights[list(rows)] = 1
+        some = Positives(batch.targets["identical"].vectors, weights)
+        output: LossOutput = loss(batch, some, negatives, make_context(batch))
+        return output
+
+    each = torch.stack([with_twins_of(row).parts[term] for row in (0, 1, 3)])
+    assert torch.allclose(with_twins_of(0, 1, 3).parts[term], each.mean())
+    assert with_twins_of().parts[term] == 0
+    assert torch.equal(with_twins_of().parts["fraternal"], value_of(batch).parts["fraternal"])
+
+
+def test_the_innate_margin_follows_the_sentence_not_the_place() -> None:
+    batch = batch_of()
+    order = torch.tensor([2, 0, 3, 1])
+    views = {
+        name: {**view, "input": view["input"].take(order)} for name, view in batch.views.items()
+    }
+    assert torch.equal(value_of(replace(batch, views=views)).value, value_of(batch).value)
+
+
+def test_segments_have_the_margin_of_their_sentence() -> None:
+    batch = make_batch(sentences=3, segments=2, views=VIEWS, level="segment", levels=("input",))
+    innate = value_of(batch, level="segment").parts["innate_margin"]
+    sentences = make_batch(sentences=3, views=VIEWS, levels=("input",), dimension=8)
+    inputs = {name: batch.views[name]["input"] for name in batch.views}
+    views = {name: {**view, "input": inputs[name]} for name, view in sentences.views.items()}
+    wanted = value_of(replace(sentences, views=views)).parts["innate_margin"]
+    assert torch.allclose(innate, wanted)
+
+
+def test_its_views_are_there_and_the_plan_says_who_feeds_it() -> None:
+    made = compose(kinds={"loss": ["twins"]}, corpus=tiny_corpus())
+    assert [view.name for view in made.views] == ["anchor", "positive", "identical"]
+    assert "identical -> loss.twins (in-batch: target)" in made.feeds
+    assert "positive -> loss.twins (view)" in made.feeds
+
+
+def test_a_negative_weight_is_refused() -> None:
+    with pytest.raises(CseError, match=r"loss\.twins\.margin: must not be negative"):
+        compose(kinds={"loss": ["twins"]}, sets=["loss.twins.margin=-1"])
+
+
+def test_without_fraternal_terms_it_is_infonce() -> None:
+    """The paper's Table 2: without the queue, the fraternal twin and the margin it is SimCSE."""
+    sets = ["model.dropout=0", "loss.twins.fraternal=0", "loss.twins.margin=0"]
+    twins = run_steps(kinds={"loss": ["twins"]}, sets=sets)
+    infonce = run_steps(kinds={"loss": ["infonce"]}, sets=["model.dropout=0"])
+    assert twins.losses == pytest.approx(infonce.losses, rel=1e-5)
+
+
+def test_both_directions_see_the_twins_from_either_side() -> None:
+    """Turned, the anchors are the identical twins; the fraternal ones stay what they are."""
+    batch = batch_of()
+    loss = make_part("loss", "twins", margin=0.0)
+    turned, anchors = core.reversed_batch(batch, "identical")
+    found = loss(turned, anchors, core.nothing(turned), make_context(batch)).parts["fraternal"]
+    other = make_batch(
+        {
+            "anchor": batch.views["identical"]["sentence"].vectors,
+            "identical": batch.anchors,
+            "positive": batch.views["positive"]["sentence"].vectors,
+        },
+        views=VIEWS,
+    )
+    assert torch.allclose(found, value_of(other, margin=0.0).parts["fraternal"])

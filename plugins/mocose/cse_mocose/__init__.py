@@ -1,0 +1,1 @@
+"""MoCoSE (Cao et al., Findings of ACL 2022): momentum keys, a queue, adversarial views."""

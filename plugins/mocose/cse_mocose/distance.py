@@ -1,0 +1,168 @@
+"""The traceable distance of a queue's keys (MoCoSE, Figures 2, 3 and 12). Imports no torch."""
+
+from __future__ import annotations
+
+import math
+
+from cse_core.composition import Facts
+from cse_core.schedule import Schedule
+from cse_mocose.growth import Growth, held_by, told
+from cse_mocose.options import MOST_KEYS, QueueOptions
+
+BEST_BASE, BEST_LARGE = 14.67, 22.0
+"""The paper's best distances, of BERT-base (Figures 2 and 3) and BERT-large (Figure 12)."""
+LARGE_HIDDEN = 1024
+"""Hidden size from which an encoder counts as large."""
+PAPER_DECAY = Schedule("cosine", 0.85, 1.0)
+"""Decay of the paper's target branch."""
+NEAR = 0.3
+"""Share of the best distance that is near enough."""
+
+
+def lag(decay: float) -> float:
+    """Return ``1 / (1 - decay)``, the mean age in updates of the weights in a moving average.
+
+    An average with decay d holds the online weights of i updates ago with share
+    ``(1 - d) * d**i``, and ``sum (1 - d) d**i (i + 1) = 1 / (1 - d)`` (appendix A.11).
+    """
+    return math.inf if decay >= 1 else 1 / (1 - decay)
+
+
+def distance(decay: float, held: int, batch: int) -> float:
+    """Return ``1 / (1 - decay) + held / batch``: steps from the oldest key to the weights it shows.
+
+    Args:
+        decay: Of the branch that encodes the keys.
+        held: Keys of the full queue.
+        batch: Keys that each step puts in.
+    """
+    return lag(decay) + held / batch
+
+
+def best(facts: Facts) -> float:
+    """Return the paper's best distance for an encoder of this size."""
+    return BEST_LARGE if (facts.hidden or 0) >= LARGE_HIDDEN else BEST_BASE
+
+
+def derive(options: QueueOptions, facts: Facts) -> QueueOptions:
+    """Return the options with the size for the wished distance, and the column of the view.
+
+    Raises:
+        ValueError: If no size gives this distance, or the view has no column.
+    """
+    changes: dict[str, object] = {}
+    if options.update == "latest" and options.column is None:
+        changes["column"] = _column(options, facts)
+    if options.distance is not None:
+        changes["size"] = _size(options, options.distance, facts)
+    return options.model_copy(update=changes) if changes else options
+
+
+def notes(options: QueueOptions, facts: Facts) -> list[str]:
+    """Return what the plan says of a queue: how it fills, and the traceable distance."""
+    if options.level != "sentence":
+        return []
+    batch = keys_of_step(facts)
+    lines = [told(Growth.of(options), batch)]
+    decay = decay_of(options, facts)
+    if decay is None:
+        return lines
+    held = _kept_as_stored(options)
+    first, half = decay.at(0, 2), decay.at(1, 2)
+    parts = f"1/(1-{first:g})" + (f" + {held}/{batch}" if held else "")
+    line = f"traceable distance {distance(first, held, batch):.2f} at the start ({parts})"
+    if half != first:
+        line += f", {distance(half, held, batch):.2f} at half the run"
+    if options.distance is not None:
+        line += f"; size {options.size} was set for distance {options.distance:g}"
+    return [*lines, line]
+
+
+def warnings(options: QueueOptions, facts: Facts) -> list[str]:
+    """Return a line where the distance at the start is far from the paper's best."""
+    decay = decay_of(options, facts)
+    if options.level != "sentence" or options.update == "latest" or decay is None:
+        return []
+    found = distance(decay.at(0, 2), held_by(options), keys_of_step(facts))
+    wanted = best(facts)
+    if abs(found - wanted) <= NEAR * wanted:
+        return []
+    size = "large" if wanted == BEST_LARGE else "base"
+    hint = f"distance = {wanted:g} sets the size"
+    if lag(decay.at(0, 2)) >= wanted:
+        hint = f"give branch {branch_of(options, facts)} a lower decay, such as {PAPER_DECAY}"
+    return [
+        f"traceable distance {found:.2f} is not within {NEAR:.0%} of {wanted:g}, the paper's best "
+        f"for {size} encoders: {hint}"
+    ]
+
+
+def branch_of(options: QueueOptions, facts: Facts) -> str:
+    """Return the name of the branch that encodes the keys."""
+    return options.branch or facts.views.get(options.view, {}).get("branch") or "online"
+
+
+def decay_of(options: QueueOptions, facts: Facts) -> Schedule | None:
+    """Return the decay of the branch that encodes the keys, None where it follows nothing."""
+    name = branch_of(options, facts)
+    if name == "online":
+        return Schedule("constant", 0.0, 0.0)
+    decay = facts.branches.get(name, {}).get("decay")
+    return None if decay is None else Schedule.parse(decay)
+
+
+def keys_of_step(facts: Facts) -> int:
+    """Return how many keys a step puts in."""
+    return max(1, min(facts.batch_size, facts.rows or facts.batch_size))
+
+
+def _kept_as_stored(options: QueueOptions) -> int:
+    """Return how many keys are used as they were stored, which is what makes them old."""
+    return 0 if options.update == "latest" else held_by(options)
+
+
+def _size(options: QueueOptions, wished: float, facts: Facts) -> int:
+    if options.update == "latest":
+        raise ValueError(
+            "distance sets no size with update = latest: keys that are encoded again are not old; "
+            "give size"
+        )
+    if options.level != "sentence":
+        raise ValueError(
+            f"distance counts sentences, and the level is {options.level}: give size instead"
+        )
+    decay, branch = decay_of(options, facts), branch_of(options, facts)
+    if decay is None:
+        raise ValueError(f"distance needs a branch with a decay, and {branch} has none: give size")
+    own = lag(decay.at(0, 2))
+    halves = 2 if options.update == "oldest" else 1
+    size = 0 if wished <= own else round((wished - own) * keys_of_step(facts) / halves)
+    if size < 1:
+        raise ValueError(
+            f"distance {wished:g} is out of reach: the decay {decay.at(0, 2):g} of branch {branch} "
+            f"alone makes it {own:.2f}; wish for more, or lower that decay"
+            f"{_how(branch, wished)}"
+        )
+    if size > MOST_KEYS:
+        raise ValueError(
+            f"distance {wished:g} would take {size:,} keys, and a queue holds {MOST_KEYS:,} at "
+            "most; wish for less"
+        )
+    return size
+
+
+def _how(branch: str, wished: float) -> str:
+    """Return how the paper's decay is given, where it brings the distance within reach."""
+    if wished <= lag(PAPER_DECAY.start):
+        return ""
+    return f' (--branch.{branch}.decay "{PAPER_DECAY}")'
+
+
+def _column(options: QueueOptions, facts: Facts) -> str:
+    column = facts.views.get(options.view, {}).get("column")
+    if column is None:
+        raise ValueError(
+            f"update = latest encodes the texts of a column again, and a part makes the view "
+            f"{options.view}: say which column holds them with column = NAME"
+        )
+    return column

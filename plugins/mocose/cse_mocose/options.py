@@ -1,0 +1,75 @@
+"""Options of MoCoSE's parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from cse_core.options import AugmenterOptions, HeadOptions, StoreOptions
+
+MOST_KEYS = 2**20
+"""Largest size of a queue: 3 GB of keys of 768 dimensions."""
+
+
+class FgsmOptions(AugmenterOptions):
+    """Options of ``fgsm``."""
+
+    epsilon: Annotated[float, Field(gt=0)] = 0.05
+    """Size of the step along the sign of the gradient."""
+    relative: bool = True
+    """true: a share of each token's embedding, whose length it changes by at most this share;
+    false: added to each entry as it is."""
+    gradient: Literal["fresh", "previous"] = "fresh"
+    """fresh: of this step, which costs a second pass (Eq. 1); previous: of the last step, at the
+    same place of the batch (the public code)."""
+
+
+class ProjectorOptions(HeadOptions):
+    """Options of ``projector``."""
+
+    layers: Annotated[int, Field(ge=0, le=3)] = 1
+    """Linear layers, each with layer norm and dropout; 0 passes vectors through."""
+    dimension: Annotated[int, Field(ge=1)] | None = None
+    """Size of its output; by default that of its input."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Probability of dropping a value behind a layer norm."""
+
+
+class PredictorOptions(ProjectorOptions):
+    """Options of ``predictor``."""
+
+    branches: Literal["all", "online"] = "online"
+    """Branches whose vectors pass through it."""
+    layers: Annotated[int, Field(ge=0, le=3)] = 2
+    """Linear layers, all but the last with layer norm and dropout, the last with tanh; 0 passes
+    vectors through."""
+
+
+class QueueOptions(StoreOptions):
+    """Options of ``queue``."""
+
+    branch: str | None = "ema"
+    """Branch that encodes them; none is the view's own."""
+    size: Annotated[int, Field(ge=1, le=MOST_KEYS)] = 512
+    """Keys that a loss sees once it is full (K)."""
+    distance: Annotated[float, Field(gt=0)] | None = None
+    """Wished traceable distance at the start, 1 / (1 - decay) + size / batch; sets the size."""
+    first_fill: Annotated[int, Field(ge=0)] = 128
+    """Random unit rows at the start, never more than the size (K_start)."""
+    growth: Literal["paper", "official"] = "paper"
+    """paper: the first fill, then a batch more each step up to the size; official: as the public
+    code does, which begins with twice the first fill and overshoots."""
+    update: Literal["normal", "latest", "oldest"] = "normal"
+    """normal: keys as they were stored; latest: encoded again in each step by the branch as it is
+    now; oldest: twice the size is held, and the older half used (Table 8)."""
+    dimension: Annotated[int, Field(ge=1)] | None = None
+    """Size of its vectors; a run with vectors of another size is refused."""
+    column: str | None = None
+    """Column of the texts that latest encodes; by default that of the view."""
+
+    @model_validator(mode="after")
+    def _latest_needs_sentences(self) -> QueueOptions:
+        if self.update == "latest" and self.level != "sentence":
+            raise ValueError("update = latest encodes whole sentences: it needs level = sentence")
+        return self

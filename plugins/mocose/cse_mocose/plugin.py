@@ -1,0 +1,83 @@
+"""The records of MoCoSE; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.records import AugmenterSpec, PoolerSpec, RecipeSpec, StoreSpec
+from cse_core.specs import hookimpl
+from cse_mocose import distance, resolution
+from cse_mocose.options import FgsmOptions, PredictorOptions, ProjectorOptions, QueueOptions
+
+PAPER = "Cao et al.: MoCoSE, Findings of ACL 2022"
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the adversarial views."""
+    return [
+        AugmenterSpec(
+            name="fgsm",
+            summary="a step along the sign of the gradient, on word embeddings",
+            factory="cse_mocose.fgsm:Fgsm",
+            options=FgsmOptions,
+            point="word_embeddings",
+            gradient=lambda options: options.gradient,
+            requires=("gradient:inputs",),
+            paper=PAPER,
+            warnings=resolution.warnings,
+        )
+    ]
+
+
+@hookimpl
+def cse_poolers() -> list[PoolerSpec]:
+    """Return the heads."""
+    return [
+        PoolerSpec(
+            name="projector",
+            summary="linear layers with layer norm and dropout, in every branch",
+            factory="cse_mocose.heads:Projector",
+            options=ProjectorOptions,
+            stage="head",
+            paper=PAPER,
+        ),
+        PoolerSpec(
+            name="predictor",
+            summary="linear layers that end in tanh, in the online branch alone",
+            factory="cse_mocose.heads:Predictor",
+            options=PredictorOptions,
+            stage="head",
+            paper=PAPER,
+        ),
+    ]
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the queue."""
+    return [
+        StoreSpec(
+            name="queue",
+            summary="positives of earlier steps by a lagging branch, with a small first fill",
+            factory="cse_mocose.queue:Queue",
+            options=QueueOptions,
+            provides=lambda options: ("view:queued",) if options.update == "latest" else (),
+            requires=lambda options: (f"view:{options.view}",),
+            paper=PAPER,
+            notes=distance.notes,
+            warnings=distance.warnings,
+            derive=distance.derive,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the paper's setting."""
+    return [
+        RecipeSpec(
+            name="mocose",
+            summary="momentum keys in a queue with a traceable distance, predictor, fgsm",
+            path="cse_mocose:recipes/mocose.toml",
+            paper=PAPER,
+        )
+    ]
