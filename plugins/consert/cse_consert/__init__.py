@@ -1,0 +1,1 @@
+"""ConSERT: Contrastive Self-Supervised Sentence Representation Transfer (Yan et al., ACL 2021)."""

@@ -1,0 +1,1 @@
+"""ESimCSE: Enhanced Sample Building Method for Contrastive Learning (Wu et al., COLING 2022)."""

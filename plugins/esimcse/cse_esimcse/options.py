@@ -1,0 +1,37 @@
+"""Options of ESimCSE's parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cse_core.options import AugmenterOptions, StoreOptions
+
+
+class WordRepetitionOptions(AugmenterOptions):
+    """Options of ``word-repetition``."""
+
+    rate: Annotated[float, Field(gt=0, le=1)] = 0.32
+    """Largest share of a row's units that are repeated."""
+    unit: Literal["token", "word"] = "token"
+    """token: single tokens (the paper's sub-words); word: whole words, the last one of a row never
+    (the code's word mode)."""
+    count: Literal["paper", "code"] = "paper"
+    """How many: paper is 0 to max(2, rate * N) of N content units, code 0 to rate * L - 1 of all L
+    tokens of the row, special tokens counted."""
+    cap: Annotated[int, Field(ge=1)] | None = 10
+    """Repetitions of a row stay below this number, 10 in the code; none is no limit."""
+    when: Literal["step", "once"] = "step"
+    """step: drawn anew in each step; once: a row is always repeated alike, as in the code."""
+
+
+class MomentumQueueOptions(StoreOptions):
+    """Options of ``momentum-queue``."""
+
+    size: Annotated[int, Field(ge=1)] = 160
+    """Vectors that it keeps; the oldest leave first."""
+    view: str = "anchor"
+    """View whose vectors it keeps: anchor is the text without repetitions."""
+    branch: str | None = "ema"
+    """Branch that encodes them; none is the view's own."""

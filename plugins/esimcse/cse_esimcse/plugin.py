@@ -1,0 +1,50 @@
+"""The records of ESimCSE; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.records import AugmenterSpec, RecipeSpec, StoreSpec
+from cse_core.specs import hookimpl
+from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
+
+PAPER = "Wu, Gao, Zang, Han, Wang and Hu: ESimCSE, COLING 2022"
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the repetition of words."""
+    return [
+        AugmenterSpec(
+            name="word-repetition",
+            summary="some tokens or words of a row twice, so that lengths differ",
+            factory="cse_esimcse.word_repetition:WordRepetition",
+            options=WordRepetitionOptions,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the queue."""
+    return [
+        StoreSpec(
+            name="momentum-queue",
+            summary="vectors of earlier batches, encoded by a moving average of the encoder",
+            factory="cse_esimcse.momentum_queue:MomentumQueue",
+            options=MomentumQueueOptions,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the paper's setting."""
+    return [
+        RecipeSpec(
+            name="esimcse",
+            summary="SimCSE with repeated words in the positive and a momentum queue",
+            path="cse_esimcse:recipes/esimcse.toml",
+            paper=PAPER,
+        )
+    ]

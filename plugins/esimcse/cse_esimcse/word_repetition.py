@@ -1,0 +1,128 @@
+"""Some tokens of a row twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from cse_core.protocols import Augmenter, Setup
+from cse_core.randomness import derive_seed
+from cse_core.sampling import sample_in_rows
+from cse_core.types import StepContext, TokenBatch, View, positions_in_order
+from cse_esimcse.fixed_draws import fixed_draws
+from cse_esimcse.options import WordRepetitionOptions
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is repeated: tokens, or words of several tokens.
+
+    Attributes:
+        of_token: ``[T]`` unit of each token, counted over all rows.
+        first: ``[U]`` first token of each unit.
+        row: ``[U]`` row of each unit.
+        content: ``[U]`` bool, units that are no special or prompt tokens.
+    """
+
+    of_token: Tensor
+    first: Tensor
+    row: Tensor
+    content: Tensor
+
+
+class WordRepetition(Augmenter):
+    """Repeats some units of each row, each right behind itself; special tokens never.
+
+    ESimCSE, section 3.1: ``dup_len`` is uniform in ``[0, max(2, int(dup_rate * N))]``, and as many
+    of the N sub-words are drawn without replacement. The authors' code differs: it draws
+    ``randrange(min(10, int(dup_rate * L)))`` of all L tokens, special tokens counted, and leaves
+    rows alone where that share is zero; in its word mode ``randrange(min(10, W, max(2,
+    int(dup_rate * W))))`` of W words, the last one never. It repeats once, before training; that
+    is ``when = "once"``. ``count`` and ``cap`` choose between them.
+
+    Rows are those that the encoder would take, cut to ``model.max_length`` before they grow, as in
+    the code. A doubled token keeps its ``source`` and ``word``.
+    """
+
+    def __init__(self, options: WordRepetitionOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self.seed = setup.seed
+
+    def __call__(
+        self, x: TokenBatch, tokens: TokenBatch | None, view: View, ctx: StepContext
+    ) -> TokenBatch:
+        """Return the rows with their repetitions, in the order of the positions there were."""
+        if not len(x.ids):
+            return x
+        of_rows, of_tokens = self._draws(x, view, ctx)
+        units = self._units(x)
+        limit = self._limits(x, units)
+        eligible = self._eligible(units, x.rows)
+        count = (of_rows * limit).long()
+        chosen = sample_in_rows(units.row, count, of_tokens[units.first], eligible)
+        again = chosen[units.of_token].nonzero().squeeze(1)
+        # Every token once, then the chosen units; sorted by unit, a copy behind its original.
+        index = torch.cat([torch.arange(len(x.ids)), again])
+        order = torch.argsort(units.of_token[index], stable=True)
+        lengths = x.lengths.index_add(0, x.row_of_token()[again], torch.ones_like(again))
+        longer = x.take_tokens(index[order], lengths)
+        places = self._places(x, units, again)[order]
+        return replace(longer, positions=positions_in_order(places, longer.offsets))
+
+    def _places(self, x: TokenBatch, units: Units, again: Tensor) -> Tensor:
+        """Return where tokens and copies stand in their rows, if positions were permuted too.
+
+        A copy of a unit comes right behind the last of its tokens.
+        """
+        scale = x.positions.amax() + 2
+        last = torch.zeros_like(units.first)
+        last = last.scatter_reduce(0, units.of_token, x.positions, "amax")
+        copies = last[units.of_token[again]] * scale + x.positions[again] + 1
+        return torch.cat([x.positions * scale, copies])
+
+    def _draws(self, x: TokenBatch, view: View, ctx: StepContext) -> tuple[Tensor, Tensor]:
+        """Return ``[R]`` and ``[T]`` uniform numbers."""
+        if self.options.when == "once":
+            return fixed_draws(x, derive_seed(self.seed, self.name, view.name))
+        draws = ctx.generator("repetition", shared=False)
+        of_rows = torch.rand(x.rows, generator=draws, dtype=torch.float64)
+        return of_rows, torch.rand(len(x.ids), generator=draws, dtype=torch.float64)
+
+    def _units(self, x: TokenBatch) -> Units:
+        row = x.row_of_token()
+        begins = torch.ones_like(x.special)
+        if self.options.unit == "word":
+            same = (row[1:] == row[:-1]) & (x.word[1:] == x.word[:-1])
+            begins[1:] = ~(same & (x.word[1:] >= 0))
+        first = begins.nonzero().squeeze(1)
+        return Units(begins.cumsum(0) - 1, first, row[first], ~x.special[first])
+
+    def _limits(self, x: TokenBatch, units: Units) -> Tensor:
+        """Return ``[R]`` float64: repetitions of a row are uniform in 0 to this minus one."""
+        options = self.options
+        content = torch.zeros(x.rows, dtype=torch.long)
+        content.index_add_(0, units.row, units.content.long())
+        if options.count == "paper":
+            limit = self._share(content).clamp_min(2) + 1
+        elif options.unit == "word":
+            limit = torch.minimum(self._share(content).clamp_min(2), content)
+        else:
+            limit = self._share(x.lengths)
+        if options.cap is not None:
+            limit = limit.clamp_max(options.cap)
+        return limit.clamp_min(1).double()
+
+    def _share(self, lengths: Tensor) -> Tensor:
+        return (lengths.double() * self.options.rate).long()
+
+    def _eligible(self, units: Units, rows: int) -> Tensor:
+        """Return ``[U]`` bool, units that may be repeated."""
+        if self.options.unit == "token":
+            return units.content
+        # The last content unit of each row: the highest number among them.
+        number = torch.where(units.content, torch.arange(len(units.row)), -1)
+        last = torch.full((rows,), -1).scatter_reduce(0, units.row, number, "amax")
+        return units.content & (number != last[units.row])

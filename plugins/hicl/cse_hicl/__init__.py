@@ -1,0 +1,1 @@
+"""HiCL: Hierarchical Contrastive Learning of Unsupervised Sentence Embeddings."""

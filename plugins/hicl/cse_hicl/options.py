@@ -1,0 +1,62 @@
+"""Options of HiCL's parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cse_core.options import LossOptions, MinerOptions, PoolerOptions, StoreOptions, Temperature
+
+LEVEL = "segment"
+"""The level of the slices."""
+
+
+class SegmentsOptions(PoolerOptions):
+    """Options of ``segments``."""
+
+    length: Annotated[int, Field(ge=1)] = 32
+    """Tokens of a segment; the last of a text has those that are left. The paper tried 16 to 40."""
+    aggregate: Literal["weighted", "mean"] = "weighted"
+    """How segments join to a sentence: weighted by their content tokens (the paper), or alike."""
+    wrap: Literal["segment", "sentence"] = "segment"
+    """segment: content is cut, and every segment gets special tokens; sentence: the wrapped
+    sentence is cut, so only its first segment begins with [CLS]."""
+    join: Literal["after-heads", "before-heads"] = "after-heads"
+    """Whether the heads see segments, or the sentences joined of what enters them too."""
+
+
+class SameSequenceOptions(MinerOptions):
+    """Options of ``same-sequence``."""
+
+    level: str = LEVEL
+    """Level at which it finds positives."""
+    view: str = "positive"
+    """View that the positives are taken from."""
+    most: Annotated[int, Field(ge=2)] = 16
+    """Positives of a segment at most: its own, then the next ones of its sentence, in a circle."""
+
+
+class AveragingOptions(StoreOptions):
+    """Options of ``averaging``."""
+
+    level: str = LEVEL
+    """Level whose losses it serves."""
+
+
+class EntailmentOptions(LossOptions):
+    """Options of ``entailment``."""
+
+    level: str = LEVEL
+    """Level of its anchors, which are segments of the view anchor."""
+    sentences: str = "anchor"
+    """View whose sentences are targets and negatives: anchor (the paper), or positive, as in the
+    other terms."""
+    in_batch: Literal["target"] = "target"
+    """Its negatives are the other sentences of that view."""
+    directions: Literal["one"] = "one"
+    """From segments to sentences alone."""
+    negatives: Literal["none"] = "none"
+    """Neither segments nor stores are among its negatives."""
+    temperature: Temperature = 0.05
+    """Similarities are divided by it."""

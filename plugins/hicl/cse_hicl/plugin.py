@@ -1,0 +1,93 @@
+"""The records of HiCL; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.records import LossSpec, MinerSpec, PoolerSpec, RecipeSpec, StoreSpec
+from cse_core.specs import hookimpl
+from cse_hicl.options import (
+    LEVEL,
+    AveragingOptions,
+    EntailmentOptions,
+    SameSequenceOptions,
+    SegmentsOptions,
+)
+
+PAPER = "Wu et al.: HiCL, Findings of EMNLP 2023"
+
+
+@hookimpl
+def cse_poolers() -> list[PoolerSpec]:
+    """Return the slice stage."""
+    return [
+        PoolerSpec(
+            name="segments",
+            summary="cuts texts into segments, and joins their vectors by length or alike",
+            factory="cse_hicl.segments:Segments",
+            options=SegmentsOptions,
+            stage="slice",
+            provides=(f"level:{LEVEL}",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_positive_miners() -> list[MinerSpec]:
+    """Return the segments of one text as positives of each other."""
+    return [
+        MinerSpec(
+            name="same-sequence",
+            summary="the other segments of a segment's own text are its positives too",
+            factory="cse_hicl.same_sequence:SameSequence",
+            options=SameSequenceOptions,
+            provides=("positives:same-sequence",),
+            requires=lambda options: (f"level:{options.level}", f"view:{options.view}"),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the weights of the averaging variant."""
+    return [
+        StoreSpec(
+            name="averaging",
+            summary="the negative segments of a text count together as one negative",
+            factory="cse_hicl.averaging:Averaging",
+            options=AveragingOptions,
+            requires=lambda options: (f"level:{options.level}",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the third term of HiCLv2."""
+    return [
+        LossSpec(
+            name="entailment",
+            summary="a segment's own text among the other texts of the batch (HiCLv2)",
+            factory="cse_hicl.entailment:Entailment",
+            options=EntailmentOptions,
+            requires=lambda options: (f"level:{options.level}", f"view:{options.sentences}"),
+            contrastive=False,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return HiCL over three methods, and HiCLv2."""
+    told = {
+        "hicl": "long texts as segments: SimCSE's loss over segments and over whole texts",
+        "hicl-v2": "HiCL with a third term: a segment and its own text (HiCLv2)",
+        "hicl-esimcse": "HiCL over ESimCSE: repeated words, a momentum queue of whole texts",
+        "hicl-sncse": "HiCL over SNCSE: prompts around every segment, negations of whole texts",
+    }
+    return [
+        RecipeSpec(name=name, summary=summary, path=f"cse_hicl:recipes/{name}.toml", paper=PAPER)
+        for name, summary in told.items()
+    ]

@@ -1,0 +1,88 @@
+"""Texts cut into segments, and the vectors of segments joined to those of texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.protocols import Setup, SlicePooler
+from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
+from cse_hicl.options import LEVEL, SegmentsOptions
+
+
+class Segments(SlicePooler):
+    """Cuts a text of n tokens into ``1 + floor((n - 1) / L)`` segments, without overlap.
+
+    HiCL, Section 3.1. The vector of a text is the mean of its segments' vectors, weighted by their
+    content tokens. No public code could be had; whether the paper's segments are wrapped each or
+    the wrapped text is cut, and whether its heads stand before the join, it does not say (``wrap``,
+    ``join``).
+
+    Raises:
+        CseError: If the encoder has no room for a segment of this length.
+    """
+
+    level = LEVEL
+
+    def __init__(self, options: SegmentsOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self.slices_wrapped = options.wrap == "sentence"
+        self.join_before_heads = options.join == "before-heads"
+        if setup.encoder is not None:
+            self._check_room(setup.encoder.max_positions, setup.tokenizer.special_count)
+
+    def _check_room(self, positions: int, special: int) -> None:
+        room = positions if self.slices_wrapped else positions - special
+        if self.options.length > room:
+            raise CseError(
+                f"the encoder takes rows of {positions} tokens, so a segment has {room} at most",
+                where=f"pool.{self.name}.length",
+                value=self.options.length,
+                hint=f"--set pool.{self.name}.length={min(room, 32)}",
+            )
+
+    def slices(self, tokens: TokenBatch) -> TokenBatch:
+        """Return the rows cut; the tokens stay where they are, an empty row stays one row."""
+        longest, lengths = self.options.length, tokens.lengths
+        counts = torch.div(lengths + longest - 1, longest, rounding_mode="floor").clamp_min(1)
+        parent = torch.repeat_interleave(torch.arange(tokens.rows), counts)
+        slot = positions_of(offsets_of(counts))
+        offsets = offsets_of((lengths[parent] - slot * longest).clamp(0, longest))
+        return replace(
+            tokens,
+            positions=positions_of(offsets),
+            offsets=offsets,
+            owner=tokens.owner[parent],
+            slot=slot,
+        )
+
+    def join(self, rows: Embeddings) -> Embeddings:
+        """Return the (weighted) means of each owner's rows, in at least fp32.
+
+        A text whose rows have no content at all, so that all weights are zero, gets the plain mean.
+        """
+        place = (rows.slot == 0).long().cumsum(0) - 1  # [N]: segments follow their first one
+        owners = rows.owners
+        if owners is None:
+            owners = int(place[-1]) + 1 if len(rows) else 0
+        vectors = rows.vectors if rows.vectors.dtype.itemsize >= 4 else rows.vectors.float()
+
+        def sums(values: Tensor) -> Tensor:
+            return values.new_zeros(owners, *values.shape[1:]).index_add(0, place, values)
+
+        weights = torch.ones_like(rows.length)
+        if self.options.aggregate == "weighted":
+            filled = sums(rows.length) > 0
+            weights = torch.where(filled[place], rows.length, weights)
+        weights = weights.to(vectors.dtype)
+        shares = weights / sums(weights)[place]
+        return Embeddings(
+            vectors=sums(vectors * shares.unsqueeze(1)),
+            owner=rows.owner.new_empty(owners).scatter(0, place, rows.owner),
+            slot=rows.slot.new_zeros(owners),
+            length=sums(rows.length),
+        )

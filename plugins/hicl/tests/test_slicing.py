@@ -1,0 +1,197 @@
+"""Slicing and joining against slow loops, and at the edges."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.testing import Rig, compose, make_part, tiny_corpus
+from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
+
+
+def texts(lengths: list[int], seed: int = 0) -> TokenBatch:
+    """Return texts of so many drawn tokens, some of them special."""
+    draws = torch.Generator().manual_seed(seed)
+    offsets = offsets_of(torch.tensor(lengths, dtype=torch.long))
+    count = int(offsets[-1])
+    return TokenBatch(
+        ids=torch.randint(5, 100, (count,), generator=draws),
+        positions=positions_of(offsets),
+        source=positions_of(offsets),
+        word=positions_of(offsets) // 2,
+        special=torch.rand(count, generator=draws) < 0.1,
+        offsets=offsets,
+        owner=torch.arange(len(lengths)),
+        slot=torch.zeros(len(lengths), dtype=torch.long),
+    )
+
+
+def slow_slices(tokens: TokenBatch, length: int) -> list[dict[str, Any]]:
+    rows = []
+    for row in range(tokens.rows):
+        start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+        cuts = list(range(start, stop, length)) or [start]
+        for slot, cut in enumerate(cuts):
+            inside = slice(cut, min(cut + length, stop))
+            rows.append(
+                {
+                    "ids": tokens.ids[inside].tolist(),
+                    "source": tokens.source[inside].tolist(),
+                    "word": tokens.word[inside].tolist(),
+                    "special": tokens.special[inside].tolist(),
+                    "positions": list(range(inside.stop - inside.start)),
+                    "owner": int(tokens.owner[row]),
+                    "slot": slot,
+                }
+            )
+    return rows
+
+
+def slow_join(rows: Embeddings, weighted: bool) -> Tensor:
+    joined = []
+    for owner in dict.fromkeys(rows.owner.tolist()):
+        mine = [i for i, each in enumerate(rows.owner.tolist()) if each == owner]
+        weights = [float(rows.length[i]) if weighted else 1.0 for i in mine]
+        if sum(weights) == 0:
+            weights = [1.0] * len(mine)
+        total = torch.zeros(rows.vectors.shape[1], dtype=rows.vectors.dtype)
+        for i, weight in zip(mine, weights, strict=True):
+            total += rows.vectors[i] * weight
+        joined.append(total / sum(weights))
+    return torch.stack(joined)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 32])
+@pytest.mark.parametrize(
+    "lengths", [[70, 20, 40], [0], [1], [32, 0, 33, 64, 65], [512], [1, 512, 3, 0, 0, 100]]
+)
+def test_slices_equal_a_loop(lengths: list[int], length: int) -> None:
+    tokens = texts(lengths)
+    sliced = make_part("pool", "segments", length=length).slices(tokens)
+    rows = slow_slices(tokens, length)
+    assert sliced.rows == len(rows)
+    for row, wanted in enumerate(rows):
+        alone = sliced.take_rows(torch.tensor([row]))
+        for name in ("ids", "source", "word", "special", "positions"):
+            assert getattr(alone, name).tolist() == wanted[name], name
+        assert (int(alone.owner), int(alone.slot)) == (wanted["owner"], wanted["slot"])
+
+
+@pytest.mark.parametrize("aggregate", ["weighted", "mean"])
+@pytest.mark.parametrize("told", [True, False])
+def test_join_equals_a_loop(aggregate: str, told: bool) -> None:
+    pooler = make_part("pool", "segments", length=4, aggregate=aggregate)
+    sliced = pooler.slices(texts([9, 0, 4, 1, 17, 5, 0]))
+    draws = torch.Generator().manual_seed(1)
+    vectors = torch.randn(sliced.rows, 6, dtype=torch.float64, generator=draws)
+    vectors.requires_grad_(True)
+    rows = Embeddings(
+        vectors, sliced.owner * 3 + 1, sliced.slot, sliced.content_lengths(), 7 if told else None
+    )
+    joined = pooler.join(rows)
+    wanted = slow_join(rows, aggregate == "weighted")
+    assert torch.allclose(joined.vectors, wanted, rtol=1e-12, atol=1e-12)
+    assert joined.owner.tolist() == [1, 4, 7, 10, 13, 16, 19]
+    assert not joined.slot.any()
+    assert int(joined.length.sum()) == int(rows.length.sum())
+    seeds = torch.randn(wanted.shape, dtype=torch.float64, generator=draws)
+    (fast,) = torch.autograd.grad(joined.vectors, vectors, seeds, retain_graph=True)
+    (slow,) = torch.autograd.grad(wanted, vectors, seeds)
+    assert torch.allclose(fast, slow, rtol=1e-12, atol=1e-12)
+
+
+def test_a_text_of_one_segment_is_its_segment() -> None:
+    pooler = make_part("pool", "segments")
+    vector = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
+    zero = torch.zeros(1, dtype=torch.long)
+    joined = pooler.join(Embeddings(vector, zero, zero, torch.tensor([29])))
+    assert torch.equal(joined.vectors, vector), "to the last bit"
+
+
+def test_half_precision_is_joined_in_float32() -> None:
+    pooler = make_part("pool", "segments")
+    vectors = torch.ones(300, 2, dtype=torch.bfloat16)
+    slot = torch.arange(300)
+    joined = pooler.join(Embeddings(vectors, slot * 0, slot, slot * 0 + 32))
+    assert joined.vectors.dtype == torch.float32
+    assert torch.allclose(joined.vectors, torch.ones(1, 2))
+
+
+# -- rows that the encoder takes --------------------------------------------------------------
+
+
+def rig(*sets: str) -> Rig:
+    corpus = tiny_corpus()
+    return Rig(compose(recipe="hicl", sets=sets, corpus=corpus), corpus)
+
+
+def test_every_segment_has_its_special_tokens() -> None:
+    stack = rig("pool.segments.length=4").assembly.stack
+    tokenizer = stack.tokenizer
+    content = tokenizer.content(["boat " * 10, "boat"])
+    rows = stack.rows(content, "anchor")
+    assert rows.lengths.tolist() == [6, 6, 4, 3]
+    assert rows.owner.tolist() == [0, 0, 0, 1] and rows.slot.tolist() == [0, 1, 2, 0]
+    first, last = tokenizer.before[0], tokenizer.after[-1]
+    assert bool((rows.ids[rows.offsets[:-1]] == first).all())
+    assert bool((rows.ids[rows.offsets[1:] - 1] == last).all())
+    assert int(rows.content_lengths().sum()) == len(content.ids)
+    assert int(rows.content_lengths().max()) == 4
+
+
+def test_the_wrapped_sentence_can_be_cut_instead() -> None:
+    """One [CLS], one [SEP]; the wrapped text is cut, at most ``max_length`` of it."""
+    sets = ("pool.segments.length=4", "pool.segments.wrap=sentence", "model.max_length=9")
+    stack = rig(*sets).assembly.stack
+    tokenizer = stack.tokenizer
+    content = tokenizer.content(["the old boat near the garden is red and old", "boat"])
+    rows = stack.rows(content, "anchor")
+    whole = tokenizer.wrap(content, longest=9)
+    assert torch.equal(rows.ids, whole.ids)
+    assert rows.lengths.tolist() == [4, 4, 1, 3]
+    assert rows.slot.tolist() == [0, 1, 2, 0]
+    assert int((rows.ids == tokenizer.before[0]).sum()) == 2
+    assert rows.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 2]
+
+
+def test_the_content_is_cut_before_it_is_sliced() -> None:
+    stack = rig("pool.segments.length=4", "model.max_length=6").assembly.stack
+    rows = stack.rows(stack.tokenizer.content(["the old boat near the garden is red"]), "anchor")
+    assert rows.content_lengths().tolist() == [4, 2]
+
+
+def test_a_text_of_512_tokens_has_16_segments() -> None:
+    stack = rig().assembly.stack
+    rows = stack.rows(stack.tokenizer.content(["boat " * 600]), "anchor")
+    assert rows.rows == 16 and rows.lengths.tolist() == [34] * 16
+
+
+def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
+    with pytest.raises(CseError) as caught:
+        rig("pool.segments.length=4000")
+    line = str(caught.value)
+    assert "pool.segments.length" in line and "4000" in line and "--set" in line
+
+
+def test_segments_of_a_wrapped_sentence_take_no_prompt() -> None:
+    stack = rig("pool.segments.wrap=sentence").assembly.stack
+    content = stack.tokenizer.content(["boat"])
+    stack.pooler.prompt = lambda role: ("it is", "")  # type: ignore[method-assign]
+    with pytest.raises(CseError, match="prompt"):
+        stack.rows(content, "anchor")
+
+
+def test_slicing_costs_little_at_size() -> None:
+    """4,096 texts of up to 512 tokens are cut by a handful of tensor operations."""
+    draws = torch.Generator().manual_seed(0)
+    tokens = texts(torch.randint(1, 513, (4096,), generator=draws).tolist())
+    pooler = make_part("pool", "segments")
+    started = time.perf_counter()
+    sliced = pooler.slices(tokens)
+    assert time.perf_counter() - started < 1.0
+    assert sliced.ids is tokens.ids, "no token is moved"

@@ -1,0 +1,155 @@
+"""The state of the mask token in a prompt around the text."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from cse_core.composition import Role
+from cse_core.encoding import Hidden
+from cse_core.errors import CseError
+from cse_core.protocols import RowPooler, Setup
+from cse_core.tokens import TextTokenizer
+from cse_core.types import TokenBatch, offsets_of, positions_of
+from cse_sncse.options import MASK, TEXT, MaskPromptOptions
+
+_FIRST_PROMPT = frozenset({"anchor", "identical", "aux"})
+"""Roles of plain sentences; all others have the prompt of positives, but for soft negatives."""
+
+
+class MaskPrompt(RowPooler):
+    """The last state of the prompt's own mask token.
+
+    SNCSE (Wang and Dou, 2023), section 3.2: the anchor's prompt and the positive's differ, the soft
+    negative has the positive's, and texts are scored with the anchor's. The mask is found by its
+    place in the row, so a mask token in the text itself is nothing but a token. Where a row has
+    another token at that place (a branch with another vocabulary) its vector is NaN, which ends
+    the run.
+    """
+
+    def __init__(self, options: MaskPromptOptions, setup: Setup) -> None:
+        self.dimension = setup.dimension
+        tokenizer = setup.tokenizer
+        where = f"pool.{setup.name}"
+        if tokenizer.mask_token is None or tokenizer.mask_id is None:
+            raise CseError(
+                "needs a mask token, and the vocabulary has none",
+                where=where,
+                hint="choose another --model or --pool",
+            )
+        self._mask_id = tokenizer.mask_id
+        soft = options.soft_negative or options.positive
+        prompts = {"anchor": options.anchor, "positive": options.positive, "soft_negative": soft}
+        self._parts = {
+            role: _parts(prompt, tokenizer.mask_token) for role, prompt in prompts.items()
+        }
+        places = {role: _place(parts, tokenizer) for role, parts in self._parts.items()}
+        for role, place in places.items():
+            if place is None or place != places["anchor"]:
+                what = "has not one mask token" if place is None else "has its mask elsewhere"
+                raise CseError(
+                    f"{what}: all prompts have it as many tokens from the row's same end",
+                    where=f"{where}.{role}",
+                    value=prompts[role],
+                    hint=f"the anchor's is {options.anchor!r}",
+                )
+        self._place = places["anchor"] or 0
+        self._stop = _ids(tokenizer, " .") if options.full_stop else []
+        self._ends = _punctuation(tokenizer) if self._stop else torch.zeros(0, dtype=torch.bool)
+
+    def prompt(self, role: Role) -> tuple[str, str]:
+        """Return the texts before and after the content, with the vocabulary's mask token."""
+        return self._parts[
+            "anchor" if role in _FIRST_PROMPT else role if role in self._parts else "positive"
+        ]
+
+    def content(self, tokens: TokenBatch) -> TokenBatch:
+        """Return the content with a full stop where a row ends in no punctuation mark."""
+        if not self._stop or not len(tokens.ids):
+            return tokens
+        lengths = tokens.lengths
+        last = (tokens.offsets[1:] - 1).clamp_min(0)
+        bare = (lengths > 0) & ~self._ends[tokens.ids[last]]
+        return _append(tokens, self._stop, bare, last)
+
+    def reads(self, tokens: TokenBatch) -> Tensor:
+        """Return the mask's index in each row, ``[R]``, on the CPU."""
+        start = tokens.offsets[1:] if self._place < 0 else tokens.offsets[:-1]
+        return start + self._place
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
+        """Return ``[R, H]``."""
+        read = self.reads(tokens)
+        states = hidden.at(read)
+        there = tokens.ids[read.to(tokens.ids.device, non_blocking=True)] == self._mask_id
+        return states.masked_fill(~there.unsqueeze(1), torch.nan)
+
+
+def _parts(prompt: str, mask: str) -> tuple[str, str]:
+    before, after = prompt.split(TEXT)
+    # A space that ends the text before the content would be a token of its own in byte-level BPE.
+    return before.rstrip().replace(MASK, mask), after.rstrip().replace(MASK, mask)
+
+
+def _place(parts: tuple[str, str], tokenizer: TextTokenizer) -> int | None:
+    """Return the mask's place: from the row's first token, or below zero from behind its last."""
+    before, after = (_ids(tokenizer, text) for text in parts)
+    masks = [ids.count(tokenizer.mask_id) for ids in (before, after)]  # type: ignore[arg-type]
+    if sum(masks) != 1:
+        return None
+    if masks[0]:
+        return len(tokenizer.before) + before.index(tokenizer.mask_id)  # type: ignore[arg-type]
+    return after.index(tokenizer.mask_id) - len(after) - len(tokenizer.after)  # type: ignore[arg-type]
+
+
+def _ids(tokenizer: TextTokenizer, text: str) -> list[int]:
+    return list(tokenizer.hf(text, add_special_tokens=False)["input_ids"]) if text else []
+
+
+def _punctuation(tokenizer: TextTokenizer) -> Tensor:
+    """Return ``[V]`` whether a token of the vocabulary ends in an ASCII punctuation mark."""
+    tokens = tokenizer.hf.convert_ids_to_tokens(range(tokenizer.vocab_size))
+    unknown = tokenizer.hf.unk_token_id
+    return torch.tensor(
+        [
+            number != unknown and bool(token) and token[-1] in string.punctuation
+            for number, token in enumerate(tokens)
+        ]
+    )
+
+
+def _append(tokens: TokenBatch, ids: list[int], rows: Tensor, last: Tensor) -> TokenBatch:
+    """Return content with tokens at the end of some rows, as if their texts had them.
+
+    Args:
+        tokens: Content of R rows, on the CPU.
+        ids: The tokens.
+        rows: ``[R]`` bool, which rows.
+        last: ``[R]`` index of each row's last token.
+    """
+    chosen = rows.nonzero().squeeze(1)
+    lengths = tokens.lengths + rows * len(ids)
+    offsets = offsets_of(lengths)
+    shift = torch.repeat_interleave(offsets[:-1] - tokens.offsets[:-1], tokens.lengths)
+    kept = torch.arange(len(tokens.ids)) + shift
+    new = offsets[1:][chosen].unsqueeze(1) - len(ids) + torch.arange(len(ids))  # [rows, ids]
+    behind = torch.arange(1, len(ids) + 1)
+
+    def spread(values: Tensor, added: Tensor) -> Tensor:
+        out = values.new_zeros(int(offsets[-1]))
+        out[kept] = values
+        out[new] = added.to(values.dtype)
+        return out
+
+    return replace(
+        tokens,
+        ids=spread(tokens.ids, torch.tensor(ids).expand(new.shape)),
+        positions=positions_of(offsets),
+        source=spread(tokens.source, tokens.source[last[chosen]].unsqueeze(1) + behind),
+        word=spread(tokens.word, (tokens.word[last[chosen]] + 1).unsqueeze(1).expand(new.shape)),
+        special=spread(tokens.special, torch.zeros(new.shape, dtype=torch.bool)),
+        offsets=offsets,
+    )

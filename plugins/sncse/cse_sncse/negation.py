@@ -1,0 +1,77 @@
+"""Soft negatives: each sentence of the batch, negated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from torch import Tensor
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.protocols import Augmenter, Setup
+from cse_core.types import StepContext, TokenBatch, View
+from cse_sncse.options import NegationOptions
+from cse_sncse.rules import negate
+from cse_sncse.spacy_parse import SpacyNegation
+
+REMEMBERED = 2**18
+"""Texts whose negation is kept for the epochs to come."""
+
+
+class Negation(Augmenter):
+    """Makes the view ``soft_negative`` of the batch's sentences; negates the texts of its views.
+
+    SNCSE (Wang and Dou, 2023), section 3.1. What is negated is the sentence as it stands in the
+    data; the public code looks its negations up by a text to which " ." was added before, and so
+    misses those without a final mark.
+    """
+
+    def __init__(self, options: NegationOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self._makes_view = options.views is None or "soft_negative" in options.views
+        method: Callable[[str], str] = negate
+        if options.method == "spacy":
+            method = SpacyNegation(options.spacy_model, where=f"aug.{setup.name}")
+        # What is remembered changes no result, only when it is computed: it is no state.
+        self._negate = lru_cache(maxsize=REMEMBERED)(method)
+
+    def prepare(self, dataset: Corpus) -> None:
+        """Check that every row of the column has a text.
+
+        Raises:
+            CseError: If one has none.
+        """
+        if self.options.method != "column":
+            return
+        blank = sum(not text.strip() for text in dataset.column(self.options.column))
+        if blank:
+            raise CseError(
+                f"{blank} of {len(dataset)} rows have no negated sentence",
+                where=f"aug.{self.name}.column",
+                value=self.options.column,
+                hint="fill the column, or use method rules",
+            )
+
+    def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
+        """Return the view of the plain sentences, which its own call negates."""
+        if not self._makes_view:
+            return []
+        return [View("soft_negative", "soft_negative", "online", texts=ctx.texts("text"))]
+
+    def __call__(
+        self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext
+    ) -> list[str]:
+        """Return the texts negated."""
+        if self.options.method != "column":
+            return [self._negate(text) for text in x]
+        negated = ctx.texts(self.options.column)
+        if len(negated) != len(x):
+            raise CseError(
+                f"view {view.name} has {len(x)} texts of {len(negated)} rows, the column one a row",
+                where=f"aug.{self.name}.method",
+                value="column",
+                hint="use method rules for this view",
+            )
+        return negated

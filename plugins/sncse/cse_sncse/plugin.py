@@ -1,0 +1,80 @@
+"""The records of SNCSE; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.records import AugmenterSpec, LossSpec, PoolerSpec, RecipeSpec
+from cse_core.specs import hookimpl
+from cse_sncse.options import BmlOptions, MaskPromptOptions, NegationOptions
+
+PAPER = "Wang and Dou: SNCSE, ICIC 2023"
+VIEW = "soft_negative"
+
+
+def _negation_provides(options: NegationOptions) -> tuple[str, ...]:
+    return (f"view:{VIEW}",) if options.views is None or VIEW in options.views else ()
+
+
+def _negation_requires(options: NegationOptions) -> tuple[str, ...]:
+    return (f"column:{options.column}",) if options.method == "column" else ()
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the augmenter that makes soft negatives."""
+    return [
+        AugmenterSpec(
+            name="negation",
+            summary="the negated sentence, as a soft negative",
+            factory="cse_sncse.negation:Negation",
+            options=NegationOptions,
+            views=(VIEW,),
+            point="text",
+            provides=_negation_provides,
+            requires=_negation_requires,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_poolers() -> list[PoolerSpec]:
+    """Return the row pooler."""
+    return [
+        PoolerSpec(
+            name="mask-prompt",
+            summary="the state of the mask token in a prompt around the text",
+            factory="cse_sncse.mask_prompt:MaskPrompt",
+            options=MaskPromptOptions,
+            requires=("mask-token",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the bidirectional margin loss."""
+    return [
+        LossSpec(
+            name="bml",
+            summary="soft negatives less similar than the positive, within a band",
+            factory="cse_sncse.bml:Bml",
+            options=BmlOptions,
+            requires=lambda options: (f"view:{options.view}",),
+            contrastive=False,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="sncse",
+            summary="prompts, and negated sentences as soft negatives",
+            path="cse_sncse:recipes/sncse.toml",
+            paper=PAPER,
+        )
+    ]

@@ -1,0 +1,253 @@
+"""The pooler: prompts, the mask's place, full stops, and what the saved model does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_sncse.mask_prompt import MaskPrompt
+from cse_sncse.options import MaskPromptOptions
+from pydantic import ValidationError
+
+from cse_core.encoding import Hidden, RaggedEncoder
+from cse_core.errors import CseError
+from cse_core.inference import load
+from cse_core.pretrained import load_tokenizer
+from cse_core.reporting import Reporter
+from cse_core.stack import Stack
+from cse_core.testing import (
+    compose,
+    installed_registry,
+    make_setup,
+    run_steps,
+    shared_encoder,
+    tiny_corpus,
+    write_corpus,
+)
+from cse_core.tokens import TextTokenizer
+from cse_core.training import train
+from cse_core.types import TokenBatch
+
+FAMILIES = ("bert", "roberta", "electra", "distilbert")
+TEXTS = ["Anna paints the boat.", "Boat", "it is the old [MASK] lamp and <mask> bell", "What?"]
+
+
+def stack_of(family: str = "bert", max_length: int = 64, **options: Any) -> Stack:
+    folder = shared_encoder(family=family)  # type: ignore[arg-type]
+    encoder = RaggedEncoder.load(str(folder), seed=0).eval()
+    tokenizer = TextTokenizer(load_tokenizer(str(folder)))
+    setup = make_setup("mask-prompt", dimension=encoder.hidden_size, tokenizer=tokenizer)
+    pooler = MaskPrompt(MaskPromptOptions(**options), setup)
+    return Stack(encoder, tokenizer, pooler, {}, max_length)
+
+
+def rows_of(stack: Stack, texts: list[str], role: str = "anchor") -> TokenBatch:
+    return stack.rows(stack.tokenizer.content(texts, 512), role)  # type: ignore[arg-type]
+
+
+def words_of(stack: Stack, tokens: TokenBatch, row: int) -> list[str]:
+    start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+    return stack.tokenizer.hf.convert_ids_to_tokens(tokens.ids[start:stop].tolist())
+
+
+# -- the mask's place -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_vector_is_the_state_of_the_prompts_own_mask(family: str) -> None:
+    stack = stack_of(family)
+    mask = stack.tokenizer.mask_id
+    for role in ("anchor", "positive", "soft_negative"):
+        tokens = rows_of(stack, TEXTS, role)
+        assert int((tokens.ids == mask).sum()) == len(TEXTS) + 1, "one text has a mask of its own"
+        with torch.no_grad():
+            hidden = stack.encoder(
+                stack.encoder.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
+            )
+            vectors = stack.pooler.pool(hidden, tokens)
+        for row in range(len(TEXTS)):
+            start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+            own = [
+                place
+                for place in range(start, stop)
+                if int(tokens.ids[place]) == mask and bool(tokens.special[place])
+            ]
+            assert len(own) == 1 and int(tokens.source[own[0]]) == -1
+            assert torch.equal(vectors[row], hidden.last[own[0]])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_only_the_last_layer_of_the_mask_is_run(family: str) -> None:
+    """``embed`` reads one token a row, and gives the same."""
+    stack = stack_of(family)
+    tokens = rows_of(stack, TEXTS)
+    with torch.no_grad():
+        hidden = stack.encoder(
+            stack.encoder.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
+        )
+        whole = stack.pooler.pool(hidden, tokens)
+        alone = stack.embed(tokens, torch.device("cpu"))["sentence"].vectors
+    assert torch.allclose(whole, alone, atol=1e-5)
+
+
+def test_a_mask_before_the_text_is_counted_from_the_front() -> None:
+    front = {"anchor": "[MASK] says: [X]", "positive": "[MASK] says of [X] .", "full_stop": False}
+    stack = stack_of(**front)
+    for role in ("anchor", "positive"):
+        tokens = rows_of(stack, TEXTS, role)
+        assert stack.pooler.reads(tokens).tolist() == (tokens.offsets[:-1] + 1).tolist()  # type: ignore[union-attr]
+
+
+def test_a_row_without_its_mask_is_no_number() -> None:
+    """A branch with another vocabulary has another token there: it is noticed, not used."""
+    stack = stack_of()
+    tokens = rows_of(stack, TEXTS)
+    broken = tokens.ids.clone()
+    broken[stack.pooler.reads(tokens)[1]] = 5  # type: ignore[index]
+    vectors = stack.pooler.pool(Hidden(torch.ones(len(broken), 32)), replace(tokens, ids=broken))
+    assert vectors.isnan().all(dim=1).tolist() == [False, True, False, False]
+
+
+# -- prompts ----------------------------------------------------------------------------------
+
+
+def test_the_prompts_of_the_paper() -> None:
+    stack = stack_of(full_stop=False)
+    plain = stack.tokenizer.hf.tokenize("the lamp")
+    anchor, positive, soft = (
+        words_of(stack, rows_of(stack, ["the lamp"], role), 0)
+        for role in ("anchor", "positive", "soft_negative")
+    )
+    before = stack.tokenizer.hf.tokenize('This sentence : "')
+    after = stack.tokenizer.hf.tokenize('" means') + ["[MASK]", "."]
+    assert anchor == ["[CLS]", *before, *plain, *after, "[SEP]"]
+    before = stack.tokenizer.hf.tokenize('This sentence of "')
+    assert positive == ["[CLS]", *before, *plain, *after, "[SEP]"] and soft == positive
+
+
+def test_the_prompts_are_options() -> None:
+    stack = stack_of(soft_negative='A denial " [X] " means [MASK] !')
+    words = words_of(stack, rows_of(stack, ["the lamp"], "soft_negative"), 0)
+    assert words[-3:] == ["[MASK]", "!", "[SEP]"]
+    assert stack.pooler.prompt("negative") == stack.pooler.prompt("positive")
+    assert stack.pooler.prompt("identical") == stack.pooler.prompt("anchor")
+
+
+@pytest.mark.parametrize("length", [40, 48, 64])
+def test_the_text_is_cut_and_never_the_prompt(length: int) -> None:
+    stack = stack_of(max_length=length)
+    short, long = rows_of(stack, ["a"]), rows_of(stack, ["the old " * 300])
+    assert int(long.lengths[0]) == length
+    assert words_of(stack, long, 0)[-5:] == words_of(stack, short, 0)[-5:]
+    assert long.special.sum() == short.special.sum()
+
+
+def test_a_length_without_room_for_a_text_is_one_line() -> None:
+    with pytest.raises(CseError) as caught:
+        rows_of(stack_of(max_length=10), ["a"])
+    assert "model.max_length" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["no mark", "[X] [X] [MASK]", "[X] [MASK] [MASK]", "[X]", "[MASK]"]
+)
+def test_a_prompt_without_its_marks_is_refused(prompt: str) -> None:
+    with pytest.raises(ValidationError):
+        MaskPromptOptions(anchor=prompt)
+    with pytest.raises(CseError) as caught:
+        compose(kinds={"pool": ["mask-prompt"]}, sets=[f"pool.mask-prompt.anchor={prompt}"])
+    line = str(caught.value)
+    assert "pool.mask-prompt.anchor" in line and "\n" not in line
+
+
+def test_prompts_with_the_mask_at_different_places_are_refused() -> None:
+    with pytest.raises(CseError) as caught:
+        stack_of(positive="The text [X] means [MASK]")
+    line = str(caught.value)
+    assert "pool.mask-prompt.positive" in line and "\n" not in line
+
+
+def test_a_vocabulary_without_a_mask_is_refused() -> None:
+    tokenizer = TextTokenizer(load_tokenizer(str(shared_encoder())))
+    tokenizer.hf.mask_token = None
+    with pytest.raises(CseError) as caught:
+        MaskPrompt(MaskPromptOptions(), make_setup("mask-prompt", tokenizer=tokenizer))
+    assert "mask token" in str(caught.value)
+
+
+# -- full stops ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_text_without_a_final_mark_gets_a_full_stop(family: str) -> None:
+    """Exactly the rows of texts to which the stop was written by hand."""
+    texts = ["Anna paints the boat", "Boat", "Is it?", "a red, old", "red;", "the 'bell'", "ö"]
+    written = [text if text[-1] in "?;'" else f"{text} ." for text in texts]
+    for content in (texts, texts[:1], texts[2:3]):
+        with_stop = rows_of(stack_of(family), content)
+        wanted = rows_of(
+            stack_of(family, full_stop=False), [written[texts.index(text)] for text in content]
+        )
+        for name in ("ids", "positions", "source", "word", "special", "offsets", "owner", "slot"):
+            assert torch.equal(getattr(with_stop, name), getattr(wanted, name)), name
+
+
+def test_an_empty_text_gets_none() -> None:
+    stack = stack_of()
+    tokens = rows_of(stack, ["", "a"])
+    assert tokens.content_lengths().tolist() == [0, 2]
+    assert rows_of(stack, [""]).content_lengths().tolist() == [0]
+
+
+def test_without_the_option_nothing_is_added() -> None:
+    assert rows_of(stack_of(full_stop=False), ["a"]).content_lengths().tolist() == [1]
+
+
+# -- the saved model ----------------------------------------------------------------------------
+
+
+def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
+    file = write_corpus(tiny_corpus(), tmp_path / "rows.csv")
+    composition = compose(
+        recipe="sncse",
+        sets=[
+            f"data.path=[{file}]",
+            "train.max_steps=3",
+            "train.batch_size=4",
+            "train.device=cpu",
+            "model.max_length=64",
+            "inference.pool=mask-prompt",
+            'pool.mask-prompt.anchor=Here : " [X] " is [MASK] .',
+        ],
+    )
+    train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
+    model = load(str(tmp_path / "run"), installed_registry())
+    assert model.description == "pooling mask-prompt", "no head"
+    assert model.stack.pooler.prompt("anchor") == ('Here : "', ' " is [MASK] .')
+    vectors = model.encode(TEXTS)
+    assert vectors.shape == (4, 32) and np.isfinite(vectors).all()
+    for place, text in enumerate(TEXTS):
+        assert np.allclose(model.encode([text])[0], vectors[place], atol=1e-5)
+    told = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert "sentence-transformers cannot express this model" in told
+    assert 'Here : " X " is [MASK] .' in told and "mask-prompt" in told
+    assert not (tmp_path / "run" / "model" / "modules.json").exists()
+
+
+def test_it_trains_in_both_families_with_masks_in_the_texts() -> None:
+    corpus = tiny_corpus()
+    plain = corpus.column("text")
+    texts = [text + (" [MASK] <mask>" if row % 2 else "") for row, text in enumerate(plain)]
+    marked = type(corpus).from_columns({"text": texts})
+    for family in ("bert", "roberta"):
+        run = run_steps(
+            recipe="sncse",
+            sets=["train.batch_size=6", "model.max_length=60"],
+            encoder=shared_encoder(family=family),  # type: ignore[arg-type]
+            corpus=marked,
+        )
+        assert all(loss == loss and loss > 0 for loss in run.losses)
