@@ -1,0 +1,54 @@
+"""Options of CARDS's parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from cse_core.options import AugmenterOptions, StoreOptions
+
+
+class CaseSwitchOptions(AugmenterOptions):
+    """Options of ``case-switch``."""
+
+    rate: Annotated[float, Field(ge=0, le=1)] = 0.05
+    """Share of the words whose first letter changes its case."""
+    variant: Literal["v1", "v2"] = "v2"
+    """v1: max(1, round(rate * words)) of the words that begin with a letter; v2: each word by
+    itself with probability rate, perhaps none."""
+
+
+class RetrievedOptions(StoreOptions):
+    """Options of ``retrieved``."""
+
+    view: Annotated[str, Field(pattern=r"^negative-.+$")] = "negative-retrieved"
+    """View that it makes of the retrieved sentences: negative-NAME."""
+    model: str | None = None
+    """Encoder by name or folder that the neighbours are found by; by default the run's own, as it
+    starts."""
+    pool: Literal["mean", "cls"] = "mean"
+    """How that encoder's states make a vector; with refresh = round the run's inference does."""
+    refresh: Literal["static", "round"] = "static"
+    """static: neighbours are found once; round: before each round, by the model as it is then."""
+    knn: Annotated[int, Field(ge=2)] = 65
+    """Most similar sentences to draw from, the sentence itself counted."""
+    take: Annotated[int, Field(ge=1)] = 1
+    """Sentences drawn for each sentence in each step."""
+    weight: float = 0.0
+    """Logit added where a retrieved sentence meets the sentence that it was retrieved for; 0 is
+    weight 1, log 2 weight 2."""
+
+    @model_validator(mode="after")
+    def _draws_from_enough(self) -> Self:
+        if self.take >= self.knn:
+            raise ValueError(
+                f"knn counts the sentence itself, so it must be above take: {self.knn} and "
+                f"{self.take}"
+            )
+        if self.refresh == "round" and self.model is not None:
+            raise ValueError(
+                "refresh = round finds neighbours by the model in training; leave model out, or "
+                "take refresh = static"
+            )
+        return self

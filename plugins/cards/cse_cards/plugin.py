@@ -1,0 +1,64 @@
+"""The records of CARDS; imports no torch."""
+
+from __future__ import annotations
+
+from cse_cards.options import CaseSwitchOptions, RetrievedOptions
+from cse_core.composition import Facts
+from cse_core.records import AugmenterSpec, RecipeSpec, StoreSpec
+from cse_core.specs import hookimpl
+
+PAPER = "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022"
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the switch of case."""
+    return [
+        AugmenterSpec(
+            name="case-switch",
+            summary="changes the case of words' first letters",
+            factory="cse_cards.case_switch:CaseSwitch",
+            options=CaseSwitchOptions,
+            point="text",
+            requires=("vocab:cased",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the retrieved negatives."""
+    return [
+        StoreSpec(
+            name="retrieved",
+            summary="sentences of the corpus that are near to the batch's, encoded with gradient",
+            factory="cse_cards.retrieved:Retrieved",
+            options=RetrievedOptions,
+            provides=lambda options: (f"view:{options.view}",),
+            notes=_index,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="cards",
+            summary="first letters of other case as positives, retrieved sentences as negatives",
+            path="cse_cards:recipes/cards.toml",
+            paper=PAPER,
+        )
+    ]
+
+
+def _index(options: RetrievedOptions, facts: Facts) -> list[str]:
+    """Say what is searched by whom, and what that takes."""
+    by = options.model or f"{facts.model} as it starts"
+    if options.refresh == "round":
+        return ["the texts of each round are searched before it, by the model as it is then"]
+    rows = "all" if facts.rows is None else f"{facts.rows}"
+    return [f"{rows} texts are encoded by {by} and searched once, before the first step"]

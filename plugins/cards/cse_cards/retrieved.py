@@ -1,0 +1,184 @@
+"""Negatives retrieved from the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cse_cards.options import RetrievedOptions
+from cse_cards.search import nearest, room
+from cse_cards.texts import RoundTexts
+from cse_core.builtins.poolers import Cls, Mean
+from cse_core.encoding import RaggedEncoder
+from cse_core.errors import CseError
+from cse_core.options import PoolerOptions
+from cse_core.protocols import NegativeStore, RoundContext, Setup
+from cse_core.rows import TrainingRows
+from cse_core.similarity import unit
+from cse_core.stack import Stack
+from cse_core.tokens import TextTokenizer
+from cse_core.types import Batch, Negatives, StepContext, View
+from cse_core.views import SLOTS
+
+_ENCODED_AT_ONCE = 8192
+
+
+class Retrieved(NegativeStore):
+    """Adds sentences of the corpus that are near to the batch's, as negatives of all anchors.
+
+    CARDS, retrieved negatives: before training every text is encoded by an encoder, by default the
+    run's own as it starts with mean pooling, and its ``knn - 1`` most similar other texts by cosine
+    are noted. In each step ``take`` of them are drawn for each sentence and encoded with gradient,
+    as a view of role negative: they are columns of every anchor, where a column with the anchor's
+    very text is masked. Equal texts count once, so no text is its own neighbour; the authors remove
+    doubles from the corpus first.
+
+    What is kept is the table of neighbours, ``[texts, knn - 1]``: a resumed run does not search
+    again.
+    """
+
+    def __init__(self, options: RetrievedOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self.setup = setup
+        self.named = None if options.model is None else self._load(options.model)
+        self.near: Tensor | None = None
+        self.searched = -1
+        self.known: RoundTexts | None = None
+
+    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+        """Find the neighbours of the round's texts, where they are not found yet.
+
+        Raises:
+            CseError: If there is one text only, or a static table does not hold the round's texts.
+        """
+        known = RoundTexts(rows, ctx.corpus)
+        if self.near is None or (self.options.refresh == "round" and self.searched != ctx.round):
+            self.near = self._search(known, ctx)
+            self.searched = ctx.round
+        elif self.known is not None and known.first != self.known.first:
+            raise CseError(
+                f"round {ctx.round} brings texts of its own, which were not searched",
+                where=f"negatives.{self.name}.refresh",
+                value=self.options.refresh,
+                hint=f"--set negatives.{self.name}.refresh=round searches those of each round",
+            )
+        self.known, self.named = known, None
+
+    def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
+        """Return the view of the sentences drawn for each of the rows."""
+        if self.known is None:
+            raise RuntimeError(f"{self.name} was not shown the rows of the round")
+        drawn = self._drawn(ctx)
+        place = (rows.unsqueeze(1) == ctx.rows.unsqueeze(0)).to(torch.uint8).argmax(dim=1)
+        numbers = drawn[place].flatten()
+        return [
+            View(
+                self.options.view,
+                "negative",
+                "online",
+                texts=self.known.texts(numbers),
+                tokens=self.known.tokens(numbers, self.setup.tokenizer),
+                owner=torch.arange(len(rows)).repeat_interleave(drawn.shape[1]),
+            )
+        ]
+
+    def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
+        """Mask columns with the anchor's own text; add the weight at the anchor's own columns."""
+        if self.known is None or not any(name == self.options.view for name, _ in negatives.blocks):
+            return negatives
+        device = batch.anchors.device
+        own, drawn = (
+            each.to(device, non_blocking=True)
+            for each in (self.known.numbers(ctx.rows.cpu()), self._drawn(ctx))
+        )
+        view = batch.views[self.options.view][batch.level]
+        retrieved = drawn[view.owner, view.slot // SLOTS]
+        same = own[batch.owner].unsqueeze(1) == retrieved.unsqueeze(0)
+        mask, log_weights = negatives.mask.clone(), negatives.log_weights.clone()
+        start = 0
+        for name, count in negatives.blocks:
+            if name == self.options.view:
+                block = slice(start, start + count)
+                mask[:, block] |= same
+                mine = batch.owner.unsqueeze(1) == view.owner.unsqueeze(0)
+                log_weights[:, block] += mine.to(log_weights) * self.options.weight
+            start += count
+        return replace(negatives, mask=mask, log_weights=log_weights)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the table of neighbours ``[texts, knn - 1]`` and the round that it is of."""
+        if self.near is None:
+            return {"searched": -1}
+        return {"searched": self.searched, "near": self.near}
+
+    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Restore the table."""
+        self.searched = int(state["searched"])
+        self.near = state["near"].cpu() if self.searched >= 0 else None
+
+    def _drawn(self, ctx: StepContext) -> Tensor:
+        """Return ``[B, take]`` which texts are drawn for the rows of the batch."""
+        if self.known is None or self.near is None:
+            raise RuntimeError(f"{self.name} has no neighbours to draw from")
+        there = self.near.shape[1]
+        draws = torch.rand(len(ctx.rows), there, generator=ctx.generator(f"{self.name}.draw"))
+        chosen = draws.topk(min(self.options.take, there), dim=1).indices
+        numbers = self.known.numbers(ctx.rows.cpu())
+        return self.near[numbers].gather(1, chosen).long()
+
+    def _search(self, known: RoundTexts, ctx: RoundContext) -> Tensor:
+        """Return ``[U, width]`` int32 neighbours of each text."""
+        if len(known) < 2:
+            raise CseError(
+                "the data has one text only, and no other to retrieve",
+                where=f"negatives.{self.name}",
+                hint="give it more sentences",
+            )
+        encode = ctx.encode if self.options.refresh == "round" else self._start(known.longest)
+        numbers = torch.split(torch.arange(len(known)), _ENCODED_AT_ONCE)
+        first = encode(known.texts(numbers[0]))
+        with room(len(known), first.shape[1]) as vectors:
+            done = 0
+            for each in numbers:
+                found = encode(known.texts(each)) if done else first
+                vectors[done : done + len(each)] = unit(found)
+                done += len(each)
+                ctx.progress(done, len(known), f"{self.name}: texts encoded")
+            self._check(vectors)
+            return nearest(
+                vectors,
+                min(self.options.knn, len(known)) - 1,
+                device=self.setup.device,
+                progress=lambda done, of: ctx.progress(done, of, f"{self.name}: texts searched"),
+            )
+
+    def _start(self, longest: int) -> Callable[[Sequence[str]], Tensor]:
+        """Return ``texts -> [N, D]`` of the named encoder, or of the run's own as it is."""
+        setup = self.setup
+        encoder, tokenizer = self.named or (setup.online_encoder(), setup.tokenizer)
+        kind = Mean if self.options.pool == "mean" else Cls
+        pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
+        stack = Stack(encoder, tokenizer, pooler, {}, longest)
+        return lambda texts: stack.encode(texts, setup.device)
+
+    def _load(self, model: str) -> tuple[RaggedEncoder, TextTokenizer]:
+        try:
+            return self.setup.load_encoder(model)
+        except CseError as error:
+            where = f"negatives.{self.name}.model"
+            raise CseError(error.what, where=where, value=model, hint=error.hint) from error
+
+    def _check(self, vectors: Tensor) -> None:
+        parts = torch.split(vectors, _ENCODED_AT_ONCE)
+        if not all(bool(torch.isfinite(part).all()) for part in parts):
+            raise CseError(
+                "the encoder gives vectors that are no finite numbers, which have no neighbours",
+                where=f"negatives.{self.name}.model",
+                value=self.options.model,
+                hint="name another encoder, or train in fp32 or with a lower train.lr",
+            )

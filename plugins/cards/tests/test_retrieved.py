@@ -1,0 +1,293 @@
+"""What is retrieved, drawn, masked and kept."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cse_cards.retrieved import Retrieved
+from torch import Tensor
+
+from cse_core.builtins.poolers import Cls, Mean
+from cse_core.checkpoint import Checkpoint
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.options import PoolerOptions
+from cse_core.protocols import RoundContext
+from cse_core.reporting import Reporter
+from cse_core.rows import TrainingRows
+from cse_core.testing import (
+    Rig,
+    compose,
+    installed_registry,
+    make_context,
+    make_part,
+    tiny_corpus,
+    tiny_encoder,
+    write_corpus,
+)
+from cse_core.trainer import Stopped
+from cse_core.training import resume, train
+
+KINDS: Any = {"negatives": ["retrieved"]}
+
+
+def rig(*sets: str, corpus: Corpus | None = None, kinds: Any = KINDS) -> Rig:
+    corpus = corpus or tiny_corpus()
+    given = [f"negatives.retrieved.{each}" for each in sets]
+    return Rig(compose(kinds=kinds, sets=given, corpus=corpus), corpus)
+
+
+def part_of(made: Rig) -> Retrieved:
+    part = made.assembly.parts["negatives.retrieved"]
+    assert isinstance(part, Retrieved)
+    return part
+
+
+def neighbours(made: Rig, corpus: Corpus, count: int, pool: Any = Mean) -> dict[str, list[str]]:
+    """Return the texts most similar to each text, by loops over vectors of the starting encoder."""
+    stack = made.assembly.stack
+    pooler = pool(PoolerOptions(), part_of(made).setup)
+    pooler.dimension = stack.encoder.hidden_size
+    texts = list(dict.fromkeys(corpus.column("text")))
+    found = replace(stack, pooler=pooler, heads={}).encode(texts, torch.device("cpu"))
+    vectors = dict(zip(texts, found, strict=True))
+    table = {}
+    for text in texts:
+        scores = {
+            other: float(torch.cosine_similarity(vectors[text], vectors[other], dim=0))
+            for other in texts
+            if other != text
+        }
+        table[text] = sorted(scores, key=lambda other: -scores[other])[:count]
+    return table
+
+
+@pytest.mark.parametrize(("pool", "kind"), [("mean", Mean), ("cls", Cls)])
+def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any) -> None:
+    corpus = tiny_corpus()
+    made = rig("knn=6", f"pool={pool}", corpus=corpus)
+    wanted = neighbours(made, corpus, 5, kind)
+    made.begin()
+    part = part_of(made)
+    assert part.known is not None and part.near is not None
+    assert len(part.known) == 23, "rows 3 and 4 have one text"
+    for number in range(23):
+        (text,) = part.known.texts(torch.tensor([number]))
+        assert part.known.texts(part.near[number].long()) == wanted[text]
+        assert text not in wanted[text]
+
+
+def drawn_texts(part: Retrieved, rows: list[int], step: int) -> tuple[list[str], Tensor]:
+    ctx = replace(make_context(step=step), rows=torch.tensor(rows))
+    (view,) = part.views(torch.tensor(rows), ctx)
+    assert view.texts is not None and view.owner is not None
+    return list(view.texts), view.owner
+
+
+def test_what_is_drawn_are_neighbours_new_in_each_step() -> None:
+    corpus = tiny_corpus()
+    made = rig("knn=6", "take=3", corpus=corpus)
+    wanted = neighbours(made, corpus, 5)
+    made.begin()
+    rows, texts = [7, 4, 0], corpus.column("text")
+    seen: dict[int, set[str]] = {row: set() for row in rows}
+    for step in range(40):
+        found, owner = drawn_texts(part_of(made), rows, step)
+        assert found == drawn_texts(part_of(made), rows, step)[0]
+        assert owner.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+        for place, row in enumerate(rows):
+            own = found[3 * place : 3 * place + 3]
+            assert len(set(own)) == 3, "without one twice"
+            seen[row] |= set(own)
+    for row in rows:
+        assert seen[row] == set(wanted[texts[row]]), "in forty steps each was drawn"
+
+
+def test_a_process_draws_for_its_rows_what_the_whole_batch_draws() -> None:
+    made = rig("knn=6")
+    made.begin()
+    part, whole = part_of(made), torch.tensor([7, 4, 0, 9])
+    ctx = replace(make_context(), rows=whole)
+    (all_rows,), (later,) = part.views(whole, ctx), part.views(whole[2:], ctx)
+    assert all_rows.texts is not None and later.texts is not None
+    assert list(all_rows.texts)[2:] == list(later.texts)
+
+
+def test_tokens_of_the_view_are_those_of_its_texts() -> None:
+    made = rig("knn=6", "take=2")
+    made.begin()
+    part, rows = part_of(made), torch.tensor([2, 5])
+    (view,) = part.views(rows, replace(make_context(), rows=rows))
+    assert view.tokens is not None and view.texts is not None
+    told = made.assembly.stack.tokenizer.content(list(view.texts), 32)
+    assert torch.equal(view.tokens.ids, told.ids)
+    assert torch.equal(view.tokens.offsets, told.offsets)
+
+
+def test_columns_of_all_anchors_with_gradient_and_own_texts_masked() -> None:
+    """In loops: who sees which retrieved column, at two columns a sentence."""
+    corpus = tiny_corpus(6)
+    made = rig("knn=6", "take=2", corpus=corpus)
+    made.begin()
+    part = part_of(made)
+    calls: list[tuple[Any, Any, Any]] = []
+    weigh = part.weigh
+
+    def noted(negatives: Any, batch: Any, ctx: Any) -> Any:
+        found = weigh(negatives, batch, ctx)
+        calls.append((found, batch, ctx))
+        return found
+
+    part.weigh = noted  # type: ignore[method-assign]
+    (result,) = made.step(1)
+    ((found, batch, ctx),) = calls
+    assert found.blocks == (("in-batch", 4), ("negative-retrieved", 8))
+    assert found.vectors.requires_grad and bool(torch.isfinite(result.loss))
+    (view,) = part.views(batch.rows, ctx)
+    texts = list(view.texts or ())
+    hidden = 0
+    for i, row in enumerate(batch.rows.tolist()):
+        for column in range(8):
+            own = texts[column] == corpus.column("text")[row]
+            assert bool(found.mask[i, 4 + column]) == own
+            hidden += own
+    assert hidden, "six rows, so some sentence of the batch was retrieved"
+    vectors = batch.views["negative-retrieved"]["sentence"].vectors
+    assert torch.equal(found.vectors[4:], vectors)
+
+
+def test_the_index_may_be_of_another_model(tmp_path: Path) -> None:
+    other = tiny_encoder(tmp_path / "other", cased=True, hidden=16, seed=9)
+    own, named = rig("knn=6"), rig("knn=6", f"model={other}")
+    for made in (own, named):
+        made.begin()
+    assert not torch.equal(part_of(own).near, part_of(named).near)  # type: ignore[arg-type]
+    assert part_of(named).named is None, "it is not kept"
+
+
+def begun(store: Any, texts: list[str], number: int, vectors: Tensor | None = None) -> None:
+    corpus = Corpus.from_columns({"text": [f"row {row}" for row in range(5)]})
+    pairs = {"text": texts, "positive": texts} if texts else None
+    rows = TrainingRows(corpus, 32, pairs, None, number)
+    table = torch.eye(8) if vectors is None else vectors
+    context = RoundContext(
+        round=number,
+        corpus=corpus,
+        encode=lambda given: torch.stack([table[int(each.split()[1])] for each in given]),
+        scores=(),
+        generator=lambda name: torch.Generator(),
+        progress=lambda done, total, what: None,
+        load_encoder=lambda name: (_ for _ in ()).throw(RuntimeError(name)),
+    )
+    store.begin_round(rows, context)
+
+
+def test_each_round_is_searched_by_the_model_as_it_is_then() -> None:
+    store = make_part("negatives", "retrieved", knn=2, refresh="round")
+    first = torch.tensor([[1.0, 0], [0.9, 0.1], [0, 1.0], [0.1, 0.9], [-1, 0.2]])
+    begun(store, [], 0, first)
+    assert store.near.squeeze(1).tolist()[:4] == [1, 0, 3, 2]
+    moved = first[[0, 2, 1, 3, 4]]
+    begun(store, [], 0, moved)
+    assert store.near.squeeze(1).tolist()[:4] == [1, 0, 3, 2], "resumed: not searched again"
+    begun(store, [], 1, moved)
+    assert store.near.squeeze(1).tolist()[:4] == [2, 3, 0, 1]
+    begun(store, ["text 4", "text 0", "text 1"], 2, first)
+    assert store.near.squeeze(1).tolist()[1:] == [2, 1]
+    rows = torch.tensor([2 * 2**40 + 1])
+    (view,) = store.views(rows, replace(make_context(), rows=rows))
+    assert view.texts == ["text 1"]
+
+
+def test_a_static_table_is_kept_and_does_not_serve_other_texts() -> None:
+    store = make_part("negatives", "retrieved", knn=2)
+    store._start = lambda longest: lambda given: torch.eye(8)[: len(given)]
+    begun(store, [], 1)
+    kept = store.near
+    begun(store, [], 2)
+    assert store.near is kept
+    with pytest.raises(CseError) as caught:
+        begun(store, ["one", "two"], 3)
+    assert "refresh=round" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sets", "word"),
+    [
+        (["knn=1"], "knn"),
+        (["knn=3", "take=3"], "above take"),
+        (["refresh=round", "model=starter"], "refresh = static"),
+        (["view=positive"], "view"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(sets: list[str], word: str) -> None:
+    with pytest.raises(CseError) as caught:
+        rig(*sets)
+    line = str(caught.value)
+    assert word in line and "negatives.retrieved" in line and "\n" not in line
+
+
+def test_one_text_has_no_neighbour() -> None:
+    with pytest.raises(CseError) as caught:
+        rig(corpus=Corpus.from_columns({"text": ["Boat"] * 4})).begin()
+    assert "one text only" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_missing_model_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    composition = composed(tmp_path, f"negatives.retrieved.model={tmp_path / 'nothing'}")
+    with pytest.raises(CseError) as caught:
+        train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
+    assert str(caught.value).startswith("negatives.retrieved.model: ")
+    assert not (tmp_path / "run" / "run.toml").exists()
+
+
+class Stopping(Reporter):
+    """Asks the run to stop after the second step."""
+
+    def step(self, step: int) -> None:
+        if step == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+
+class Hearing(Reporter):
+    """Notes what is searched."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, int, str]] = []
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        self.heard.append((done, total, what))
+
+
+def composed(folder: Path, *sets: str) -> Any:
+    corpus = tiny_corpus()
+    file = write_corpus(corpus, folder / "rows.csv")
+    given = [f"data.path=[{file}]", "train.max_steps=5", "train.device=cpu", *sets]
+    return compose(recipe="cards", corpus=corpus, sets=given)
+
+
+def test_a_stopped_run_goes_on_bit_for_bit_without_a_second_search(tmp_path: Path) -> None:
+    composition, registry = composed(tmp_path), installed_registry()
+    first, second = Hearing(), Hearing()
+    train(composition, registry, out=tmp_path / "whole", reporter=first)
+    assert [what for *_, what in first.heard] == [
+        "retrieved: texts encoded",
+        "retrieved: texts searched",
+    ]
+    with pytest.raises(Stopped):
+        train(composition, registry, out=tmp_path / "broken", reporter=Stopping())
+    resume(tmp_path / "broken", registry, reporter=second)
+    assert not second.heard, "the table is kept"
+    one, other = (
+        Checkpoint.read(sorted((tmp_path / name / "checkpoints").glob("step-*"))[-1])
+        for name in ("whole", "broken")
+    )
+    assert one.values["step"] == other.values["step"] == 5
+    assert one.tensors.keys() == other.tensors.keys()
+    assert any(name.endswith("near") for name in one.tensors)
+    assert all(torch.equal(value, other.tensors[name]) for name, value in one.tensors.items())

@@ -1,0 +1,1 @@
+"""DCLR: Debiased Contrastive Learning of Unsupervised Sentence Representations (ACL 2022)."""

@@ -1,0 +1,50 @@
+"""Options of DCLR's parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cse_core.options import LossOptions, StoreOptions, Temperature
+
+
+class NoiseOptions(StoreOptions):
+    """Options of ``noise``."""
+
+    times: Annotated[float, Field(gt=0)] = 1.0
+    """Noise vectors for each anchor of the batch; all anchors see them all."""
+    deviation: Annotated[float, Field(gt=0)] = 1.0
+    """Standard deviation of the Gaussian that they are drawn from."""
+    steps: Annotated[int, Field(ge=0)] = 4
+    """Steps of gradient ascent that make them harder; 0 leaves them as drawn."""
+    step_size: Annotated[float, Field(ge=0)] = 1e-3
+    """Length of such a step; a vector as drawn has length deviation * sqrt(dimension), about."""
+    objective: Literal["noise", "batch"] = "noise"
+    """What the ascent raises: the contrastive loss against the noise alone (paper), or against the
+    batch's positives and the noise (published code)."""
+    temperature: Temperature = 0.05
+    """Similarities of that objective are divided by it."""
+
+
+class InstanceWeightsOptions(StoreOptions):
+    """Options of ``instance-weights``."""
+
+    branch: str | None = "frozen"
+    """Branch of the second encoder, which judges how alike two sentences are."""
+    phi: Annotated[float, Field(ge=-1)] = 0.9
+    """Cosine above which another sentence is taken for a false negative and gets weight 0; at 1 or
+    above none is."""
+    center: bool = False
+    """Whether the mean of the batch is taken off the second encoder's vectors first: all cosines of
+    an encoder that was never trained on sentences are high. Ours, not the paper's."""
+
+
+class DclrOptions(LossOptions):
+    """Options of ``dclr``."""
+
+    variant: Literal["paper", "published"] = "paper"
+    """paper: InfoNCE, weights as factors in its denominator; published: binary cross entropy over
+    all entries of a softmax whose logits are multiplied by the weights."""
+    temperature: Temperature = 0.05
+    """Similarities are divided by it."""

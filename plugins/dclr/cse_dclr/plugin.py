@@ -1,0 +1,105 @@
+"""The records of DCLR; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.composition import Facts
+from cse_core.records import LossSpec, RecipeSpec, StoreSpec
+from cse_core.specs import hookimpl
+from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
+
+PAPER = "Zhou, Zhang, Zhao and Wen: Debiased Contrastive Learning, ACL 2022"
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the noise and the weights."""
+    return [
+        StoreSpec(
+            name="noise",
+            summary="Gaussian vectors, new in each step, made harder by gradient ascent",
+            factory="cse_dclr.noise:Noise",
+            options=NoiseOptions,
+            encodes=_met_by_noise,
+            notes=_size_of_noise,
+            paper=PAPER,
+        ),
+        StoreSpec(
+            name="instance-weights",
+            summary="takes out negatives that a frozen second encoder finds too similar",
+            factory="cse_dclr.instance_weights:InstanceWeights",
+            options=InstanceWeightsOptions,
+            encodes=lambda options: tuple(dict.fromkeys(("anchor", options.view))),
+            notes=_one_pass_would_do,
+            warnings=_judged_by_itself,
+            paper=PAPER,
+        ),
+    ]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the loss."""
+    return [
+        LossSpec(
+            name="dclr",
+            summary="InfoNCE with weighted negatives, or the published binary cross entropy",
+            factory="cse_dclr.loss:Dclr",
+            options=DclrOptions,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="dclr",
+            summary="noise as negatives, and false negatives taken out by a second encoder",
+            path="cse_dclr:recipes/dclr.toml",
+            paper=PAPER,
+        )
+    ]
+
+
+def _met_by_noise(options: NoiseOptions) -> tuple[str, ...]:
+    """Return the views that the ascent looks at."""
+    return ("anchor",) if options.objective == "noise" else ("anchor", options.view)
+
+
+def _size_of_noise(options: NoiseOptions, facts: Facts) -> list[str]:
+    """Say how far the ascent moves a vector beside its length."""
+    if options.level != "sentence":
+        return []
+    batch = max(1, min(facts.batch_size, facts.rows or facts.batch_size))
+    line = f"{int(batch * options.times)} vectors a step"
+    moved = options.steps * options.step_size
+    if moved and facts.hidden:
+        share = moved / (options.deviation * facts.hidden**0.5)
+        line += f", each moved by {share:.2g} of its length at most"
+    return [line]
+
+
+def _one_pass_would_do(options: InstanceWeightsOptions, facts: Facts) -> list[str]:
+    """Say where the second encoder reads the same texts twice."""
+    columns = [facts.views.get(name, {}).get("column") for name in ("anchor", options.view)]
+    mode = facts.branches.get(options.branch or "", {}).get("mode")
+    if options.view == "anchor" or mode != "eval" or columns[0] is None or columns[0] != columns[1]:
+        return []
+    return [
+        f"anchor and {options.view} are one text: unless an augmenter changes it for branch "
+        f"{options.branch}, view = anchor gives the same weights for one pass less"
+    ]
+
+
+def _judged_by_itself(options: InstanceWeightsOptions, facts: Facts) -> list[str]:
+    """Warn where the second encoder is one that was never trained on sentences."""
+    model = facts.branches.get(options.branch or "", {}).get("model")
+    if model != "self" or options.center:
+        return []
+    return [
+        f"branch {options.branch} is {facts.model} as it starts; where that was not trained on "
+        f"sentences, most cosines may be above phi = {options.phi:g}: NAME.removed in the log is "
+        "the share of negatives taken out, and center = true lowers it"
+    ]

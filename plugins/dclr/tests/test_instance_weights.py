@@ -1,0 +1,119 @@
+"""Which negatives a second encoder takes out, against loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core import negatives as core
+from cse_core.options import LossOptions
+from cse_core.testing import make_batch, make_context, make_part
+from cse_core.types import Batch, Negatives
+
+ROLES: Any = {"positive": "positive", "negative": "negative"}
+
+
+def unlike(rows: int = 5, seed: int = 0) -> dict[str, Tensor]:
+    draws = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(rows, 6, generator=draws, dtype=torch.float64)
+        for name in ("anchor", "positive")
+    }
+
+
+def weighed(
+    batch: Batch, fixed: Batch, options: LossOptions | None = None, **settings: Any
+) -> tuple[Negatives, dict[str, Any]]:
+    log: dict[str, Any] = {}
+    ctx = make_context(batch, vectors=lambda view, branch: fixed.views[view], log=log)
+    store = make_part("negatives", "instance-weights", **settings)
+    negatives = core.of_loss(batch, options or LossOptions(), list(batch.stored))
+    return store.weigh(negatives, batch, ctx), log
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("view", ["anchor", "positive"])
+@pytest.mark.parametrize("in_batch", ["target", "anchor", "both"])
+def test_weights_in_loops(view: str, in_batch: Any, center: bool) -> None:
+    batch, vectors = make_batch(sentences=5), unlike()
+    found, log = weighed(
+        batch, make_batch(vectors), LossOptions(in_batch=in_batch), view=view, phi=0.1,
+        center=center,
+    )  # fmt: skip
+    one, other = vectors["anchor"], vectors[view]
+    if center:
+        one, other = one - one.mean(0), other - other.mean(0)
+    removed = 0
+    for i in range(5):
+        for n in range(len(found)):
+            j = int(found.row[n])
+            alike = float(torch.cosine_similarity(one[i], other[j], dim=0)) > 0.1 and i != j
+            assert float(found.log_weights[i, n]) == (float("-inf") if alike else 0.0)
+            removed += alike
+    counted = int((~found.mask).sum())
+    assert removed and float(log["instance-weights.removed"]) == pytest.approx(removed / counted)
+
+
+def test_the_same_sentence_keeps_its_weight_however_alike() -> None:
+    same = torch.ones(4, 6, dtype=torch.float64)
+    found, _ = weighed(make_batch(), make_batch({"anchor": same, "positive": same}))
+    assert torch.equal(found.log_weights.isinf(), ~torch.eye(4, dtype=torch.bool))
+
+
+def test_only_columns_of_the_batch_are_judged() -> None:
+    """Noise, stored rows and hard negatives have weight 1, even of a sentence of the batch."""
+    queue = Negatives.of(torch.ones(2, 8), 4, name="queue", row=torch.tensor([1, 40]))
+    batch = replace(make_batch(views=ROLES), stored={"queue": queue})
+    same = torch.ones(4, 6, dtype=torch.float64)
+    fixed = make_batch({"anchor": same, "positive": same, "negative": same}, views=ROLES)
+    found, _ = weighed(batch, fixed)
+    assert [name for name, _ in found.blocks] == ["in-batch", "negative", "queue"]
+    assert found.log_weights[:, :4].isinf().sum() == 12 and not found.log_weights[:, 4:].any()
+
+
+def test_weights_add_to_those_there_are() -> None:
+    batch = make_batch(sentences=3)
+    same = torch.ones(3, 6, dtype=torch.float64)
+    fixed = make_batch({"anchor": same, "positive": -same})
+    ctx = make_context(batch, vectors=lambda view, branch: fixed.views[view])
+    given = core.of_loss(batch, LossOptions(), ())
+    given = replace(given, log_weights=torch.full_like(given.log_weights, 0.5))
+    found = make_part("negatives", "instance-weights").weigh(given, batch, ctx)
+    assert torch.equal(found.log_weights, given.log_weights), "opposite: nothing is removed"
+    found = make_part("negatives", "instance-weights", view="anchor").weigh(given, batch, ctx)
+    assert float(found.log_weights[0, 0]) == 0.5 and found.log_weights[0, 1].isinf()
+
+
+def test_segments_have_the_weight_of_their_sentences() -> None:
+    batch = make_batch(sentences=2, segments=2, level="segment", levels=("sentence",))
+    same = torch.ones(2, 6, dtype=torch.float64)
+    fixed = make_batch({"anchor": same, "positive": same})
+    found, _ = weighed(batch, fixed, LossOptions(level="segment"), level="segment")
+    other = torch.tensor([[0, 0, 1, 1]] * 2 + [[1, 1, 0, 0]] * 2, dtype=torch.bool)
+    assert torch.equal(found.log_weights.isinf(), other)
+
+
+def test_rows_of_the_second_encoder_are_met_by_owner() -> None:
+    """It may give its rows in another order; a sentence that it lacks is like no other."""
+    vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], dtype=torch.float64)
+    fixed = make_batch({"anchor": vectors, "positive": vectors})
+    order = torch.tensor([2, 1, 0])
+    turned = {
+        name: {level: each.take(order) for level, each in levels.items()}
+        for name, levels in fixed.views.items()
+    }
+    batch = make_batch(sentences=3)
+    expected, _ = weighed(batch, fixed)
+    found, _ = weighed(batch, replace(fixed, views=turned))
+    assert torch.equal(found.log_weights, expected.log_weights)
+    assert expected.log_weights.isinf().sum() == 2
+    fewer = {
+        name: {level: each.take(order[:2]) for level, each in levels.items()}
+        for name, levels in fixed.views.items()
+    }
+    found, _ = weighed(batch, replace(fixed, views=fewer))
+    assert not found.log_weights.any()

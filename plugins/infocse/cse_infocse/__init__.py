@@ -1,0 +1,1 @@
+"""InfoCSE: contrastive sentence embeddings by intra-document clustering."""

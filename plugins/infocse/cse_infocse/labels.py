@@ -1,0 +1,131 @@
+"""Labelled pairs: titles and their documents, or any two texts that belong together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cse_core.data import Corpus, load_corpus
+from cse_core.errors import CseError
+from cse_core.protocols import PositiveMiner, RoundContext, Setup
+from cse_core.settings import DataOptions
+from cse_core.types import Round
+from cse_infocse.options import LabelsOptions
+from cse_infocse.starts import separator
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Pairs of texts."""
+
+    texts: list[str]
+    positives: list[str]
+
+
+class Labels(PositiveMiner):
+    """One round of fine-tuning on labelled pairs.
+
+    InfoCSE, Section 4: titles as texts, documents as positives, batches of 64, at most 20 epochs,
+    ended by two epochs without a better dev score. A document is the mean of its sentences'
+    vectors, which the slice pooler ``sentences`` makes; or, ``document = "joined"``, one text.
+
+    Raises:
+        CseError: If the file is not there or holds no pairs.
+    """
+
+    options: LabelsOptions
+
+    def __init__(self, options: LabelsOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self.where = f"positives.{setup.name}"
+        self.between = separator(setup, self.where) if options.document == "mean" else " "
+        self.mined = 0
+        self._draws = setup.generator
+        self._labelled: Labelled | None = None
+        if options.file is not None:
+            self._labelled = self._few(self._read(options.file))
+
+    def next_round(self, ctx: RoundContext) -> Round | None:
+        """Return the round, then None."""
+        return None if self.mined else self.mine_round(ctx)
+
+    def mine_round(self, ctx: RoundContext) -> Round:
+        """Return the labelled pairs as a round of fine-tuning."""
+        self.mined += 1
+        if self._labelled is None:
+            self._labelled = self._few(self._titles(ctx.corpus, "data"))
+        options, found = self.options, self._labelled
+        train: dict[str, object] = {
+            "batch_size": options.batch_size,
+            "epochs": options.epochs,
+            "eval_steps": math.ceil(len(found.texts) / options.batch_size),
+        }
+        if options.lr is not None:
+            train["lr"] = options.lr
+        return Round(
+            {"text": found.texts, "positive": found.positives},
+            train=train,
+            patience=options.patience,
+        )
+
+    def _few(self, found: Labelled) -> Labelled:
+        """Return at most ``limit`` pairs, drawn by the run's seed, the same ones in each round."""
+        limit = self.options.limit
+        if limit is None or limit >= len(found.texts):
+            return found
+        order = torch.randperm(len(found.texts), generator=self._draws("labels"))[:limit]
+        chosen = sorted(order.tolist())
+        return Labelled([found.texts[i] for i in chosen], [found.positives[i] for i in chosen])
+
+    def _read(self, file: str) -> Labelled:
+        if not Path(file).expanduser().is_file():
+            raise CseError(
+                "there is no such file",
+                where=f"{self.where}.file",
+                value=file,
+                hint="name articles with titles, or a table with text and positive",
+            )
+        corpus = load_corpus(DataOptions(path=(file,)), datasets={})
+        if "positive" in corpus.names:
+            return Labelled(list(corpus.column("text")), list(corpus.column("positive")))
+        return self._titles(corpus, file)
+
+    def _titles(self, corpus: Corpus, what: str) -> Labelled:
+        """Return the titles of documents and their sentences, joined by what the run cuts at."""
+        missing = [name for name in ("title", "document") if name not in corpus.names]
+        if missing or corpus.documents is None:
+            raise CseError(
+                f"it has neither a column positive nor {' and '.join(missing)}",
+                where=f"{self.where}.file",
+                value=what,
+                hint="name articles with titles, or a table with text and positive",
+            )
+        rows = np.flatnonzero(corpus.documents >= 0)
+        rows = rows[np.argsort(corpus.documents[rows], kind="stable")]
+        _, starts = np.unique(corpus.documents[rows], return_index=True)
+        texts, positives = [], []
+        titles, sentences = corpus.column("title"), corpus.column("text")
+        for own in np.split(rows, starts[1:]):
+            title = titles[int(own[0])] if len(own) else ""
+            if title.strip():
+                texts.append(title)
+                positives.append(self.between.join(sentences.take(own)))
+        if len(texts) < 2:
+            raise CseError("fewer than two documents have a title", where=f"{self.where}.file",
+                           value=what, hint="name documents with titles")  # fmt: skip
+        return Labelled(texts, positives)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return how many rounds it asked for."""
+        return {"mined": self.mined}
+
+    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        """Restore what ``state_dict`` returned."""
+        self.mined = state["mined"]

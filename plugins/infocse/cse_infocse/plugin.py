@@ -1,0 +1,191 @@
+"""The records of InfoCSE; imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cse_core.options import Options
+from cse_core.records import AugmenterSpec, MinerSpec, PoolerSpec, RecipeSpec
+from cse_core.specs import hookimpl
+from cse_core.vocabulary import Tokens
+from cse_infocse.options import (
+    LEVEL,
+    ContextOptions,
+    IdcKmeansOptions,
+    IdcLabelsOptions,
+    IdcOptions,
+    InverseClozeOptions,
+    LabelsOptions,
+    NeighbourOptions,
+    SentencesOptions,
+    SpanMaskOptions,
+    SpanOptions,
+)
+
+PAPER = "InfoCSE: sentence embeddings by intra-document clustering"
+DOCUMENT = "column:document"
+
+
+def _context_needs(options: ContextOptions) -> tuple[str, ...]:
+    return (DOCUMENT, f"level:{LEVEL}") if options.context == "mean" else (DOCUMENT,)
+
+
+def _span_needs(options: SpanOptions) -> tuple[str, ...]:
+    return (DOCUMENT, f"level:{LEVEL}") if options.combine == "mean" else (DOCUMENT,)
+
+
+def _label_needs(options: LabelsOptions) -> tuple[str, ...]:
+    needs = (DOCUMENT, "column:title") if options.file is None else ()
+    return (*needs, f"level:{LEVEL}") if options.document == "mean" else needs
+
+
+def _both_needs(options: IdcLabelsOptions) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((DOCUMENT, *_label_needs(options))))
+
+
+def _rounds(options: IdcOptions, facts: object) -> list[str]:
+    told = "until the dev score stops growing, 2 without a dev set"
+    if options.rounds is not None:
+        told = f"at most {options.rounds}, or {told}"
+    return [f"rounds mined by the current encoder: {told}"]
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the augmenter of Mirror-BERT."""
+    return [
+        AugmenterSpec(
+            name="span-mask",
+            summary="a few characters in a row become the mask token (Mirror-BERT)",
+            factory="cse_infocse.span_mask:SpanMask",
+            options=SpanMaskOptions,
+            point="text",
+            requires=("mask-token",),
+            paper="Liu et al.: Mirror-BERT, EMNLP 2021",
+        )
+    ]
+
+
+@hookimpl
+def cse_poolers() -> list[PoolerSpec]:
+    """Return the slice stage."""
+    return [
+        PoolerSpec(
+            name="sentences",
+            summary="a document as its sentences, joined by the mean of their vectors",
+            factory="cse_infocse.sentences:Sentences",
+            options=SentencesOptions,
+            stage="slice",
+            provides=(f"level:{LEVEL}",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_positive_miners() -> list[MinerSpec]:
+    """Return clustering, the weak starts and labelled pairs."""
+
+    def miner(
+        name: str,
+        summary: str,
+        factory: str,
+        options: type[Options],
+        paper: str = PAPER,
+        requires: Tokens = (DOCUMENT,),
+        notes: Callable[[Any, Any], list[str]] | None = None,
+    ) -> MinerSpec:
+        return MinerSpec(
+            name=name,
+            summary=summary,
+            factory=f"cse_infocse.{factory}",
+            options=options,
+            rounds=True,
+            provides=("pairs",),
+            requires=requires,
+            notes=notes,
+            paper=paper,
+        )
+
+    return [
+        miner(
+            "idc",
+            "sentences of a document that cluster together, mined anew each round",
+            "idc:Idc",
+            IdcOptions,
+            notes=_rounds,
+        ),
+        miner(
+            "idc-kmeans",
+            "sentences that share a cluster of k-means over all documents",
+            "idc_kmeans:IdcKmeans",
+            IdcKmeansOptions,
+            notes=_rounds,
+        ),
+        miner(
+            "idc-labels",
+            "rounds of clusters and of labelled pairs in turn (InfoCSE++)",
+            "idc_labels:IdcLabels",
+            IdcLabelsOptions,
+            requires=_both_needs,
+            notes=_rounds,
+        ),
+        miner(
+            "labels",
+            "labelled pairs: titles and documents, or any two texts; few of them if wanted",
+            "labels:Labels",
+            LabelsOptions,
+            requires=_label_needs,
+        ),
+        miner(
+            "neighbour",
+            "near sentences of a document",
+            "neighbour:Neighbour",
+            NeighbourOptions,
+            paper="Iter et al.: CONPONO, ACL 2020, in simple form",
+        ),
+        miner(
+            "inverse-cloze",
+            "a sentence and those around it",
+            "inverse_cloze:InverseCloze",
+            InverseClozeOptions,
+            paper="Lee et al.: Latent Retrieval, ACL 2019",
+            requires=_context_needs,
+        ),
+        miner(
+            "preceding-context",
+            "a sentence and those before it",
+            "preceding_context:PrecedingContext",
+            ContextOptions,
+            paper="van den Oord et al.: CPC, 2018",
+            requires=_context_needs,
+        ),
+        miner(
+            "span",
+            "spans of a document that overlap, touch or lie in each other",
+            "span:Span",
+            SpanOptions,
+            paper="Giorgi et al.: DeCLUTR, ACL 2021",
+            requires=_span_needs,
+        ),
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the starts, clustering over one, and fine-tuning on labels."""
+    told = {
+        "infocse": "neighbouring sentences first, then rounds of clusters in each document",
+        "infocse-finetune": "titles and their documents, from any encoder or run",
+        "infocse-plus": "InfoCSE++: rounds of clusters and of titles and documents in turn",
+        "neighbour": "a start: near sentences are positives",
+        "inverse-cloze": "a start: a sentence and those around it are positives",
+        "preceding-context": "a start: a sentence and those before it are positives",
+        "span": "a start: near spans of a document are positives",
+        "mirror-bert": "a start: a sentence and itself with a few characters masked",
+    }
+    return [
+        RecipeSpec(name=name, summary=summary, path=f"cse_infocse:recipes/{name}.toml", paper=PAPER)
+        for name, summary in told.items()
+    ]

@@ -1,0 +1,124 @@
+"""What the miners of weak positives have in common: one round, some pairs of each document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from cse_core.errors import CseError
+from cse_core.protocols import PositiveMiner, RoundContext, Setup
+from cse_core.types import Round
+from cse_infocse.documents import Documents, Ints, documents_of
+from cse_infocse.options import ContextOptions, PairOptions
+from cse_infocse.pairs import evenly, uniform
+
+
+class WeakStart(PositiveMiner):
+    """A miner of one round whose pairs need no encoder."""
+
+    options: PairOptions
+
+    def __init__(self, options: PairOptions, setup: Setup) -> None:
+        self.options = options
+        self.name = setup.name
+        self.where = f"positives.{setup.name}"
+        self.mined = False
+
+    def next_round(self, ctx: RoundContext) -> Round | None:
+        """Return the round, then None."""
+        if self.mined:
+            return None
+        self.mined = True
+        return self.mine_round(ctx, documents_of(ctx.corpus, self.where))
+
+    def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
+        """Return the pairs."""
+        raise NotImplementedError
+
+    def chosen(self, ctx: RoundContext, document: Ints) -> Ints:
+        """Return indexes ``[P]`` of candidates: so many a document and a round as are wanted.
+
+        Args:
+            ctx: The round.
+            document: ``[C]`` document of each candidate, ascending.
+        """
+        draws = uniform(ctx.generator(f"{self.name} documents"))
+        found = evenly(document, self.options.pairs_per_document, draws)
+        most = self.options.pairs
+        if most is None or len(found) <= most:
+            return found
+        drawing = ctx.generator(f"{self.name} pairs")
+        order = torch.randperm(len(found), generator=drawing)[:most].numpy()
+        return found[np.sort(order)]
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return whether the round was asked for."""
+        return {"mined": self.mined}
+
+    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        """Restore what ``state_dict`` returned."""
+        self.mined = state["mined"]
+
+
+class ContextStart(WeakStart):
+    """Pairs of a sentence and a context of other sentences."""
+
+    options: ContextOptions
+
+    def __init__(self, options: ContextOptions, setup: Setup) -> None:
+        super().__init__(options, setup)
+        self.between = " " if options.context == "joined" else separator(setup, self.where)
+
+    def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
+        """Return sentences and their contexts as texts, with their documents."""
+        corpus, document = ctx.corpus, documents.document
+        first = documents.offsets[:-1][document]
+        stop = documents.offsets[1:][document]
+        able = np.flatnonzero(self.has_context(np.arange(len(document)) - first))
+        places = able[self.chosen(ctx, document[able])]
+        kept = self.kept(ctx, len(places))
+        sentences = corpus.column("text").take(documents.rows)
+        contexts = []
+        for place, keeps in zip(places.tolist(), kept, strict=True):
+            around = self.around(place, int(first[place]), int(stop[place]))
+            own = [i for i in around if i != place or keeps]
+            contexts.append(self.between.join(sentences[i] for i in own))
+        numbers = corpus.documents
+        return Round(
+            {
+                "text": [sentences[place] for place in places.tolist()],
+                "positive": contexts,
+                "document": np.asarray(numbers)[documents.rows[places]],
+            }
+        )
+
+    def has_context(self, place: Ints) -> Any:
+        """Return ``[S]`` whether a sentence at a place in its document has a context."""
+        return place >= 0
+
+    def kept(self, ctx: RoundContext, count: int) -> list[bool]:
+        """Return whether each of the contexts keeps the sentence itself."""
+        return [False] * count
+
+    def around(self, place: int, first: int, stop: int) -> range:
+        """Return the context's sentences, of a document in ``[first, stop)``."""
+        raise NotImplementedError
+
+
+def separator(setup: Setup, where: str) -> str:
+    """Return the text between two sentences that the slice pooler ``sentences`` cuts at.
+
+    Raises:
+        CseError: If the tokenizer has no separator token.
+    """
+    token = setup.tokenizer.hf.sep_token
+    if not token:
+        raise CseError(
+            "the tokenizer has no separator token to put between sentences",
+            where=where,
+            hint="take an encoder that has one, as BERT and RoBERTa do",
+        )
+    return f" {token} "

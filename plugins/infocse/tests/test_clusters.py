@@ -1,0 +1,245 @@
+"""Clusters and pairs against slow loops, stated orders, caps, rounds and their end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_infocse import graph
+from cse_infocse.documents import Documents, documents_of
+from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
+from cse_infocse.stopping import enough
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.protocols import RoundContext
+from cse_core.testing import make_part
+
+
+def documents(lengths: Sequence[int]) -> Documents:
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Documents(np.arange(offsets[-1]), offsets)
+
+
+def slow_clusters(vectors: torch.Tensor, neighbours: int) -> list[int]:
+    """Cluster one document in loops: the lowest sentence of each sentence's component."""
+    count = len(vectors)
+    weights = (vectors @ vectors.T).tolist()
+    edges = set()
+    for i in range(count):
+        others = sorted((j for j in range(count) if j != i), key=lambda j: (-weights[i][j], j))
+        edges |= {(i, j) for j in others[:neighbours]}
+    label = list(range(count))
+    for _ in range(count):
+        for i, j in edges:
+            label[i] = label[j] = min(label[i], label[j])
+    return label
+
+
+@pytest.mark.parametrize("cells", [4_000_000, 60])
+@pytest.mark.parametrize("neighbours", [1, 2, 3, 50])
+def test_clusters_equal_a_loop(
+    monkeypatch: pytest.MonkeyPatch, neighbours: int, cells: int
+) -> None:
+    """Whatever lies together in one block, and where long documents are cut into blocks."""
+    monkeypatch.setattr(graph, "_CELLS", cells)
+    draws = torch.Generator().manual_seed(neighbours)
+    lengths = [1, 2, 23, 5, 2, 9, 8, 1, 40, 7, 3]
+    held = documents(lengths)
+    # Small whole numbers: many equally near sentences, and products without rounding.
+    vectors = torch.randint(-2, 3, (sum(lengths), 3), generator=draws).double()
+    found = graph.components(*graph.nearest_edges(vectors, held, neighbours), len(vectors))
+    wanted: list[int] = []
+    for begin, end in itertools.pairwise(held.offsets.tolist()):
+        wanted += [begin + i for i in slow_clusters(vectors[begin:end], neighbours)]
+    assert found.tolist() == wanted
+
+
+def test_cosine_ignores_lengths() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [0.9, 0.1], [9.0, 9.0], [8.0, 9.0]])
+    held = documents([4])
+    dot = graph.components(*graph.nearest_edges(vectors, held, 1), 4)
+    cosine = graph.components(*graph.nearest_edges(vectors, held, 1, "cosine"), 4)
+    assert dot.tolist() == [0, 0, 0, 0], "long vectors attract every sentence"
+    assert cosine.tolist() == [0, 0, 2, 2]
+
+
+def test_all_pairs_of_a_cluster() -> None:
+    held = documents([6, 3, 1])
+    cluster = np.array([0, 1, 0, 3, 1, 0, 6, 6, 6, 9])
+    one, two = cluster_pairs(cluster, held, None, np.zeros)
+    found = sorted(zip(one.tolist(), two.tolist(), strict=True))
+    wanted = [(i, j) for i, j in itertools.combinations(range(10), 2) if cluster[i] == cluster[j]]
+    assert found == wanted
+
+
+@pytest.mark.parametrize("size", [2, 3, 10, 101, 2000])
+def test_numbers_of_pairs_are_unranked(size: int) -> None:
+    held = documents([size])
+    one, two = cluster_pairs(np.zeros(size, dtype=np.int64), held, None, np.zeros)
+    assert len(one) == size * (size - 1) // 2
+    assert (one < two).all() and len(np.unique(one * size + two)) == len(one)
+
+
+def test_a_document_gives_a_capped_and_fair_share() -> None:
+    held = documents([10, 3, 300])
+    cluster = np.repeat(held.offsets[:-1], held.lengths)
+    counts = np.zeros((10, 10), dtype=int)
+    draw = uniform(torch.Generator().manual_seed(0))
+    for _ in range(450):
+        one, two = cluster_pairs(cluster, held, 5, draw)
+        owner = held.document[one]
+        assert np.bincount(owner).tolist() == [5, 3, 5]
+        assert len(set(zip(one.tolist(), two.tolist(), strict=True))) == 13
+        np.add.at(counts, (one[owner == 0], two[owner == 0]), 1)
+    drawn = counts[np.triu_indices(10, 1)]
+    assert drawn.sum() == 450 * 5 and drawn.min() > 25 and drawn.max() < 80, "50 each is fair"
+
+
+def test_pairs_of_a_round_are_distinct_and_capped() -> None:
+    corpus = Corpus.from_columns({"text": ["a", "b", "c", "a", "b", "d"]}, name="x")
+    draw = uniform(torch.Generator().manual_seed(1))
+    every = PairCollector(None, draw)
+    every.add(np.array([0, 0]), np.array([1, 2]))
+    every.add(np.array([4, 0]), np.array([3, 3]))
+    assert every.distinct(corpus).tolist() == [[0, 0], [1, 2]], "b-a is a-b, a-a is nothing"
+    some = PairCollector(3, draw)
+    for row in range(5):
+        some.add(np.array([row]), np.array([5]))
+    assert some.distinct(corpus).shape == (2, 3)
+
+
+def corpus_of(sizes: Sequence[int]) -> Corpus:
+    texts = [f"sentence {i}" for i in range(sum(sizes))]
+    numbers = [f"d{n}" for n, size in enumerate(sizes) for _ in range(size)]
+    return Corpus.from_columns({"text": texts, "document": numbers}, name="made up")
+
+
+def test_documents_may_be_interleaved_and_hold_a_sentence_twice() -> None:
+    columns = {
+        "text": ["a", "b", "a", "c", "x", "b", "d"],
+        "document": ["1", "2", "1", "1", "3", "2", "2"],
+    }
+    held = documents_of(Corpus.from_columns(columns, name="x"), "positives.idc")
+    assert held.rows.tolist() == [0, 3, 1, 6] and held.offsets.tolist() == [0, 2, 4]
+    with pytest.raises(CseError, match="no document"):
+        documents_of(Corpus.from_columns({"text": ["a", "b"]}, name="x"), "positives.idc")
+
+
+def test_shards_hold_whole_documents() -> None:
+    held = documents([4, 4, 9, 1, 2, 3])
+    shards = list(held.shards(8))
+    assert [shard.lengths.tolist() for shard in shards] == [[4, 4], [9], [1, 2, 3]]
+    assert np.concatenate([shard.rows for shard in shards]).tolist() == held.rows.tolist()
+
+
+class Asked:
+    """A round's context whose encoder remembers how much it was given at once."""
+
+    def __init__(self, corpus: Corpus, scores: Sequence[float | None] = (), seed: int = 0) -> None:
+        self.corpus, self.most, self.told = corpus, 0, [0, 0]
+        self.scores, self.seed = list(scores), seed
+
+    def encode(self, texts: Sequence[str]) -> torch.Tensor:
+        self.most = max(self.most, len(texts))
+        rows = [int(text.split()[1]) for text in texts]
+        table = torch.randn(len(self.corpus), 6, generator=torch.Generator().manual_seed(3))
+        return table[rows]
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        assert done > self.told[0]
+        self.told = [done, total]
+
+    def context(self) -> RoundContext:
+        return RoundContext(
+            round=len(self.scores) + 1,
+            corpus=self.corpus,
+            encode=self.encode,
+            scores=tuple(self.scores),
+            generator=lambda name: torch.Generator().manual_seed(self.seed),
+            progress=self.progress,
+            load_encoder=None,  # type: ignore[arg-type]
+        )
+
+
+def test_memory_is_one_shard_and_shards_change_nothing() -> None:
+    asked = Asked(corpus_of([7, 12, 1, 30, 9, 25, 2, 14]))
+    rounds = {}
+    for shard in (1, 40, 1000):
+        asked.most, asked.told = 0, [0, 0]
+        part: Any = make_part("positives", "idc", shard=shard, pairs_per_document=None)
+        rounds[shard] = part.next_round(asked.context())
+        assert asked.most <= max(shard, 30)
+        assert asked.told == [99, 99], "a document of one sentence is not encoded"
+    for shard in (40, 1000):
+        for name, values in rounds[1].pairs.items():
+            assert np.array_equal(values, rounds[shard].pairs[name]), name
+
+
+def test_pairs_carry_their_cluster() -> None:
+    part: Any = make_part("positives", "idc")
+    pairs = part.next_round(Asked(corpus_of([7, 12])).context()).pairs
+    assert (pairs["cluster"] <= pairs["text"]).all()
+    for cluster in np.unique(pairs["cluster"]):
+        own = pairs["cluster"] == cluster
+        members = set(pairs["text"][own].tolist()) | set(pairs["positive"][own].tolist())
+        assert min(members) == cluster
+        assert own.sum() == len(members) * (len(members) - 1) // 2
+
+
+@pytest.mark.parametrize("within", ["document", "corpus"])
+def test_kmeans_pairs(within: str) -> None:
+    corpus = corpus_of([7, 12, 30, 9])
+    part: Any = make_part("positives", "idc-kmeans", clusters=3, within=within, shard=20)
+    asked = Asked(corpus)
+    asked.progress = lambda *told: None  # type: ignore[method-assign]
+    pairs = part.next_round(asked.context()).pairs
+    assert len(pairs["text"]) and (pairs["text"] != pairs["positive"]).all()
+    assert corpus.documents is not None
+    same = corpus.documents[pairs["text"]] == corpus.documents[pairs["positive"]]
+    assert same.all() == (within == "document")
+
+
+@pytest.mark.parametrize(
+    ("scores", "rounds", "patience", "wanted"),
+    [
+        ([], None, 1, False),
+        ([None], None, 1, False),
+        ([None, None], None, 1, True),
+        ([None, None], 3, 1, False),
+        ([None] * 3, 3, 1, True),
+        ([50.0], None, 1, False),
+        ([50.0, 60.0], None, 1, False),
+        ([50.0, 60.0, 60.0], None, 1, True),
+        ([50.0, 60.0, 59.0], None, 2, False),
+        ([50.0, 60.0, 59.0, 58.0], None, 2, True),
+        ([50.0, 60.0], 2, 1, True),
+    ],
+)
+def test_rounds_end(scores: Any, rounds: int | None, patience: int, wanted: bool) -> None:
+    assert enough(scores, rounds, patience) is wanted
+
+
+def test_turns_of_clusters_and_labels() -> None:
+    """Turns end when the score of labels stops growing; that of clusters may do as it likes."""
+    corpus = corpus_of([7, 12])
+    titled = {name: list(corpus.column(name)) for name in corpus.names}
+    titled["title"] = [f"title {name}" for name in titled["document"]]
+    asked = Asked(Corpus.from_columns(titled, name="x"), [11.0])
+    asked.progress = lambda *told: None  # type: ignore[method-assign]
+    part: Any = make_part("positives", "idc-labels")
+    kinds = []
+    for score in (10.0, 20.0, 5.0, 25.0, 40.0, 24.0, 0.0):
+        found = part.next_round(asked.context())
+        if found is None:
+            break
+        kinds.append("clusters" if "cluster" in found.pairs else "labels")
+        asked.scores.append(score)
+    assert kinds == ["clusters", "labels"] * 3
+    again: Any = make_part("positives", "idc-labels")
+    again.load_state_dict(part.state_dict())
+    assert again.next_round(asked.context()) is None

@@ -1,0 +1,228 @@
+"""Weak starts, documents as sentences, labelled pairs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.protocols import RoundContext
+from cse_core.testing import make_context, make_part
+from cse_core.types import Embeddings, View
+
+
+def corpus_of(*sizes: int) -> Corpus:
+    names = [f"d{n}" for n, size in enumerate(sizes) for _ in range(size)]
+    return Corpus.from_columns(
+        {
+            "text": [f"word{i} of sentence {i}" for i in range(sum(sizes))],
+            "document": names,
+            "title": [f"title of {name}" for name in names],
+        },
+        name="made up",
+    )
+
+
+def context(corpus: Corpus, seed: int = 0) -> RoundContext:
+    return RoundContext(
+        round=1,
+        corpus=corpus,
+        encode=None,  # type: ignore[arg-type]
+        scores=(),
+        generator=lambda name: torch.Generator().manual_seed(seed),
+        progress=lambda *told: None,
+        load_encoder=None,  # type: ignore[arg-type]
+    )
+
+
+def mined(name: str, corpus: Corpus, **options: Any) -> Any:
+    part = make_part("positives", name, **options)
+    found = part.next_round(context(corpus))
+    assert part.next_round(context(corpus)) is None
+    return found.pairs
+
+
+def test_neighbours_are_near_and_of_one_document() -> None:
+    pairs = mined("neighbour", corpus_of(5, 3, 1), distance=2)
+    found = list(zip(pairs["text"].tolist(), pairs["positive"].tolist(), strict=True))
+    assert found == [
+        (0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4), (5, 6), (5, 7), (6, 7),
+    ]  # fmt: skip
+
+
+def test_pairs_are_bounded() -> None:
+    corpus = corpus_of(30, 30, 30)
+    assert len(mined("neighbour", corpus, pairs_per_document=7)["text"]) == 21
+    assert len(mined("neighbour", corpus, pairs_per_document=7, pairs=10)["text"]) == 10
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word[4:]) for word in text.split() if word.startswith("word")]
+
+
+@pytest.mark.parametrize("keep", [0.0, 1.0])
+def test_inverse_cloze_leaves_the_sentence_out(keep: float) -> None:
+    pairs = mined("inverse-cloze", corpus_of(8, 3), keep=keep, sentences=4)
+    assert len(pairs["text"]) == 11
+    for text, context_text, document in zip(*pairs.values(), strict=True):
+        (own,), around = numbers(text), numbers(context_text)
+        assert (own in around) == bool(keep)
+        assert len(around) == (4 if document == 0 else 2) + int(keep)
+        assert all((number < 8) == (document == 0) for number in around)
+        assert around == sorted(around) and max(around) - min(around) <= 4
+
+
+def test_preceding_context_comes_before() -> None:
+    pairs = mined("preceding-context", corpus_of(6, 2), sentences=3)
+    both = zip(pairs["text"], pairs["positive"], strict=True)
+    found = [(numbers(t)[0], numbers(p)) for t, p in both]
+    assert found == [
+        (1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (4, [1, 2, 3]), (5, [2, 3, 4]), (7, [6]),
+    ]  # fmt: skip
+
+
+def test_a_context_may_be_several_sentences() -> None:
+    pairs = mined("preceding-context", corpus_of(4), context="mean")
+    assert pairs["positive"][2] == (
+        "word0 of sentence 0 [SEP] word1 of sentence 1 [SEP] word2 of sentence 2"
+    )
+
+
+def test_spans_lie_near_their_anchor() -> None:
+    corpus = corpus_of(12, 9)
+    words = {0: range(0, 48), 1: range(48, 84)}
+    flat = " ".join(corpus.column("text")).split()
+    for seed in range(20):
+        part = make_part("positives", "span", shortest=3, longest=10)
+        pairs = part.next_round(context(corpus, seed)).pairs
+        assert len(pairs["text"]) == 8
+        for text, positive, document in zip(*pairs.values(), strict=True):
+            spans = []
+            for span in (text.split(), positive.split()):
+                assert 3 <= len(span) <= 10
+                begins = [i for i in range(len(flat)) if flat[i : i + len(span)] == span]
+                spans.append([(b, b + len(span)) for b in begins if b in words[int(document)]])
+            assert any(a[0] <= b[1] and b[0] <= a[1] for a in spans[0] for b in spans[1])
+
+
+def test_documents_too_short_for_spans_are_refused() -> None:
+    with pytest.raises(CseError, match="no document has 200 words"):
+        mined("span", corpus_of(3), shortest=100)
+
+
+# -- documents as sentences -------------------------------------------------------------------
+
+
+def test_a_document_is_cut_at_its_separators() -> None:
+    pooler = make_part("pool", "sentences", length=5)
+    tokenizer = pooler_tokenizer()
+    texts = [
+        "the old boat [SEP] red lamp [SEP] the garden is old and red",
+        "boat",
+        "[SEP]",
+        "[SEP] lamp [SEP] [SEP] boat [SEP]",
+    ]
+    cut = pooler.slices(tokenizer.content(texts))
+    sentences = [
+        "the old boat",
+        "red lamp",
+        "the garden is old and red",
+        "boat",
+        "",
+        "lamp",
+        "boat",
+    ]
+    wanted = [tokenizer.content([sentence]).ids[:3].tolist() for sentence in sentences]
+    found = [
+        cut.ids[begin:end].tolist()
+        for begin, end in zip(cut.offsets[:-1], cut.offsets[1:], strict=True)
+    ]
+    assert found == wanted
+    assert cut.owner.tolist() == [0, 0, 0, 1, 2, 3, 3]
+    assert cut.slot.tolist() == [0, 1, 2, 0, 0, 0, 1]
+    assert cut.positions.tolist() == [place for row in wanted for place in range(len(row))]
+
+
+def pooler_tokenizer() -> Any:
+    from cse_core.testing.batches import make_setup
+
+    return make_setup("x").tokenizer
+
+
+def test_a_document_is_the_mean_of_its_sentences_with_gradient() -> None:
+    pooler = make_part("pool", "sentences")
+    vectors = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    owner, slot = torch.tensor([7, 7, 7, 9, 9]), torch.tensor([0, 1, 2, 0, 1])
+    joined = pooler.join(Embeddings(vectors, owner, slot, torch.tensor([9, 1, 4, 2, 2])))
+    wanted = torch.stack([vectors[:3].mean(0), vectors[3:].mean(0)])
+    assert torch.allclose(joined.vectors, wanted, atol=1e-12)
+    assert joined.owner.tolist() == [7, 9] and joined.length.tolist() == [14, 4]
+    joined.vectors.sum().backward()
+    assert torch.allclose(vectors.grad[:, 0], torch.tensor([1 / 3] * 3 + [0.5] * 2).double())
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+def test_a_few_characters_are_masked() -> None:
+    part = make_part("aug", "span-mask", characters=5)
+    text = "abcdefghijklmnopqrstuvwxyz0123456789"
+    view = View("positive", "positive", "online")
+    found = part([text, "short"], None, view, make_context())
+    assert found[1] == "short"
+    left, right = found[0].split(" [MASK] ")
+    assert len(left) + len(right) == len(text) - 5
+    assert text.startswith(left) and text.endswith(right)
+
+
+# -- labelled pairs --------------------------------------------------------------------------------
+
+
+def test_titles_and_documents_of_the_data() -> None:
+    found = make_part("positives", "labels").next_round(context(corpus_of(2, 1)))
+    assert found.pairs["text"] == ["title of d0", "title of d1"]
+    assert found.pairs["positive"][0] == "word0 of sentence 0 [SEP] word1 of sentence 1"
+    assert dict(found.train) == {"batch_size": 64, "epochs": 20.0, "eval_steps": 1}
+    assert found.patience == "2 epochs"
+
+
+def test_few_labels_are_the_same_in_each_turn(tmp_path: Path) -> None:
+    file = tmp_path / "titles.jsonl"
+    records = [{"id": i, "title": f"t{i}", "paras": [[f"a{i}.", f"b{i}."]]} for i in range(30)]
+    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    part = make_part("positives", "labels", file=str(file), limit=5)
+    corpus = corpus_of(2, 2)
+    once, again = part.mine_round(context(corpus)), part.mine_round(context(corpus, 9))
+    assert len(once.pairs["text"]) == 5 and once.pairs == again.pairs
+    for title, document in zip(*once.pairs.values(), strict=True):
+        assert document == f"a{title[1:]}. [SEP] b{title[1:]}."
+
+
+def test_pairs_of_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.tsv"
+    file.write_text("text\tpositive\na b\tb a\nc d\td c\n")
+    found = make_part("positives", "labels", file=str(file)).next_round(context(corpus_of(2)))
+    assert found.pairs == {"text": ["a b", "c d"], "positive": ["b a", "d c"]}
+
+
+def test_labels_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CseError, match="no such file"):
+        make_part("positives", "labels", file=str(tmp_path / "none.jsonl"))
+    plain = tmp_path / "plain.txt"
+    plain.write_text("one\ntwo\n")
+    with pytest.raises(CseError, match="neither a column positive"):
+        make_part("positives", "labels", file=str(plain))
+
+
+def test_document_numbers_are_rows_of_their_documents() -> None:
+    corpus = corpus_of(4, 5)
+    pairs = mined("inverse-cloze", corpus)
+    own = [numbers(text)[0] for text in pairs["text"]]
+    assert corpus.documents is not None
+    assert np.array_equal(pairs["document"], corpus.documents[own])

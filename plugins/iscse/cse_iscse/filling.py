@@ -1,0 +1,57 @@
+"""When a buffer is full and smoothing begins, for the plan. Imports no torch."""
+
+from __future__ import annotations
+
+import math
+
+from cse_core.composition import Facts
+from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
+
+
+def notes(options: SmoothingOptions, facts: Facts) -> list[str]:
+    """Return the step from which it smooths."""
+    batch = vectors_of_step(facts)
+    if options.level != "sentence" or options.start == "at-once" or not batch:
+        return []
+    first = first_step(options, facts)
+    return [f"smooths from step {first} on, when batches of {batch} have filled {options.size}"]
+
+
+def warnings(options: SmoothingOptions, facts: Facts) -> list[str]:
+    """Return a line where it never smooths, and where the batch pushes all else out."""
+    batch = vectors_of_step(facts)
+    if options.level != "sentence" or not batch:
+        return []
+    lines = []
+    if options.start == "full" and facts.steps is not None:
+        first = first_step(options, facts)
+        if first > facts.steps:
+            lines.append(
+                f"never smooths: the buffer of {options.size} is full for step {first}, and the "
+                f"run has {facts.steps}: lower size, or set start = at-once"
+            )
+    if batch >= options.size:
+        lines.append(
+            f"a batch of {batch} leaves nothing of earlier steps in a buffer of {options.size}: "
+            f"raise size, at best to more than {2 * batch}"
+        )
+    return lines
+
+
+def vectors_of_step(facts: Facts) -> int:
+    """Return how many vectors a step puts in; 0 where the batch is not known."""
+    return min(facts.batch_size, facts.rows or facts.batch_size)
+
+
+def first_step(options: SmoothingOptions, facts: Facts) -> int:
+    """Return the first step, counted from 1, that finds the buffer full."""
+    batch, rows = vectors_of_step(facts), facts.rows
+    epochs, rest = divmod(options.size, rows) if rows else (0, options.size)
+    steps = math.ceil(rest / batch) + (epochs * math.ceil(rows / batch) if rows else 0)
+    return steps + (1 if _sees_earlier_steps_alone(options) else 0)
+
+
+def _sees_earlier_steps_alone(options: SmoothingOptions) -> bool:
+    if isinstance(options, KnnOptions):
+        return options.exclude == "batch"
+    return isinstance(options, KmeansOptions)

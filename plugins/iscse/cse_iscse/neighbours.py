@@ -1,0 +1,216 @@
+"""``cse-neighbours``: what the buffer of a run holds near its sentences (IS-CSE, Table 9)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cse_core.composition import Composition
+    from cse_core.registry import Registry
+    from cse_core.run import RunFolder
+    from cse_iscse.buffer import Held
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A sentence of the buffer and what is near it.
+
+    Attributes:
+        near: Cosine and text of each neighbour, the nearest first.
+    """
+
+    text: str
+    near: list[tuple[float, str]]
+
+
+def neighbours_of_run(
+    run: Path,
+    *,
+    part: str | None = None,
+    step: int | None = None,
+    find: str | None = None,
+    sentences: int = 5,
+    k: int = 3,
+) -> tuple[str, list[Shown]]:
+    """Return sentences of the buffer at a checkpoint with the nearest others, as texts.
+
+    The buffer of a checkpoint is the one that the checkpoint's step searched, and the newest of its
+    vectors are those of that step's batch, so these are the neighbours that the step smoothed over.
+    Of ``kmeans-smoothing`` only sentences of the same cluster count as near.
+
+    Args:
+        run: The run's folder.
+        part: Name of the miner; by default the run's first that has a buffer.
+        step: Of the checkpoint; by default the last.
+        find: A part of the text of the sentences wanted; by default the newest are taken.
+        sentences: How many.
+        k: Neighbours of each.
+
+    Returns:
+        Where the vectors are from, in words, and the sentences.
+
+    Raises:
+        CseError: If there is no such run, checkpoint, buffer or sentence, or its data has changed.
+    """
+    from cse_core.checkpoint import Checkpoint
+    from cse_core.composer import resolve
+    from cse_core.manager import load_plugins
+    from cse_core.registry import Registry
+    from cse_core.run import RunFolder
+    from cse_iscse.buffer import Held
+
+    folder = RunFolder(run)
+    if not folder.recipe.is_file():
+        raise CseError("is no run: it has no run.toml", where="RUN", value=str(run))
+    registry = Registry.from_plugins(load_plugins().infos)
+    composition = resolve(registry, recipe=folder.recipe)
+    name = _miner(composition, part)
+    path = _checkpoint(folder, step)
+    state = Checkpoint.read(path).part(f"part.positives.{name}")
+    if "vectors" not in state:
+        raise CseError("the buffer is empty", where=f"positives.{name}", value=str(path))
+    held = Held(state["vectors"], state["row"])
+    texts = _texts(folder, composition, registry, held)
+    shown = _shown(held, texts, state.get("centroids"), find, sentences, k)
+    told = f"positives.{name} at {path.name}: {len(held)} vectors in the buffer"
+    return told, shown
+
+
+def _miner(composition: Composition, part: str | None) -> str:
+    from cse_iscse.options import SmoothingOptions
+
+    names = [
+        each.name
+        for each in composition.of("positives")
+        if isinstance(each.options, SmoothingOptions)
+    ]
+    if not names:
+        raise CseError("this run has no miner with a buffer", where="RUN")
+    if part is not None and part not in names:
+        hint = f"this run has {', '.join(names)}"
+        raise CseError("has no buffer in this run", where="--part", value=part, hint=hint)
+    return part or names[0]
+
+
+def _checkpoint(folder: RunFolder, step: int | None) -> Path:
+    found = folder.checkpoints()
+    chosen = [each for each in found if step is None or each.name.endswith(f"step-{step}")]
+    if chosen:
+        return chosen[-1]
+    if step is None:
+        raise CseError("has no checkpoint yet", where="RUN", value=str(folder.path))
+    there = ", ".join(each.name for each in found) or "none"
+    hint = f"there are {there}"
+    raise CseError("there is no checkpoint of this step", where="--step", value=step, hint=hint)
+
+
+def _texts(
+    folder: RunFolder, composition: Composition, registry: Registry, held: Held
+) -> list[str]:
+    """Return the texts of the rows in the buffer."""
+    import tomllib
+
+    from cse_core.training import training_corpus
+
+    corpus = training_corpus(composition, registry)
+    written = tomllib.loads(folder.recipe.read_text(encoding="utf-8"))
+    if written.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
+        raise CseError(
+            "the data is not what it was in this run, so rows have no texts",
+            where="data.path",
+            value=", ".join(composition.data.path),
+            hint="put the old files back",
+        )
+    rows = held.row.tolist()
+    known = [row for row in rows if row < len(corpus)]
+    texts = iter(corpus.column("text").take(known))
+    return [next(texts) if row < len(corpus) else "(a text of a round)" for row in rows]
+
+
+def _shown(
+    held: Held,
+    texts: list[str],
+    centroids: Tensor | None,
+    find: str | None,
+    sentences: int,
+    k: int,
+) -> list[Shown]:
+    import torch
+
+    wanted = (find or "").lower()
+    places = [place for place in reversed(range(len(texts))) if wanted in texts[place].lower()]
+    if not places:
+        raise CseError("no sentence in the buffer has this text", where="--find", value=find)
+    chosen = torch.tensor(places[:sentences])
+    similarity = held.vectors[chosen] @ held.vectors.T
+    similarity[torch.arange(len(chosen)), chosen] = -torch.inf
+    if centroids is not None:
+        cluster = (held.vectors @ centroids.T).argmax(dim=1)
+        similarity[cluster[chosen].unsqueeze(1) != cluster.unsqueeze(0)] = -torch.inf
+    values, nearest = similarity.topk(min(k, len(texts)), dim=1)
+    return [
+        Shown(
+            texts[place],
+            [
+                (cosine, texts[other])
+                for cosine, other in zip(cosines, others, strict=True)
+                if cosine > -torch.inf
+            ],
+        )
+        for place, cosines, others in zip(
+            chosen.tolist(), values.tolist(), nearest.tolist(), strict=True
+        )
+    ]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print sentences and their neighbours; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="cse-neighbours", description="Show what the buffer of a run holds near its sentences."
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
+    parser.add_argument("--part", help="name of the miner; by default the first with a buffer")
+    parser.add_argument("--step", type=int, help="step of the checkpoint; by default the last")
+    newest = "sentences that contain this text; by default the newest, those of the last batch"
+    parser.add_argument("--find", metavar="TEXT", help=newest)
+    parser.add_argument("--sentences", type=_count, default=5, help="how many (5)")
+    parser.add_argument("-k", type=_count, default=3, help="neighbours of each (3)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
+    given = vars(parser.parse_args(words))
+    as_json = given.pop("json")
+    try:
+        told, shown = neighbours_of_run(given.pop("run"), **given)
+    except CseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(told, file=sys.stderr)
+    for each in shown:
+        if as_json:
+            near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in each.near]
+            print(json.dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
+        else:
+            print(each.text)
+            for cosine, text in each.near:
+                print(f"  {cosine:.3f}  {text}")
+    return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expects a number from 1")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

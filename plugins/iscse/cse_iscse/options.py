@@ -1,0 +1,66 @@
+"""Options of IS-CSE's miners."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from cse_core.options import MinerOptions
+
+
+class SmoothingOptions(MinerOptions):
+    """What both miners can be told."""
+
+    view: str = "positive"
+    """View whose vectors are smoothed and kept in the buffer."""
+    size: Annotated[int, Field(ge=2)] = 1024
+    """Vectors that the buffer holds, those of earlier steps; the oldest leave first."""
+    start: Literal["full", "at-once"] = "full"
+    """full: no group before the buffer is full (public code); at-once: from what is there."""
+
+    @field_validator("view")
+    @classmethod
+    def _is_a_positive(cls, view: str) -> str:
+        if view.partition("-")[0] not in ("positive", "identical"):
+            raise ValueError("only a positive can be smoothed: write positive or identical")
+        return view
+
+
+class KnnOptions(SmoothingOptions):
+    """Options of ``knn-smoothing``."""
+
+    k: Annotated[int, Field(ge=1)] = 16
+    """Neighbours of a sentence."""
+    beta: Annotated[float, Field(gt=0)] = 2.0
+    """Temperature of the attention over the sentence and its neighbours."""
+    exclude: Literal["rank", "row", "batch"] = "rank"
+    """What is no neighbour of a sentence. rank: the nearest vector, its own of this step (public
+    code); row: every vector of its own row of the data; batch: every vector of this step."""
+
+    @model_validator(mode="after")
+    def _fewer_than_the_buffer_holds(self) -> KnnOptions:
+        if self.k >= self.size:
+            raise ValueError(f"k = {self.k} neighbours need a buffer of more: set size above k")
+        return self
+
+
+class KmeansOptions(SmoothingOptions):
+    """Options of ``kmeans-smoothing``."""
+
+    clusters: Annotated[int, Field(ge=2)] = 64
+    """Clusters of the buffer (Table 3)."""
+    gamma: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of the sentence's own vector; the rest is its centroid's. The paper gives no value."""
+    iterations: Annotated[int, Field(ge=1)] = 1
+    """Iterations of a step, which go on from the last step's centroids."""
+    first_iterations: Annotated[int, Field(ge=1)] = 10
+    """Iterations from the first, drawn centroids."""
+
+    @model_validator(mode="after")
+    def _fewer_than_the_buffer_holds(self) -> KmeansOptions:
+        if self.clusters > self.size:
+            raise ValueError(
+                f"{self.clusters} clusters need as many vectors: set size to that or more"
+            )
+        return self

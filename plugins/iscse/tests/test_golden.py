@@ -1,0 +1,112 @@
+"""IS-CSE's own code, run unmodified, gave these numbers; the parts give the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core import negatives as core
+from cse_core.options import LossOptions
+from cse_core.schedule import Schedule
+from cse_core.testing import make_batch, make_context, make_part
+from cse_core.types import Batch
+from tests.shared import shared_path
+
+
+@pytest.fixture(scope="module")
+def golden() -> dict[str, Any]:
+    path = shared_path("golden/iscse_smoothing.json")
+    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))
+
+
+def tensor(rows: Any) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def batch_of(golden: dict[str, Any]) -> Batch:
+    return make_batch(
+        {
+            "anchor": tensor(golden["z1"]).requires_grad_(True),
+            "positive": tensor(golden["z2"]).requires_grad_(True),
+        }
+    )
+
+
+def loss_of(golden: dict[str, Any], batch: Batch, target: str) -> Tensor:
+    loss = make_part("loss", "infonce", temperature=golden["temp"])
+    negatives = core.of_loss(batch, LossOptions(target=target), ())
+    return cast(Tensor, loss(batch, batch.targets[target], negatives, make_context(batch)).value)
+
+
+@pytest.mark.parametrize("case", [0, 1])
+def test_a_full_buffer(golden: dict[str, Any], case: int) -> None:
+    """Neighbours, z*, both losses and their gradients, and the buffer before and after."""
+    wanted, atol = golden["cases"][case], golden["suggested_atol"]
+    before = tensor(wanted["buffer_before"])
+    miner = make_part(
+        "positives", "knn-smoothing", size=len(before), k=wanted["k"], beta=wanted["beta"]
+    )
+    miner.load_state_dict({"vectors": before, "row": torch.arange(len(before)) + 20})
+    batch = batch_of(golden)
+    ctx = make_context(batch)
+    smoothed = miner.mine(batch, ctx)["knn-smoothing"]
+    assert torch.allclose(smoothed.vectors[:, 0], tensor(wanted["smoothed"]), rtol=0, atol=atol)
+
+    seen = miner.buffer.after(
+        torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0].detach(), dim=1),
+        batch.row,
+    )
+    ranks = (seen.vectors[-4:] @ seen.vectors.T).topk(wanted["k"] + 1, dim=1).indices
+    assert ranks.tolist() == wanted["rank_order_top_k_plus_1"]
+
+    both = replace(batch, targets={**batch.targets, "knn-smoothing": smoothed})
+    instance = loss_of(golden, both, "positive")
+    smoothing = loss_of(golden, both, "knn-smoothing")
+    total = instance + wanted["alpha"] * smoothing
+    for found, name in ((instance, "instance"), (smoothing, "smoothing"), (total, "total")):
+        assert float(found.detach()) == pytest.approx(wanted[f"loss_{name}"], abs=atol)
+    views = [batch.views[name]["sentence"].vectors for name in ("anchor", "positive")]
+    for found, name in zip(torch.autograd.grad(total, views), ("z1", "z2"), strict=True):
+        assert torch.allclose(found, tensor(wanted[f"grad_{name}"]), rtol=0, atol=atol)
+
+    miner.after_step(batch, ctx)
+    state = miner.state_dict()
+    assert torch.allclose(state["vectors"], tensor(wanted["buffer_after"]), rtol=0, atol=atol)
+    assert state["row"].tolist() == [*range(24, 32), 0, 1, 2, 3]
+
+
+def test_nothing_is_smoothed_before_the_buffer_is_full(golden: dict[str, Any]) -> None:
+    """Their buffer begins with zeros, ours empty: the same steps smooth, with the same losses."""
+    wanted = golden["warmup"]
+    miner = make_part("positives", "knn-smoothing", size=wanted["buffer_rows"], k=3)
+    batch = batch_of(golden)
+    for step, active in enumerate(wanted["smoothing_active_at_step"]):
+        ctx = make_context(batch, step=step)
+        found = miner.mine(batch, ctx)
+        assert bool(found) == active, step
+        total = loss_of(golden, batch, "positive")
+        if found:
+            both = replace(batch, targets={**batch.targets, **found})
+            total = total + 0.1 * loss_of(golden, both, "knn-smoothing")
+        expected = wanted["step_losses"][step]
+        assert float(total.detach()) == pytest.approx(expected, abs=golden["suggested_atol"])
+        miner.after_step(batch, ctx)
+
+
+def test_alpha(golden: dict[str, Any]) -> None:
+    """Eq. 8 is quarter-cosine; where it falls below its end, a schedule is refused instead."""
+    for each in golden["alpha_schedule"]:
+        start, end, steps = each["alpha_start"], each["alpha_end"], each["max_steps"]
+        text = f"quarter-cosine({start},{end})"
+        if start > end:
+            with pytest.raises(ValueError, match="needs a <= b"):
+                Schedule.parse(text)
+            continue
+        schedule = Schedule.parse(text)
+        for step, alpha in each["step_to_alpha"].items():
+            assert schedule.at(int(step), steps) == pytest.approx(alpha, abs=1e-12)

@@ -1,0 +1,175 @@
+"""Neighbours and buffers over many steps, against loops that are slow and obvious."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from cse_core.testing import make_batch, make_context, make_part
+from cse_core.types import Batch
+
+BETA = 2.0
+
+
+class SlowBuffer:
+    """A list of (vector, row), and what is done with it a sentence at a time."""
+
+    def __init__(self, size: int, k: int, start: str, exclude: str) -> None:
+        self.size, self.k, self.start, self.exclude = size, k, start, exclude
+        self.held: list[tuple[Tensor, int]] = []
+
+    def step(self, positives: Tensor, rows: list[int]) -> list[Tensor] | None:
+        """Return the smoothed vectors of a step, or None, and let its vectors enter."""
+        entering = [(v / v.norm(), row) for v, row in zip(positives, rows, strict=True)]
+        earlier, keeps = self.held, max(self.size, len(entering))
+        searched = [*self.held, *entering][-keeps:]
+        self.held = searched[-self.size :]
+        if self.exclude == "batch":
+            searched = earlier
+        least = self.size if self.start == "full" else (2 if self.exclude == "rank" else 1)
+        if len(searched) < least:
+            return None
+        return [self.smoothed(own, row, searched) for own, row in entering]
+
+    def smoothed(self, own: Tensor, row: int, searched: list[tuple[Tensor, int]]) -> Tensor:
+        ranked = sorted(searched, key=lambda each: -float(own @ each[0]))
+        if self.exclude == "rank":
+            ranked = ranked[1:]
+        if self.exclude == "row":
+            ranked = [each for each in ranked if each[1] != row]
+        values = [own, *(vector for vector, _ in ranked[: self.k])]
+        shares = [math.exp(float(own @ value) / BETA) for value in values]
+        total = torch.zeros_like(own)
+        for share, value in zip(shares, values, strict=True):
+            total = total + share / sum(shares) * value
+        return total
+
+
+def batches(sizes: list[int], *, rows: int = 40) -> list[Batch]:
+    """Return batches of rows in order, over and over, with new vectors each time."""
+    made, first = [], 0
+    for step, size in enumerate(sizes):
+        ids = [(first + place) % rows for place in range(size)]
+        first += size
+        made.append(make_batch(sentences=size, rows=ids, seed=step, dimension=5))
+    return made
+
+
+@pytest.mark.parametrize("start", ["full", "at-once"])
+@pytest.mark.parametrize("exclude", ["rank", "row", "batch"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [4] * 9,  # three lengths of a buffer of 12
+        [4, 4, 3, 4, 4, 3, 4, 4, 3],  # a shorter batch at the end of each epoch
+        [5, 1, 1, 7, 1, 12, 4, 1],  # single rows, and a batch as long as the buffer
+        [20, 3, 15, 13, 1, 4],  # batches longer than the buffer
+    ],
+)
+def test_steps_in_loops(sizes: list[int], exclude: str, start: str) -> None:
+    slow = SlowBuffer(12, 3, start, exclude)
+    miner = make_part(
+        "positives", "knn-smoothing", size=12, k=3, beta=BETA, start=start, exclude=exclude
+    )
+    for step, batch in enumerate(batches(sizes)):
+        ctx = make_context(batch, step=step)
+        found = miner.mine(batch, ctx)
+        wanted = slow.step(batch.targets["positive"].vectors[:, 0], batch.rows.tolist())
+        assert bool(found) == (wanted is not None), step
+        if wanted is not None:
+            smoothed = found["knn-smoothing"].vectors[:, 0]
+            assert torch.allclose(smoothed, torch.stack(wanted), rtol=0, atol=1e-12), step
+        miner.after_step(batch, ctx)
+        state = miner.state_dict()
+        assert state["row"].tolist() == [row for _, row in slow.held]
+        held = torch.stack([vector for vector, _ in slow.held])
+        assert torch.allclose(state["vectors"], held, rtol=0, atol=1e-12)
+
+
+def miner_with(rows: list[int], **options: Any) -> Any:
+    """Return a miner whose buffer holds drawn vectors of these rows."""
+    miner = make_part("positives", "knn-smoothing", size=len(rows), **options)
+    drawn = make_batch(sentences=len(rows), seed=9).targets["positive"].vectors[:, 0]
+    miner.load_state_dict(
+        {"vectors": torch.nn.functional.normalize(drawn, dim=1), "row": torch.tensor(rows)}
+    )
+    return miner
+
+
+def test_mining_changes_nothing() -> None:
+    """The batch is searched as if it had entered; only after_step lets it enter."""
+    miner = miner_with(list(range(10, 18)), k=4)
+    batch = make_batch()
+    before = {name: value.clone() for name, value in miner.state_dict().items()}
+    one, other = (miner.mine(batch, make_context(batch))["knn-smoothing"] for _ in range(2))
+    assert torch.equal(one.vectors, other.vectors)
+    assert all(torch.equal(value, before[name]) for name, value in miner.state_dict().items())
+    miner.after_step(batch, make_context(batch))
+    assert miner.state_dict()["row"].tolist() == [14, 15, 16, 17, 0, 1, 2, 3]
+
+
+def test_the_gradient_is_that_of_the_written_formula() -> None:
+    """Query, key and value of the sentence have a gradient; neighbours, of the batch too, none."""
+    positives = make_batch(seed=3).targets["positive"].vectors[:, 0].detach()
+    miner = miner_with([9] * 8, k=5)
+
+    def value(vectors: Tensor) -> Tensor:
+        batch = make_batch({"anchor": torch.zeros_like(positives), "positive": vectors})
+        found = miner.mine(batch, make_context(batch))["knn-smoothing"].vectors[:, 0]
+        return (found * torch.arange(8.0, dtype=torch.float64)).sum()
+
+    held = miner.buffer.after(torch.nn.functional.normalize(positives, dim=1), torch.arange(4))
+    ranks = (held.vectors[-4:] @ held.vectors.T).topk(6, dim=1).indices[:, 1:]
+
+    def written(vectors: Tensor) -> Tensor:
+        total = vectors.new_zeros(())
+        for place, vector in enumerate(vectors):
+            own = vector / vector.norm()
+            group = torch.cat([own.unsqueeze(0), held.vectors[ranks[place]]])
+            smoothed = torch.softmax(group @ own / BETA, dim=0) @ group
+            total = total + (smoothed * torch.arange(8.0, dtype=torch.float64)).sum()
+        return total
+
+    leaf = positives.clone().requires_grad_(True)
+    found = torch.autograd.grad(value(leaf), leaf)[0]
+    wanted = torch.autograd.grad(written(leaf), leaf)[0]
+    assert torch.allclose(found, wanted, rtol=0, atol=1e-12) and float(found.abs().sum()) > 0
+
+
+def test_beta_is_the_temperature_of_the_attention() -> None:
+    """A small one leaves the sentence itself, a large one the plain mean of the group."""
+    batch = make_batch(seed=1)
+    own = torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0], dim=1)
+    sharp, flat = (
+        miner_with([9] * 8, k=2, beta=beta).mine(batch, make_context(batch))["knn-smoothing"]
+        for beta in (1e-3, 1e6)
+    )
+    assert torch.allclose(sharp.vectors[:, 0], own, atol=1e-9)
+    held = miner_with([9] * 8, k=2).buffer.after(own, batch.row).vectors
+    near = held[(own @ held.T).topk(3, dim=1).indices]  # the sentence itself, then two more
+    assert torch.allclose(flat.vectors[:, 0], near.mean(dim=1), atol=1e-6)
+
+
+def test_one_row_without_any_neighbour() -> None:
+    """By rank there is no group; by row the sentence stands alone and stays as it is."""
+    batch = make_batch(sentences=1)
+    by_rank = make_part("positives", "knn-smoothing", size=8, k=3, start="at-once")
+    assert by_rank.mine(batch, make_context(batch)) == {}
+    by_row = make_part("positives", "knn-smoothing", size=8, k=3, start="at-once", exclude="row")
+    found = by_row.mine(batch, make_context(batch))["knn-smoothing"].vectors[:, 0]
+    own = torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0], dim=1)
+    assert torch.allclose(found, own)
+
+
+def test_the_mean_cosine_of_neighbours_is_logged() -> None:
+    miner, batch = miner_with([9] * 8, k=2), make_batch(seed=1)
+    log: dict[str, Any] = {}
+    miner.mine(batch, make_context(batch, log=log))
+    own = torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0], dim=1)
+    held = miner.buffer.after(own, batch.row).vectors
+    wanted = (own @ held.T).topk(3, dim=1).values[:, 1:].mean()
+    assert float(log["knn-smoothing.neighbour_cosine"]) == pytest.approx(float(wanted))

@@ -1,0 +1,268 @@
+"""Runs with smoothed positives: resuming, warm-up, schedules, the plan, the neighbours shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cse_iscse.neighbours import main, neighbours_of_run
+
+from cse_core.composer import resolve
+from cse_core.composition import Composition
+from cse_core.errors import CseError
+from cse_core.reporting import Reporter
+from cse_core.testing import (
+    ENCODERS,
+    Rig,
+    compose,
+    installed_registry,
+    run_steps,
+    shared_encoder,
+    tiny_corpus,
+)
+from cse_core.testing.snapshots import difference, snapshot
+from cse_core.training import train
+
+BOTH = [
+    "positives.knn-smoothing.size=12",
+    "positives.knn-smoothing.k=3",
+    "positives.kmeans-smoothing.size=12",
+    "positives.kmeans-smoothing.clusters=4",
+    "loss.clustered.target=kmeans-smoothing",
+    "loss.clustered.weight=0.1",
+]
+KINDS: Any = {"positives": ["+kmeans-smoothing"], "loss": ["+infonce:clustered"]}
+
+
+def test_both_groups_at_once_each_with_a_loss_of_its_own() -> None:
+    """Batches of 4 fill 12 in the third step; clusters are there in the step after."""
+    run = run_steps(KINDS, BOTH, "is-cse", steps=6)
+    assert ["smoothed.loss" in each for each in run.scalars] == [False] * 2 + [True] * 4
+    assert ["clustered.loss" in each for each in run.scalars] == [False] * 3 + [True] * 3
+    for step, scalars in enumerate(run.scalars):
+        total = scalars["infonce.loss"]
+        for name in ("smoothed", "clustered"):
+            total += 0.1 * scalars.get(f"{name}.loss", 0.0)
+        assert run.losses[step] == pytest.approx(total, rel=1e-5)
+    assert run.state[0]["part.positives.knn-smoothing.row"].shape == (12,)
+    assert run.state[0]["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
+
+
+def test_at_once_smooths_in_the_first_step() -> None:
+    run = run_steps(None, ["positives.knn-smoothing.start=at-once"], "is-cse", steps=2)
+    assert all("smoothed.loss" in each for each in run.scalars)
+
+
+def test_a_schedule_weighs_the_smoothed_loss() -> None:
+    sets = [*BOTH[:2], "positives.knn-smoothing.start=at-once"]
+    sets.append("loss.smoothed.weight=quarter-cosine(0.1,0.5)")
+    run = run_steps(None, sets, "is-cse", steps=4)
+    shares = [
+        (loss - each["infonce.loss"]) / each["smoothed.loss"]
+        for loss, each in zip(run.losses, run.scalars, strict=True)
+    ]
+    assert shares == pytest.approx([0.1, 0.5 - 0.4 * 2**-0.5, 0.5, 0.5], rel=1e-4)
+
+
+@pytest.mark.parametrize("before", [1, 2, 4])
+def test_resuming_is_the_same_bit_for_bit(before: int, tmp_path: Path) -> None:
+    """Before the buffer is full, before there are clusters, and after."""
+    corpus = tiny_corpus(26)
+    composition = compose(recipe="is-cse", kinds=KINDS, sets=BOTH, corpus=corpus)
+    whole, first, second = (Rig(composition, corpus) for _ in range(3))
+    wanted = whole.step(7)[before:]
+    first.step(before)
+    first.save(tmp_path / "step")
+    second.restore(tmp_path / "step")
+    for one, other in zip(wanted, second.step(7 - before), strict=True):
+        assert torch.equal(one.loss, other.loss)
+    assert difference(whole.weights(), second.weights()) is None
+    assert difference(snapshot(whole.state()), snapshot(second.state())) is None
+
+
+# -- the plan -------------------------------------------------------------------------------------
+
+
+def planned(
+    *sets: str, kinds: Any = None, encoder: str = "bert-base", rows: int | None = 1_000_000
+) -> Composition:
+    facts = replace(ENCODERS[encoder], columns=("text",), rows=rows)
+    registry = installed_registry()
+    return resolve(
+        registry, recipe="is-cse", kinds=kinds or {}, sets=sets, model=facts.model, facts=facts
+    )
+
+
+def lines_of(lines: Sequence[str], part: str = "positives.knn-smoothing") -> list[str]:
+    return [line.removeprefix(f"{part}: ") for line in lines if line.startswith(part)]
+
+
+@pytest.mark.parametrize(
+    ("sets", "step"),
+    [
+        ([], 16),
+        (["positives.knn-smoothing.exclude=batch"], 17),
+        (["train.batch_size=100"], 11),
+        (["train.batch_size=512"], 2),
+    ],
+)
+def test_the_plan_says_when_smoothing_begins(sets: list[str], step: int) -> None:
+    made = planned(*sets)
+    (line,) = lines_of(made.notes)
+    assert line.startswith(f"smooths from step {step} on, ") and line.endswith("filled 1024")
+    assert not lines_of(made.warnings)
+
+
+@pytest.mark.parametrize("exclude", ["rank", "batch"])
+def test_the_step_in_the_plan_is_that_of_the_run(exclude: str) -> None:
+    """Epochs of 26 rows in batches of 4, the last of 2: 30 vectors are there in step 8."""
+    corpus = tiny_corpus(26)
+    sets = ["positives.knn-smoothing.size=30", f"positives.knn-smoothing.exclude={exclude}"]
+    sets += ["train.epochs=3"]
+    composition = compose(recipe="is-cse", sets=sets, corpus=corpus)
+    (line,) = lines_of(composition.notes)
+    rig = Rig(composition, corpus)
+    smoothed = ["smoothed.loss" in each.parts for each in rig.step(10)]
+    assert line.startswith(f"smooths from step {smoothed.index(True) + 1} on")
+
+
+def test_clusters_begin_a_step_later() -> None:
+    kinds = {"positives": ["kmeans-smoothing"]}
+    made = planned("loss.smoothed.target=kmeans-smoothing", kinds=kinds)
+    (line,) = lines_of(made.notes, "positives.kmeans-smoothing")
+    assert line.startswith("smooths from step 17 on")
+
+
+def test_runs_that_never_smooth_are_warned_of() -> None:
+    (line,) = lines_of(planned("train.max_steps=15").warnings)
+    assert line.startswith("never smooths: the buffer of 1024 is full for step 16, and the run has")
+    assert not lines_of(planned("train.max_steps=16").warnings)
+    started = planned("train.max_steps=15", "positives.knn-smoothing.start=at-once")
+    assert not lines_of(started.warnings) and not lines_of(started.notes)
+
+
+def test_batches_that_push_all_else_out_are_warned_of() -> None:
+    (line,) = lines_of(planned("train.batch_size=1024").warnings)
+    assert line.startswith("a batch of 1024 leaves nothing of earlier steps in a buffer of 1024")
+
+
+@pytest.mark.parametrize(
+    ("setting", "wanted"),
+    [
+        ("positives.knn-smoothing.k=1024", "k = 1024 neighbours need a buffer of more"),
+        ("positives.knn-smoothing.beta=0", "beta: must be greater than 0"),
+        ("positives.knn-smoothing.view=negative", "view: only a positive can be smoothed"),
+        ("positives.kmeans-smoothing.clusters=2000", "2000 clusters need as many vectors"),
+        ("positives.kmeans-smoothing.gamma=1.5", "gamma: must be at most 1"),
+        ("loss.smoothed.weight=quarter-cosine(0.05,0.005)", "quarter-cosine(a,b) needs a <= b"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(setting: str, wanted: str) -> None:
+    with pytest.raises(CseError) as found:
+        planned(setting, kinds=KINDS)
+    lines = [line for line in str(found.value).splitlines() if wanted in line]
+    assert lines and lines[0].startswith(setting.partition("=")[0].rpartition(".")[0])
+
+
+# -- neighbours as sentences ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with both miners, on a file of texts."""
+    folder = tmp_path_factory.mktemp("run")
+    texts = folder / "texts.txt"
+    texts.write_text("\n".join(dict.fromkeys(tiny_corpus(60).column("text"))), encoding="utf-8")
+    registry = installed_registry()
+    composition = resolve(
+        registry,
+        recipe="is-cse",
+        kinds=KINDS,
+        sets=[
+            *BOTH,
+            "train.batch_size=4",
+            "train.max_steps=5",
+            "train.precision=fp32",
+            "train.save_steps=4",
+        ],
+        model=str(shared_encoder()),
+        data=[str(texts)],
+        dev=["none"],
+    )
+    train(composition, registry, out=folder / "run", reporter=Reporter())
+    return folder / "run"
+
+
+def test_neighbours_are_shown_as_sentences(run: Path) -> None:
+    told, shown = neighbours_of_run(run, sentences=4, k=2)
+    assert told == "positives.knn-smoothing at step-5: 12 vectors in the buffer"
+    texts = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
+    assert len({each.text for each in shown}) == 4
+    for each in shown:
+        assert each.text in texts and len(each.near) == 2
+        assert all(text in texts and text != each.text for _, text in each.near)
+        assert 1 > each.near[0][0] >= each.near[1][0] > -1
+
+
+def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
+    """The cosines are those of the checkpoint's vectors, found again by brute force."""
+    from cse_core.checkpoint import Checkpoint
+    from cse_core.data import Corpus
+
+    state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
+    lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
+    texts = [Corpus.from_columns({"text": lines}).column("text")[row] for row in state["row"]]
+    _, (found,) = neighbours_of_run(run, step=4, sentences=1, k=11)
+    cosines = state["vectors"] @ state["vectors"][-1]
+    order = sorted(range(11), key=lambda place: -float(cosines[place]))
+    assert (found.text, [text for _, text in found.near]) == (texts[-1], [texts[i] for i in order])
+
+
+def test_clusters_are_shown_as_sentences(run: Path) -> None:
+    """Near are those of the same cluster alone, so twelve sentences have eleven others at most."""
+    told, shown = neighbours_of_run(run, part="kmeans-smoothing", sentences=12, k=11)
+    assert told.startswith("positives.kmeans-smoothing")
+    groups = {frozenset([each.text, *(text for _, text in each.near)]) for each in shown}
+    assert 1 < len(groups) <= 4 and sum(map(len, groups)) == 12
+
+
+def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(run), "--sentences", "1", "-k", "2", "--json"]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert len(line["neighbours"]) == 2
+    word = line["text"].split()[0]
+    assert main([str(run), "--find", word.upper(), "--sentences", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert word.lower() in first.lower()
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["nowhere"], "RUN: is no run: it has no run.toml (got 'nowhere')"),
+        (["RUN", "--step", "3"], "--step: there is no checkpoint of this step (got 3); there are"),
+        (["RUN", "--part", "x"], "--part: has no buffer in this run (got 'x'); this run has knn"),
+        (["RUN", "--find", "qqq"], "--find: no sentence in the buffer has this text (got 'qqq')"),
+    ],
+)
+def test_mistakes_of_the_command(
+    run: Path, words: list[str], wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(run) if word == "RUN" else word for word in words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {wanted}")
+
+
+def test_texts_that_changed_are_not_shown(run: Path) -> None:
+    texts = run.with_name("texts.txt")
+    kept = texts.read_text(encoding="utf-8")
+    try:
+        texts.write_text(kept.replace("the", "a"), encoding="utf-8")
+        with pytest.raises(CseError, match="the data is not what it was in this run"):
+            neighbours_of_run(run)
+    finally:
+        texts.write_text(kept, encoding="utf-8")
