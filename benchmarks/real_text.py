@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--out", default="runs/real-text")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--name", default="simcse")
-    parser.add_argument("--recipe", default="simcse")
+    parser.add_argument("--recipe", default="simcse", help="none: parts alone, after --")
     parser.add_argument("--model", default="starter")
     parser.add_argument("--rows", default="64000")
     parser.add_argument("--set", action="append", default=[])
@@ -60,7 +60,8 @@ def main() -> None:
         if any(line["name"] == options.name and line["seed"] == int(seed) for line in lines):
             continue
         run = out / f"{options.name}-{seed}"
-        words = ["train", "--recipe", options.recipe, "--model", options.model]
+        recipe = [] if options.recipe == "none" else ["--recipe", options.recipe]
+        words = ["train", *recipe, "--model", options.model]
         words += ["--data", options.texts, "--dev", dev, "--seed", seed, "--out", str(run)]
         words += ["--set", f"data.limit={options.rows}", *options.extra]
         for setting in options.set:

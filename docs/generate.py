@@ -35,8 +35,6 @@ MARKED = re.compile(
     r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<foot><!-- end of (?P=name) -->)",
     re.DOTALL,
 )
-INSTALLED_HERE = ("cse-simcse", "cse-starter")
-"""Distributions that this repository holds."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -90,13 +88,12 @@ def hooks_table() -> str:
 
 
 def known_table() -> str:
-    """Return the parts of papers whose plugins are planned."""
-    planned: dict[str, list[str]] = {}
+    """Return the parts of the papers' plugins."""
+    brought: dict[str, list[str]] = {}
     for part in KNOWN_PARTS:
-        if part.distribution not in INSTALLED_HERE:
-            planned.setdefault(part.distribution, []).append(f"{part.kind} `{part.name}`")
+        brought.setdefault(part.distribution, []).append(f"{part.kind} `{part.name}`")
     return table(
-        ("distribution", "parts"), ((name, ", ".join(parts)) for name, parts in planned.items())
+        ("distribution", "parts"), ((name, ", ".join(parts)) for name, parts in brought.items())
     )
 
 
