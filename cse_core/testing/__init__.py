@@ -38,6 +38,7 @@ from cse_core.testing.recipes import ENCODERS, RecipeSuite, value_at
 from cse_core.testing.record_suite import RecordSuite
 from cse_core.testing.rigs import Rig, StepRun, compose, run_steps, tiny_facts
 from cse_core.testing.stores import StoreSuite
+from cse_core.testing.timing import least_seconds
 from cse_core.testing.trials import Trial
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "failures",
     "installed_registry",
     "installed_suites",
+    "least_seconds",
     "make_batch",
     "make_context",
     "make_part",
