@@ -47,7 +47,7 @@ def find_sets(
     found = Sets([])
     wanted = list(names)
     other = other or "chinese" in suites
-    use_suite = "sts" in suites or (data_dir is not None and not suites)
+    use_suite = "sts" in suites or (data_dir is not None and not suites and not other)
     if not (use_suite or files or names or other):
         use_suite = any(locate_suite().values())
         wanted = [] if use_suite else list(plugins.datasets)

@@ -70,7 +70,7 @@ def find_tasks(
 
     Args:
         suites: Names of suites; ``transfer`` and ``classify`` are looked at here.
-        data_dir: Where the suites' files are.
+        data_dir: Where the suites' files are; without it, files that are named are ``classify``.
         files: Files of labelled texts.
         long_texts: ``cut`` or ``slice``; by default transfer tasks are cut, others sliced.
 
@@ -97,7 +97,7 @@ def find_tasks(
             missing = ", ".join(suite.missing)
             found.notes.append(f"not there, looked for in {suite.folder}: {missing}")
     own: list[Task] = []
-    if "classify" in suites:
+    if "classify" in suites and not (files and data_dir is None):
         classified: Tasks = find_classification(data_dir)
         own += classified.tasks
         found.folder = found.folder or classified.folder

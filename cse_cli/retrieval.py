@@ -23,7 +23,7 @@ def find_document_sets(
 
     Args:
         suites: Names of suites; ``retrieval`` is looked at here.
-        data_dir: Where the suite's files are.
+        data_dir: Where the suite's files are; without it, files that are named are the suite.
         files: Files of documents.
 
     Raises:
@@ -33,7 +33,8 @@ def find_document_sets(
         return []
     from cse_core.evaluation.documents import check_distinct, find_documents, read_documents
 
-    found = find_documents(data_dir) if "retrieval" in suites else []
+    whole = "retrieval" in suites and not (files and data_dir is None)
+    found = find_documents(data_dir) if whole else []
     found += [read_documents(file) for file in files]
     check_distinct(found)
     return found

@@ -87,6 +87,16 @@ def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
     assert cut["dev_accuracy"] < sliced["dev_accuracy"]  # what differs stands at the end
 
 
+def test_named_files_are_the_suite(cse: Cse, folder: Path) -> None:
+    """Without --data-dir the folder of suites is not looked for, and no graded pairs are."""
+    asked = ("eval", "starter", "--no-baselines", "--json", "--labelled", "transfer/mr.tsv")
+    alone = json.loads(cse(*asked).out)["results"]
+    assert set(alone) == {"mr"}
+    assert json.loads(cse(*asked, "--suite", "classify").out)["results"] == alone
+    beside = json.loads(cse(*asked, "--data-dir", "transfer").out)
+    assert beside["results"] == alone and beside["missing"] == []
+
+
 MISTAKES = [
     ("--suite transfer", "/nowhere", "--data-dir"),
     ("--suite transfer --data-dir classify", "no transfer task", "sst2.train", "--data-dir"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from cse_core.options import LossOptions, MinerOptions, PoolerOptions, StoreOptions, Temperature
 
@@ -44,10 +44,16 @@ class AveragingOptions(StoreOptions):
     """Level whose losses it serves."""
 
 
+def _of_slices(level: str) -> str:
+    if level == "sentence":
+        raise ValueError("a text is no part of itself; name the level of its slices")
+    return level
+
+
 class EntailmentOptions(LossOptions):
     """Options of ``entailment``."""
 
-    level: str = LEVEL
+    level: Annotated[str, AfterValidator(_of_slices)] = LEVEL
     """Level of its anchors, which are segments of the view anchor."""
     sentences: str = "anchor"
     """View whose sentences are targets and negatives: anchor (the paper), or positive, as in the

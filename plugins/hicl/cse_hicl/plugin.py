@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cse_core.composition import Facts
 from cse_core.records import LossSpec, MinerSpec, PoolerSpec, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_hicl.options import (
@@ -26,9 +27,19 @@ def cse_poolers() -> list[PoolerSpec]:
             options=SegmentsOptions,
             stage="slice",
             provides=(f"level:{LEVEL}",),
+            derive=_checked,
             paper=PAPER,
         )
     ]
+
+
+def _checked(options: SegmentsOptions, facts: Facts) -> SegmentsOptions:
+    if facts.positions is not None and options.length > facts.positions:
+        raise ValueError(
+            f"a segment of {options.length} tokens is longer than the {facts.positions} that"
+            " the encoder takes; the paper tried lengths of 16 to 40"
+        )
+    return options
 
 
 @hookimpl

@@ -265,6 +265,20 @@ def test_texts_longer_than_the_encoder_takes_can_be_trained_on(tmp_path: Path) -
     assert load(str(run), installed_registry()).encode(["boat " * 900]).shape[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("recipe", "setting", "told"),
+    [
+        ("hicl", "pool.segments.length=600", "longer than the 512 that the encoder takes"),
+        ("hicl-v2", "loss.entailment.level=sentence", "a text is no part of itself"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_loaded(
+    recipe: str, setting: str, told: str
+) -> None:
+    with pytest.raises(CseError, match=told):
+        compose(recipe=recipe, sets=["model.name=starter", setting])
+
+
 # -- with the parts of other plugins --------------------------------------------------------------
 
 
