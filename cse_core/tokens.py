@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from transformers.tokenization_utils_base import TruncationStrategy
+from transformers.utils import PaddingStrategy
 
 from cse_core.errors import CseError
 from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
@@ -66,6 +68,7 @@ class TextTokenizer:
                 hint="convert it to a tokenizer.json",
             )
         self.hf = tokenizer
+        self._prompts: dict[str, list[int]] = {}
         plain = tokenizer("a", add_special_tokens=False)["input_ids"]
         wrapped = tokenizer("a", add_special_tokens=True)["input_ids"]
         start = next(
@@ -101,40 +104,60 @@ class TextTokenizer:
         """Return the number of ids."""
         return len(self.hf)
 
-    def table(self, texts: Sequence[str], longest: int | None = None) -> TokenTable:
-        """Tokenise texts without special tokens.
+    def table(
+        self,
+        texts: Sequence[str],
+        longest: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> TokenTable:
+        """Tokenise texts without special tokens, on all cores; nothing is kept on disk.
+
+        Beside the texts and the table, memory holds one batch of them.
 
         Args:
-            texts: The texts.
+            texts: The texts; sliced a batch at a time.
             longest: Tokens of a text that are kept at most; the tail is cut.
+            progress: Hears after each batch how many texts are done.
         """
-        ids: list[NDArray[np.int32]] = []
-        words: list[NDArray[np.int32]] = []
-        lengths: list[int] = []
+        ids, words, lengths = array("i"), array("i"), array("q")
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
-            part = list(texts[start : start + _TOKENISED_AT_ONCE])
-            encoded = self.hf(
-                part,
-                add_special_tokens=False,
-                truncation=longest is not None,
-                max_length=longest,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )
-            for row in encoded.encodings:
-                ids.append(np.asarray(row.ids, dtype=np.int32))
-                words.append(
-                    np.asarray([-1 if w is None else w for w in row.word_ids], dtype=np.int32)
-                )
-                lengths.append(len(row.ids))
-        flat_ids = np.concatenate(ids) if ids else np.zeros(0, np.int32)
-        flat_words = np.concatenate(words) if words else np.zeros(0, np.int32)
+            for row in self._encodings(list(texts[start : start + _TOKENISED_AT_ONCE]), longest):
+                found = row.ids
+                ids.fromlist(found)
+                lengths.append(len(found))
+                try:
+                    words.fromlist(row.word_ids)
+                except TypeError:
+                    words.fromlist([-1 if word is None else word for word in row.word_ids])
+            if progress is not None:
+                progress(min(start + _TOKENISED_AT_ONCE, len(texts)))
         return TokenTable(
-            ids=torch.from_numpy(flat_ids),
-            word=torch.from_numpy(flat_words),
-            offsets=offsets_of(torch.tensor(lengths, dtype=torch.long)),
+            ids=torch.from_numpy(np.asarray(ids)),
+            word=torch.from_numpy(np.asarray(words)),
+            offsets=offsets_of(torch.from_numpy(np.asarray(lengths))),
         )
+
+    def _encodings(self, texts: list[str], longest: int | None) -> list[Any]:
+        """Return what the tokenizer itself makes of texts.
+
+        Calling the Hugging Face tokenizer does the same and then copies every row into lists that
+        nobody reads, in one thread.
+        """
+        cut = longest is not None
+        self.hf.set_truncation_and_padding(
+            padding_strategy=PaddingStrategy.DO_NOT_PAD,
+            truncation_strategy=TruncationStrategy.LONGEST_FIRST
+            if cut
+            else TruncationStrategy.DO_NOT_TRUNCATE,
+            max_length=longest,
+            stride=0,
+            pad_to_multiple_of=None,
+            padding_side=None,
+        )
+        backend = self.hf.backend_tokenizer
+        backend.encode_special_tokens = self.hf.split_special_tokens
+        encodings: list[Any] = backend.encode_batch(texts, add_special_tokens=False)
+        return encodings
 
     def content(
         self, texts: Sequence[str], longest: int | None = None, owner: Tensor | None = None
@@ -155,8 +178,8 @@ class TextTokenizer:
         Raises:
             CseError: If special tokens and prompt alone are longer.
         """
-        before = self.before + self._prompt_ids(prompt[0])
-        after = self._prompt_ids(prompt[1]) + self.after
+        before = self.before + self.prompt_ids(prompt[0])
+        after = self.prompt_ids(prompt[1]) + self.after
         added = len(before) + len(after)
         lengths = content.lengths
         if longest is not None:
@@ -197,7 +220,9 @@ class TextTokenizer:
             offsets=offsets,
         )
 
-    def _prompt_ids(self, text: str) -> list[int]:
-        if not text:
-            return []
-        return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
+    def prompt_ids(self, text: str) -> list[int]:
+        """Return the ids of a prompt's text, tokenised once."""
+        if text not in self._prompts:
+            found = self.hf(text, add_special_tokens=False, verbose=False) if text else {}
+            self._prompts[text] = list(found.get("input_ids", ()))
+        return self._prompts[text]

@@ -14,6 +14,8 @@ from accelerate import PartialState
 
 from cse_core import distributed
 from cse_core.assembly import build
+from cse_core.bench.kept import measured_gain
+from cse_core.bench.machine import place_of
 from cse_core.checkpoint import Checkpoint
 from cse_core.composer import resolve
 from cse_core.composition import Composition
@@ -22,7 +24,7 @@ from cse_core.data.split import split_texts
 from cse_core.errors import CseError
 from cse_core.files import write_whole
 from cse_core.inference import resolve_model
-from cse_core.precision import Precision, resolve_device, resolve_precision
+from cse_core.precision import resolve_device, training_precision
 from cse_core.pretrained import load_tokenizer
 from cse_core.recipe import dump_recipe
 from cse_core.records import DatasetSpec, MinerSpec
@@ -61,7 +63,8 @@ def train(
     """
     if (out / "run.toml").exists():
         RunFolder.begin(out)
-    prepared = _Prepared(composition, registry, reporter, corpus)
+    prepared = Prepared(composition, registry, reporter, corpus)
+    prepared.tell()
     # A name with the time in it differs between processes; and nobody may still be looking whether
     # the folder is free when the first process begins to write.
     out = Path(distributed.from_first(partial(str, out)))
@@ -99,7 +102,8 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
             update={k: then[k] for k in ("precision", "device", "threads") if k in then}
         ),
     )
-    prepared = _Prepared(composition, registry, reporter)
+    prepared = Prepared(composition, registry, reporter)
+    prepared.tell()
     before = then.get("data", {}).get("fingerprint")
     if before != prepared.corpus.fingerprint:
         raise CseError(
@@ -152,8 +156,22 @@ def training_corpus(
     return split_texts(corpus, tokenizer, composition.data.split_tokens, required)
 
 
-class _Prepared:
-    """Everything that is read before a run writes its first file."""
+class Prepared:
+    """Everything that is read before a run writes its first file.
+
+    Args:
+        composition: The checked recipe.
+        registry: The installed parts.
+        reporter: Who hears of it.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Attributes:
+        place: Where it runs, as measurements are kept by.
+        main: Whether this is the first process.
+
+    Raises:
+        CseError: If the model, the data, a dev set, the device or the number format is wrong.
+    """
 
     def __init__(
         self,
@@ -182,14 +200,10 @@ class _Prepared:
         self.device = (
             resolve_device(options.device) if size == 1 else torch.device(self.state.device)
         )
-        self.precision: Precision = resolve_precision(options.precision, self.device)
-        if self.precision.scales_loss:
-            raise CseError(
-                "fp16 needs a loss scale, which this version does not keep",
-                where="train.precision",
-                value="fp16",
-                hint="use bf16, fp32 or auto",
-            )
+        self.place = place_of(self.device, options.threads)
+        self.precision = training_precision(
+            options.precision, self.device, gain=distributed.from_first(self._gain)
+        )
         self.corpus = training_corpus(composition, registry, corpus)
         self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
         self.assembly = build(
@@ -199,7 +213,6 @@ class _Prepared:
             resolve_model=lambda name: resolve_model(name, registry),
             total_steps=options.steps(len(self.corpus)),
         )
-        self._tell()
 
     def trainer(self, folder: RunFolder) -> Trainer:
         """Return the trainer of a run in a folder."""
@@ -244,7 +257,12 @@ class _Prepared:
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
 
-    def _tell(self) -> None:
+    def _gain(self) -> float | None:
+        facts = self.composition.facts
+        return measured_gain(self.place, facts.hidden, facts.layers)
+
+    def tell(self) -> None:
+        """Report what was read, and where and in which number format it is trained."""
         report, stack = self.corpus.report, self.assembly.stack
         say = self.reporter.message
         say(

@@ -76,7 +76,13 @@ class OptionReader:
             options = model.model_validate(values)
         except ValidationError as error:
             told = {mistake.where for mistake in self.errors}
-            found = _mistakes(error, model, written, path)
+            shown = {
+                name: f"{self.expressions[f'{path}.{name}']} = {values[name]}"
+                if f"{path}.{name}" in self.expressions
+                else value
+                for name, value in written.items()
+            }
+            found = _mistakes(error, model, shown, path)
             self.errors += [mistake for mistake in found if mistake.where not in told]
             return None
         return options if len(self.errors) == count else None

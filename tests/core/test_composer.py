@@ -238,6 +238,8 @@ def test_params_may_build_on_each_other_and_reach_every_number(tmp_path: Path) -
     assert options(changed, "loss.infonce").temperature == 1.0
     (line,) = refused(path, "train.batch_size=alpha*3")
     assert line.startswith("train.batch_size: must be a whole number at least 1")
+    (line,) = refused(path, "train.lr=alpha-1")
+    assert line == "train.lr: must be at least 0 (got 'alpha-1 = -0.75')"
     (line,) = refused(path, "train.lr=alpa")
     assert line.endswith("(got 'alpa'); did you mean alpha?")
 
