@@ -52,7 +52,8 @@ class Call:
             [
                 piece if not bases[name] else replace(piece, owner=piece.owner + bases[name])
                 for name, piece in pieces.items()
-            ]
+            ],
+            pinned=self.device.type == "cuda",
         )
         words, inputs = None, None
         if self.change is not None:

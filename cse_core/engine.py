@@ -91,6 +91,7 @@ class Engine:
         update: Callable[[], Tensor | None],
         *,
         ledger: bool = False,
+        then: Tensor | None = None,
     ) -> StepResult:
         """Run one step.
 
@@ -99,9 +100,14 @@ class Engine:
             moment: Where the run is.
             update: Clips, moves the weights and the learning rate; returns the gradient's norm.
             ledger: Whether to count negatives for the log.
+            then: ``[B]`` rows of the batch after this one: it is prepared while this one computes,
+                and :meth:`close` is due in the end.
         """
         logged: dict[str, Tensor | float] = {}
         work = Pass(self.frame, index, moment, logged, {"previous": self.previous})
+        if then is not None:
+            start, stop = distributed.share(len(then), *distributed.world())
+            self.builder.expect(then[start:stop])
         if self.fresh_points:
             fresh = self._fresh_gradients(work)
             work.fields = {"previous": self.previous, "fresh": fresh}
@@ -124,6 +130,10 @@ class Engine:
             anchors=objective.batches[SENTENCE].anchors.detach(),
             logged=logged,
         )
+
+    def close(self) -> None:
+        """End what works in the background."""
+        self.builder.prefetcher.close()
 
     def _objective(self, vectors: Levels, work: Pass, *, ledger: bool = False) -> Objective:
         with torch.autocast(self.device.type, enabled=False):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cse_core.data import Corpus, TextColumn
+from cse_core.randomness import generator
+from cse_core.reporting import Reporter
+from cse_core.token_cache import token_table
 from cse_core.tokens import TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch
 
 if TYPE_CHECKING:
-    from cse_core.data import Corpus
+    import pyarrow as pa
 
 _ROUND = 2**40
 """Where the row numbers of a round that brings its own texts begin."""
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
+
+
+class ColumnTexts(list[str]):
+    """Texts of a column as a list, which the core still knows for rows that are tokenised.
+
+    Attributes:
+        column: Where they are from.
+        rows: ``[B]`` which of its rows they are.
+    """
+
+    def __init__(self, texts: Iterable[str], column: str, rows: Tensor) -> None:
+        super().__init__(texts)
+        self.column = column
+        self.rows = rows
 
 
 class TrainingRows:
@@ -76,6 +95,20 @@ class TrainingRows:
         own = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
         return tuple(dict.fromkeys([*self.pairs, *own]))
 
+    def tokenise(self, column: str, tokenizer: TextTokenizer, reporter: Reporter) -> None:
+        """Tokenise a column now, or read its tokens, unless that was done before.
+
+        Args:
+            column: Which.
+            tokenizer: What makes tokens of it.
+            reporter: Who hears how far a large column is.
+        """
+        self._table(column, tokenizer, reporter)
+
+    def is_tokenised(self, column: str, tokenizer: TextTokenizer) -> bool:
+        """Return whether ``content`` has the column's tokens at hand."""
+        return (id(tokenizer), column) in self._tables
+
     def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
         table, place = self._table(column, tokenizer)
@@ -83,6 +116,15 @@ class TrainingRows:
 
     def texts(self, column: str, index: Tensor) -> list[str]:
         """Return rows ``[B]`` of a column as texts."""
+        return ColumnTexts(self._texts(column, index), column, index)
+
+    def content_of(self, texts: Sequence[str], tokenizer: TextTokenizer) -> TokenBatch | None:
+        """Return what ``texts`` gave as content tokens; None where that is not what it gave."""
+        if not isinstance(texts, ColumnTexts) or texts != self._texts(texts.column, texts.rows):
+            return None
+        return self.content(texts.column, texts.rows, tokenizer)
+
+    def _texts(self, column: str, index: Tensor) -> list[str]:
         values: Any = None if self.pairs is None else self.pairs.get(column)
         if values is not None and not isinstance(values, np.ndarray):
             return [values[row] for row in index.tolist()]
@@ -90,25 +132,74 @@ class TrainingRows:
             return self.corpus.column("text").take(values[index.numpy()])
         return self.corpus.column(column).take(self.corpus_row[index].numpy())
 
-    def _values(self, column: str) -> Sequence[str] | NDArray[Any]:
-        if self.pairs is not None and column in self.pairs:
-            return self.pairs[column]
-        whole = self.corpus.column(column)
-        return whole if self.pairs is None else whole.take(self.corpus_row.numpy())
-
-    def _table(self, column: str, tokenizer: TextTokenizer) -> tuple[TokenTable, Tensor]:
+    def _table(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter | None = None
+    ) -> tuple[TokenTable, Tensor]:
         key = (id(tokenizer), column)
         if key not in self._tables:
-            values = self._values(column)
-            if isinstance(values, np.ndarray):
-                base = self._base or TrainingRows(self.corpus, self.longest)
-                table, place = base._table("text", tokenizer)
-                self._tables[key] = table, place[torch.from_numpy(values.astype(np.int64))]
-            else:
-                first: dict[str, int] = {}
-                place = torch.tensor([first.setdefault(text, len(first)) for text in values])
-                self._tables[key] = tokenizer.table(list(first), self.longest), place
+            self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
         return self._tables[key]
+
+    def _new_table(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter
+    ) -> tuple[TokenTable, Tensor]:
+        import pyarrow as pa
+
+        if self.pairs is None:
+            texts, place = _distinct(self.corpus.column(column).arrow)
+            return token_table(texts, tokenizer, self.longest, reporter), place
+        values = self.pairs.get(column)
+        if values is not None and not isinstance(values, np.ndarray):
+            texts, place = _distinct(pa.chunked_array([pa.array(values, pa.large_string())]))
+            return token_table(texts, tokenizer, self.longest, reporter), place
+        # Its rows are rows of the corpus, whose tokens another round may have made already.
+        if self._base is None:
+            self._base = TrainingRows(self.corpus, self.longest)
+        rows = self.corpus_row if values is None else torch.from_numpy(values.astype(np.int64))
+        table, place = self._base._table(column if values is None else "text", tokenizer, reporter)
+        return table, place[rows]
+
+
+def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
+    """Return the different texts, by first appearance, and ``[rows]`` which of them a row has."""
+    import pyarrow as pa
+
+    encoded = column.dictionary_encode().unify_dictionaries()
+    place = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks], dtype=np.int64)
+    return TextColumn(pa.chunked_array([encoded.chunk(0).dictionary])), torch.from_numpy(place)
+
+
+class Batches:
+    """Which rows each step of a round takes: every row once an epoch, in an order drawn anew.
+
+    Args:
+        rows: Rows of the round.
+        size: Rows of a batch; the last of an epoch has those that are left.
+        seed: The run's seed; the order depends on it, on the round and on the epoch.
+        number: Of the round.
+        shuffle: Whether there is a drawn order at all.
+    """
+
+    def __init__(self, rows: int, size: int, *, seed: int, number: int, shuffle: bool) -> None:
+        self.rows, self.size = rows, size
+        self.seed, self.number, self.shuffle = seed, number, shuffle
+        self.per_epoch = math.ceil(rows / size)
+        self._order: tuple[int, Tensor] = (-1, torch.empty(0))
+
+    def epoch(self, step: int) -> int:
+        """Return the epoch of a step, counted from 0."""
+        return step // self.per_epoch
+
+    def at(self, step: int) -> Tensor:
+        """Return ``[B]`` the rows of a step."""
+        epoch, place = divmod(step, self.per_epoch)
+        if self._order[0] != epoch:
+            order = torch.arange(self.rows)
+            if self.shuffle:
+                draws = generator(torch.device("cpu"), self.seed, self.number, "order", epoch)
+                order = torch.randperm(self.rows, generator=draws)
+            self._order = epoch, order
+        return self._order[1][place * self.size : (place + 1) * self.size]
 
 
 def _keys_of_corpus(corpus: Corpus) -> CorpusKeys:

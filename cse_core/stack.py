@@ -77,11 +77,11 @@ class Stack:
 
     def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
-        longest, prompt = self.encoder.max_positions, self.pooler.prompt(role)
+        prompt = self.pooler.prompt(role)
         content = self.pooler.content(content)
         if self.slicer is None:
-            longest = min(self.max_length, longest)
-        elif self.slicer.slices_wrapped:
+            return self.wrap(content, prompt)
+        if self.slicer.slices_wrapped:
             if any(prompt):
                 raise CseError(
                     "slices without special tokens of their own have no place for a prompt",
@@ -90,9 +90,19 @@ class Stack:
                     hint="let every slice be wrapped, or take a row pooler without a prompt",
                 )
             return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
-        else:
-            content = self.slicer.slices(_cut(content, self.max_length))
+        content = self.slicer.slices(_cut(content, self.max_length))
+        return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
+
+    def wrap(self, content: TokenBatch, prompt: tuple[str, str]) -> TokenBatch:
+        """Return content as rows that are wrapped and not sliced."""
+        longest = min(self.max_length, self.encoder.max_positions)
         return self.tokenizer.wrap(content, prompt, longest)
+
+    @property
+    def only_wraps(self) -> bool:
+        """Whether ``rows`` does nothing but :meth:`wrap`: no part changes or slices content."""
+        own = getattr(self.pooler.content, "__func__", None)
+        return self.slicer is None and own is RowPooler.content
 
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""

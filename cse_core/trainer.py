@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from cse_core import checkpoint as saved
@@ -26,13 +25,11 @@ from cse_core.export import inference_choices
 from cse_core.optimizer import Optimizer
 from cse_core.outcome import Outcome, finish
 from cse_core.precision import Precision
-from cse_core.randomness import generator
 from cse_core.reporting import Reporter
 from cse_core.rounds import Rounds, TrainingRound
-from cse_core.rows import TrainingRows
+from cse_core.rows import Batches, TrainingRows
 from cse_core.run import METRICS, MetricsFile, RunFolder
 from cse_core.scoring import Best, Scorer
-from cse_core.settings import TrainOptions
 from cse_core.signals import Stopped, StopSignals
 from cse_core.stack import Stack
 from cse_core.tally import Tally
@@ -80,7 +77,6 @@ class Trainer:
         self._metrics: MetricsFile | None = None
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
-        self._order: tuple[object, Tensor] = (None, torch.empty(0))
 
     # -- the run ----------------------------------------------------------------------------
 
@@ -135,7 +131,13 @@ class Trainer:
                 self.corpus, self._longest(), current.pairs, self.base, current.number
             )
         )
-        per_epoch = math.ceil(len(rows) / options.batch_size)
+        batches = Batches(
+            len(rows),
+            options.batch_size,
+            seed=options.seed,
+            number=current.number,
+            shuffle=self.composition.data.shuffle,
+        )
         total = options.steps(len(rows))
         cadence = Cadence.of(options, total)
         self.rounds.begin(current.number, rows)
@@ -154,43 +156,46 @@ class Trainer:
             if current.number:
                 # What was mined is never mined again, and the miner's own state goes with it.
                 self._save(0, current.number, optimizer, engine, tally)
+        engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, total, step)
         if len(rows) < options.batch_size:
             self.reporter.warning(
                 f"train.batch_size is {options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        patience = current.patience(options, cadence.evaluate, per_epoch)
+        patience = current.patience(options, cadence.evaluate, batches.per_epoch)
         tally.go_on()
-        while step < total and not self._enough(patience):
-            epoch, place = divmod(step, per_epoch)
-            index = self._batch(options, rows, current.number, epoch, place)
-            ledger = (step + 1) % cadence.log == 0
-            moment = Moment(step, total, epoch, current.number)
-            result = engine.step(index, moment, partial(optimizer.update, step), ledger=ledger)
-            tally.add(result, len(index))
-            step += 1
-            self.reporter.step(step)
-            if step == min(10, total):
-                self._warn_unchanged(engine)
-            last = step == total
-            scoring = bool(self.scorer.dev) and cadence.evaluates(step, last)
-            logging = step % cadence.log == 0 or last or scoring
-            stopping = distributed.any_of(self._signals.asked)
-            saving = cadence.saves(step, last) or stopping
-            if not (logging or saving):
-                continue
-            tally.settle(step)
-            scores = self._evaluate(step, current) if scoring else {}
-            if logging:
-                scores = {**scores, **spread(result.anchors)}
-                self._log(step, current.number, result, optimizer, tally, scores)
-                self._warn_collapse(scores, len(result.anchors), step >= cadence.evaluate)
-            if saving or self._enough(patience):
-                self._save(step, current.number, optimizer, engine, tally)
-            if stopping:
-                raise Stopped(step)
-            tally.go_on()
+        with closing(engine):
+            while step < total and not self._enough(patience):
+                index = batches.at(step)
+                then = batches.at(step + 1) if step + 1 < total else None
+                ledger = (step + 1) % cadence.log == 0
+                moment = Moment(step, total, batches.epoch(step), current.number)
+                update = partial(optimizer.update, step)
+                result = engine.step(index, moment, update, ledger=ledger, then=then)
+                tally.add(result, len(index))
+                step += 1
+                self.reporter.step(step)
+                if step == min(10, total):
+                    self._warn_unchanged(engine)
+                last = step == total
+                scoring = bool(self.scorer.dev) and cadence.evaluates(step, last)
+                logging = step % cadence.log == 0 or last or scoring
+                stopping = distributed.any_of(self._signals.asked)
+                saving = cadence.saves(step, last) or stopping
+                if not (logging or saving):
+                    continue
+                tally.settle(step)
+                scores = self._evaluate(step, current) if scoring else {}
+                if logging:
+                    scores = {**scores, **spread(result.anchors)}
+                    self._log(step, current.number, result, optimizer, tally, scores)
+                    self._warn_collapse(scores, len(result.anchors), step >= cadence.evaluate)
+                if saving or self._enough(patience):
+                    self._save(step, current.number, optimizer, engine, tally)
+                if stopping:
+                    raise Stopped(step)
+                tally.go_on()
         if step < total:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "
@@ -208,20 +213,6 @@ class Trainer:
                 )
             self.rounds.finished(best.score)
         return step
-
-    def _batch(
-        self, options: TrainOptions, rows: TrainingRows, number: int, epoch: int, place: int
-    ) -> Tensor:
-        start = place * options.batch_size
-        stop = min(start + options.batch_size, len(rows))
-        key = (rows, number, epoch)
-        if self._order[0] != key:
-            draws = generator(torch.device("cpu"), options.seed, number, "order", epoch)
-            order = torch.arange(len(rows))
-            if self.composition.data.shuffle:
-                order = torch.randperm(len(rows), generator=draws)
-            self._order = key, order
-        return self._order[1][start:stop]
 
     # -- scores -----------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from cse_core import distributed
 from cse_core.assembly import Assembly, PlacedAugmenter
 from cse_core.context import Moment, draws
+from cse_core.prefetch import Ahead, PlainView, Prefetcher
+from cse_core.reporting import Reporter
 from cse_core.rows import TrainingRows
 from cse_core.stack import Stack
 from cse_core.types import StepContext, TokenBatch, View
@@ -68,7 +70,46 @@ class ViewBuilder:
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
         self.assembly = assembly
         self.rows = rows
+        self.prefetcher = Prefetcher(rows.content)
         self._same: dict[str, int] = {}
+
+    def tokenise(self, reporter: Reporter) -> None:
+        """Tokenise what the round's steps will ask for, as far as the plan tells it.
+
+        Args:
+            reporter: Who hears how far a large column is.
+        """
+        composition, stacks = self.assembly.composition, self.assembly.stacks
+        needs = {part.path: part.spec.required(part.options) for part in composition.parts}
+        for planned in composition.passes:
+            for name in planned.views:
+                view = composition.view(name)
+                if view is None:
+                    continue
+                columns = []
+                if view.made_by is not None:
+                    named = [need for need in needs[view.made_by] if isinstance(need, str)]
+                    columns = [need[7:] for need in named if need.startswith("column:")]
+                elif not self._of(name, "text"):
+                    columns = [self.column(name)]
+                for column in columns:
+                    if column in self.rows.columns:
+                        self.rows.tokenise(column, stacks[planned.branch].tokenizer, reporter)
+
+    def expect(self, index: Tensor) -> None:
+        """Begin to prepare a batch that this process will build next.
+
+        Args:
+            index: ``[b]`` rows of the round.
+        """
+        views = [
+            PlainView(view.name, view.role, column, stack)
+            for view in self.assembly.composition.views
+            if view.made_by is None and not self._of(view.name, "text")
+            for column, stack in [(self.column(view.name), self.assembly.stacks[view.branch])]
+            if self.rows.is_tokenised(column, stack.tokenizer)
+        ]
+        self.prefetcher.expect(index, views)
 
     def build(self, index: Tensor, rows: Tensor, ctx: StepContext) -> dict[str, PreparedView]:
         """Return all views of this process's rows, by name.
@@ -78,20 +119,41 @@ class ViewBuilder:
             rows: ``[b]`` their corpus rows.
             ctx: The step.
         """
-        return {
-            view.name: self.prepare(view, index, ctx, self.assembly.stacks[view.branch])
-            for view in self._views(rows, ctx)
-        }
+        ready = self.prefetcher.take(index)
+        built = {}
+        for view in self._views(rows, ctx):
+            of_column = view.texts is None and view.tokens is None
+            ahead = ready.get(view.name) if of_column else None
+            stack = self.assembly.stacks[view.branch]
+            built[view.name] = self.prepare(view, index, ctx, stack, ahead)
+        return built
 
-    def prepare(self, view: View, index: Tensor, ctx: StepContext, stack: Stack) -> PreparedView:
-        """Return a view as the rows of a branch's encoder."""
+    def prepare(
+        self,
+        view: View,
+        index: Tensor,
+        ctx: StepContext,
+        stack: Stack,
+        ahead: Ahead | None = None,
+    ) -> PreparedView:
+        """Return a view as the rows of a branch's encoder.
+
+        Args:
+            view: The view.
+            index: ``[b]`` rows of the round.
+            ctx: The step.
+            stack: Of the branch.
+            ahead: What is ready of it, where its texts are a column's as they are.
+        """
         own = view.owner is None
         count = len(index) if own else len(view.owner)  # type: ignore[arg-type]
         owner = torch.arange(count) if view.owner is None else view.owner.cpu()
-        content = self._content(view, index, ctx, stack)
+        content = self._content(view, index, ctx, stack) if ahead is None else ahead.content
         if content.rows != count:
             raise RuntimeError(f"view {view.name} has {content.rows} texts for {count} owners")
-        tokens = stack.rows(content, view.role)
+        tokens = None if ahead is None else ahead.rows_in(stack.pooler.prompt(view.role))
+        if tokens is None:
+            tokens = stack.rows(content, view.role)
         if stack.tokenizer is self.assembly.stack.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before = tokens
@@ -142,7 +204,8 @@ class ViewBuilder:
     def _content(self, view: View, index: Tensor, ctx: StepContext, stack: Stack) -> TokenBatch:
         augmenters = self._of(view.name, "text")
         texts = view.texts
-        if view.tokens is not None and stack.tokenizer is self.assembly.stack.tokenizer:
+        own = stack.tokenizer is self.assembly.stack.tokenizer
+        if view.tokens is not None and own and (texts is None or not augmenters):
             return replace(view.tokens, owner=torch.arange(view.tokens.rows))
         if texts is None:
             column = self.column(view.name)
@@ -157,7 +220,8 @@ class ViewBuilder:
                     f"{augmenter.choice.path} made {len(texts)} of {len(before)} texts"
                 )
             self.watch(augmenter, list(texts) == before)
-        return stack.tokenizer.content(texts, self.rows.longest)
+        known = self.rows.content_of(texts, stack.tokenizer)
+        return stack.tokenizer.content(texts, self.rows.longest) if known is None else known
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS = 10_000
+_FEW = 20
+"""Rows are few where a column has more than so many times as many."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,18 @@ class TextColumn(Sequence[str]):
         for start in range(0, len(self), _ROWS):
             yield from self._texts.slice(start, _ROWS).to_pylist()
 
+    @property
+    def arrow(self) -> pa.ChunkedArray:
+        """Return the column itself."""
+        return self._texts
+
     def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
         """Return the texts of the given rows, in their order."""
         import pyarrow as pa
+
+        if self._texts.num_chunks > 1 and len(rows) * _FEW < len(self):
+            # Arrow joins all chunks of the column before it takes a single row.
+            return [self._texts[int(row)].as_py() for row in rows]
 
         texts: list[str] = self._texts.take(pa.array(rows, pa.int64())).to_pylist()
         return texts

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from cse_core.data import Corpus
+from cse_core.token_cache import token_table
 from cse_core.tokens import TextTokenizer, TokenTable
 from cse_core.types import StepContext, TokenBatch
 
@@ -33,7 +34,7 @@ class ParallelTokens:
         self.longest, self.device = longest, device
         pad = tokenizer.hf.pad_token_id
         self.pad = 0 if pad is None else int(pad)
-        self.corpus = self._placed(tokenizer.table(list(corpus.column(column)), longest))
+        self.corpus = self._placed(token_table(corpus.column(column), tokenizer, longest))
 
     def counterparts(self, tokens: TokenBatch, ctx: StepContext) -> tuple[Tensor, Tensor]:
         """Return the token at the same place of the other sentence, for each token of a view.
