@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from cse_cli import (
+    bench,
+    choosing,
     data,
     encode,
     evaluate,
@@ -65,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(words: list[str], installed: Installed) -> int:
-    words = train.with_settings(words)
+    words = choosing.with_settings(words)
     app = build_app(words, installed)
     try:
         code = app(args=words, prog_name="cse", standalone_mode=False, obj=installed)
@@ -84,7 +86,7 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
     """Return the application.
 
     Args:
-        words: The command line, whose choice of parts decides what ``train --help`` shows.
+        words: The command line, whose choice of parts decides what its ``--help`` shows.
         installed: The installed plugins.
     """
     app = typer.Typer(
@@ -97,7 +99,8 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
     app.command("show-plugin", rich_help_panel=_PLUGINS)(show_plugin.show_plugin)
     app.command("list-recipes", rich_help_panel=_PLUGINS)(list_recipes.list_recipes)
     app.command("show-recipe", rich_help_panel=_PLUGINS)(show_recipe.show_recipe)
-    app.command("train", rich_help_panel=_WORK)(train.command(words, installed))
+    app.command("train", rich_help_panel=_WORK)(choosing.with_help(train.train, words, installed))
+    app.command("bench", rich_help_panel=_WORK)(choosing.with_help(bench.bench, words, installed))
     app.command("eval", rich_help_panel=_WORK)(evaluate.evaluate)
     app.command("encode", rich_help_panel=_WORK)(encode.encode)
     app.command("search", rich_help_panel=_WORK)(search.search)
@@ -134,7 +137,7 @@ def _of_usage(error: Exception, told: str, words: Sequence[str]) -> CseError:
     told_path = getattr(getattr(error, "ctx", None), "command_path", None)
     path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
     flag = getattr(error, "option_name", None)
-    if words[0] == "train" and isinstance(flag, str):
+    if words[0] in choosing.COMMANDS and isinstance(flag, str):
         close = _close_setting(flag)
         if close:
             hint = f"did you mean {close}? see {path} --help"

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli import flags
-from cse_cli.completion import complete_data, complete_model, complete_part, complete_recipe
+from cse_cli.choosing import (
+    RUN,
+    SHOWN,
+    AugOption,
+    BranchOption,
+    DataOption,
+    LossOption,
+    MetricOption,
+    NegativesOption,
+    PoolOption,
+    PositivesOption,
+    RecipeOption,
+    SeedOption,
+    SetOption,
+    StartOption,
+    choice_of,
+)
 from cse_cli.console import say, say_json, tell
-from cse_cli.flags import Choice
 from cse_cli.installed import Installed, installed
 from cse_cli.models import quieten
 from cse_cli.train_checks import check_out, refuse_beside_resume
@@ -21,109 +34,32 @@ from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
+    from cse_core.bench.expected import ExpectedTime
     from cse_core.composition import Composition
-
-_PARTS, _RUN, _SHOW = "Parts", "Run", "What is shown"
-_COMPLETION = "_CSE_COMPLETE"
-
-
-def with_settings(words: list[str]) -> list[str]:
-    """Rewrite ``train``'s flags of options as ``--set``; other commands have none."""
-    return flags.settings_as_sets(words) if _is_train(words) else words
-
-
-def command(words: Sequence[str], plugins: Installed) -> Callable[..., None]:
-    """Return the command, with a flag for each option of the chosen parts where help is asked for.
-
-    Args:
-        words: The command line.
-        plugins: The installed plugins, loaded only for help.
-    """
-    words = [*words, *os.environ.get("_TYPER_COMPLETE_ARGS", "").split()]
-    asked = any(word in ("--help", "-h") for word in words) or _COMPLETION in os.environ
-    if not (asked and "train" in words):
-        return train
-    from cse_cli.resolving import help_options
-
-    return flags.with_options(train, help_options(flags.peek(words), plugins))
-
-
-def _is_train(words: Sequence[str]) -> bool:
-    return next((word for word in words if not word.startswith("-")), None) == "train"
-
-
-def _part_option(kind: Any, noun: str) -> Any:
-    return typer.Option(
-        f"--{kind}",
-        metavar="NAME",
-        help=f"{noun}: NAME replaces the recipe's, +NAME adds one, ~NAME takes one away.",
-        rich_help_panel=_PARTS,
-        autocompletion=complete_part(kind),
-    )
 
 
 def train(
     context: typer.Context,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe",
-            "-r",
-            metavar="NAME|FILE",
-            help="An installed recipe, a TOML file, or a run, which is repeated.",
-            rich_help_panel=_PARTS,
-            autocompletion=complete_recipe,
-        ),
-    ] = None,
-    aug: Annotated[list[str] | None, _part_option("aug", "Augmenter")] = None,
-    pool: Annotated[list[str] | None, _part_option("pool", "Pooler or head")] = None,
-    positives: Annotated[list[str] | None, _part_option("positives", "Positive miner")] = None,
-    negatives: Annotated[list[str] | None, _part_option("negatives", "Negative store")] = None,
-    loss: Annotated[list[str] | None, _part_option("loss", "Loss")] = None,
-    branch: Annotated[list[str] | None, _part_option("branch", "Branch")] = None,
-    metric: Annotated[list[str] | None, _part_option("metric", "Metric")] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            help="Encoder to start from: an installed one, a folder, a run, or a hub name.",
-            rich_help_panel=_RUN,
-            autocompletion=complete_model,
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            "-d",
-            metavar="FILE|NAME",
-            help="Training texts: txt, csv, tsv, jsonl, json, parquet (each also .gz), an "
-            "installed data set, or owner/name of the hub; may be repeated.",
-            rich_help_panel=_RUN,
-            autocompletion=complete_data,
-        ),
-    ] = None,
+    recipe: RecipeOption = None,
+    aug: AugOption = None,
+    pool: PoolOption = None,
+    positives: PositivesOption = None,
+    negatives: NegativesOption = None,
+    loss: LossOption = None,
+    branch: BranchOption = None,
+    metric: MetricOption = None,
+    model: StartOption = None,
+    data: DataOption = None,
     dev: Annotated[
         list[str] | None,
         typer.Option(
             "--dev",
             metavar="FILE|none",
             help="Graded pairs that choose the checkpoint; may be repeated.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            help="Any option by its path, such as train.max_steps=100; --train.max_steps 100 is "
-            "the same. May be repeated.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
+    settings: SetOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -131,19 +67,16 @@ def train(
             "-o",
             metavar="DIR",
             help="Folder of the run; by default runs/ and the recipe's name and the time.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
-    seed: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Seed of everything drawn.", rich_help_panel=_RUN),
-    ] = None,
+    seed: SeedOption = None,
     resume: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Go on with a run that was stopped, from its last checkpoint.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
     save_recipe: Annotated[
@@ -151,12 +84,12 @@ def train(
         typer.Option(
             metavar="FILE",
             help="Write the resolved recipe to a TOML file.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Check, show the plan, stop.", rich_help_panel=_SHOW),
+        typer.Option("--dry-run", help="Check, show the plan, stop.", rich_help_panel=SHOWN),
     ] = False,
     quiet: Annotated[
         bool,
@@ -164,7 +97,7 @@ def train(
             "--quiet",
             "-q",
             help="Print only errors and, at the end, the folder of the run.",
-            rich_help_panel=_SHOW,
+            rich_help_panel=SHOWN,
         ),
     ] = False,
     json: Annotated[
@@ -172,7 +105,7 @@ def train(
         typer.Option(
             "--json",
             help="Print one JSON object at the end and nothing before.",
-            rich_help_panel=_SHOW,
+            rich_help_panel=SHOWN,
         ),
     ] = False,
 ) -> None:
@@ -180,7 +113,8 @@ def train(
 
     Every option of the chosen parts is a flag: add --help to a choice of parts to see them.
     """
-    named = flags.given(
+    choice = choice_of(
+        recipe,
         {
             "aug": aug,
             "pool": pool,
@@ -189,10 +123,13 @@ def train(
             "loss": loss,
             "branch": branch,
             "metric": metric,
-        }
+        },
+        model=model,
+        data=data,
+        settings=settings,
+        seed=seed,
+        dev=dev,
     )
-    sets = [*([f"train.seed={seed}"] if seed is not None else []), *(settings or [])]
-    choice = Choice(recipe, model, list(data or []), list(dev or []), named, sets)
     plugins = installed(context)
     if resume is not None:
         refuse_beside_resume(choice, out, save_recipe, dry_run)
@@ -204,7 +141,7 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        show_plan(composition, choice, plugins, json=json)
+        show_plan(composition, choice, plugins, _expected(composition, plugins), json=json)
         return
     _run(
         composition,
@@ -239,7 +176,7 @@ def _run(
     def opening() -> None:
         plugins.warn_of_failed()
         if composition is not None:
-            show_in_short(composition)
+            show_in_short(composition, _expected(composition, plugins))
 
     with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
         try:
@@ -266,6 +203,13 @@ def _run(
         say(str(folder))
     else:
         show_outcome(outcome, folder)
+
+
+def _expected(composition: Composition, plugins: Installed) -> ExpectedTime | None:
+    """Return how long the run will take, where it is known."""
+    from cse_core.bench.expected import expected_time
+
+    return expected_time(composition, plugins.known_corpus(composition.data), plugins.registry)
 
 
 def _named(composition: Composition) -> Path:

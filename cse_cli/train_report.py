@@ -10,20 +10,28 @@ from cse_cli.console import say, say_json, tell, warn
 if TYPE_CHECKING:
     from cse_cli.flags import Choice
     from cse_cli.installed import Installed
+    from cse_core.bench.expected import ExpectedTime
     from cse_core.composition import Composition
     from cse_core.trainer import Outcome
 
 
-def show_plan(composition: Composition, choice: Choice, plugins: Installed, *, json: bool) -> None:
+def show_plan(
+    composition: Composition,
+    choice: Choice,
+    plugins: Installed,
+    time: ExpectedTime | None,
+    *,
+    json: bool,
+) -> None:
     """Print the plan on stdout."""
     from cse_cli.resolving import changed_settings
     from cse_core.plan_text import plan_dict, plan_lines
 
     changed = changed_settings(composition, choice, plugins)
     if json:
-        say_json({**plan_dict(composition), "changed": changed})
+        say_json({**plan_dict(composition, time), "changed": changed})
         return
-    for line in plan_lines(composition):
+    for line in plan_lines(composition, time):
         say(line)
     if changed:
         say("settings that are not the defaults:")
@@ -31,7 +39,7 @@ def show_plan(composition: Composition, choice: Choice, plugins: Installed, *, j
             say(f"  {line}")
 
 
-def show_in_short(composition: Composition) -> None:
+def show_in_short(composition: Composition, time: ExpectedTime | None) -> None:
     """Print parts, passes and settings in a few lines on stderr."""
     train, facts = composition.train, composition.facts
     parts = ", ".join(
@@ -48,6 +56,8 @@ def show_in_short(composition: Composition) -> None:
         f"model {composition.model.name}, batches of {train.batch_size}, "
         f"learning rate {train.lr:g}{steps}, seed {train.seed}"
     )
+    if time is not None:
+        tell(time.line())
     for warning in composition.warnings:
         warn(warning)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cse_core.annotations import plain
 from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
 from cse_core.options import Options
 
+if TYPE_CHECKING:
+    from cse_core.bench.expected import ExpectedTime
 
-def plan_lines(composition: Composition) -> list[str]:
-    """Return the plan as lines of plain text; indented lines belong to the heading above."""
+
+def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> list[str]:
+    """Return the plan as lines of plain text; indented lines belong to the heading above.
+
+    Args:
+        composition: The checked recipe.
+        time: How long its steps will take, None where that is not known.
+    """
     train, facts = composition.train, composition.facts
     steps = "" if facts.steps is None else f", {facts.steps} steps"
     rows = "" if facts.rows is None else f"; {facts.rows} rows"
@@ -22,6 +30,8 @@ def plan_lines(composition: Composition) -> list[str]:
         f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}{steps}, "
         f"seed {train.seed}, precision {train.precision}",
     ]
+    if time is not None:
+        lines.append(f"time: {time.line()}")
     if composition.params:
         told = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())
         lines.append(f"params: {told}")
@@ -49,14 +59,20 @@ def plan_lines(composition: Composition) -> list[str]:
     return lines
 
 
-def plan_dict(composition: Composition) -> dict[str, Any]:
-    """Return the plan as data that JSON can hold."""
+def plan_dict(composition: Composition, time: ExpectedTime | None = None) -> dict[str, Any]:
+    """Return the plan as data that JSON can hold.
+
+    Args:
+        composition: The checked recipe.
+        time: How long its steps will take, None where that is not known.
+    """
     facts = {name: getattr(composition.facts, name) for name in Facts.__dataclass_fields__}
     return {
         "recipe": composition.recipe,
         "settings": composition.raw,
         "params": dict(composition.params),
         "facts": {**facts, "columns": facts["columns"] and list(facts["columns"])},
+        "time": None if time is None else time.as_dict(),
         "parts": [
             {
                 "kind": part.kind,

@@ -19,6 +19,7 @@ LIGHT = [
     ["show-plugin", "builtins"],
     ["list-recipes"],
     ["train", "--help"],
+    ["bench", "--help"],
     ["eval", "--help"],
     ["train", "--dry-run"],
     ["train", "--dry-run", "--json", "--loss", "infonce", "--pool", "mean"],
@@ -53,8 +54,8 @@ def test_version_through_the_installed_command(tmp_path: Path) -> None:
 
 def test_help_names_every_command(tmp_path: Path) -> None:
     told = call_installed("--help", cwd=tmp_path)
-    for name in ("list-plugins", "show-plugin", "list-recipes", "show-recipe", "train", "eval",
-                 "encode", "search", "data"):  # fmt: skip
+    for name in ("list-plugins", "show-plugin", "list-recipes", "show-recipe", "train", "bench",
+                 "eval", "encode", "search", "data"):  # fmt: skip
         assert name in told.out
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 
-from cse_cli import flags, train
+from cse_cli import choosing, flags
 from cse_cli.installed import Installed
 from cse_cli.main import build_app, run
 from cse_core.settings import CORE_OPTIONS, ViewOptions
@@ -39,7 +39,7 @@ MENTIONED = [
 def parse(words: Sequence[str]) -> None:
     """Parse a command line as ``cse`` does, down to the last flag, without running it."""
     rest, left_out = flags.take_no_plugin(words[1:])
-    rest = train.with_settings(rest)
+    rest = choosing.with_settings(rest)
     command: Any = typer.main.get_command(build_app(rest, Installed(left_out)))
     name = "cse"
     while True:
