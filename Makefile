@@ -12,7 +12,7 @@ help:
 	@echo "make test       ruff, mypy, pytest"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make test-slow  the long tests too"
-	@echo "make bench      speed and start-up beside a peer"
+	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
 	@echo "make clean      remove the environment and what was built"
 
 $(READY): requirements.txt constraints.txt pyproject.toml $(wildcard plugins/*/pyproject.toml)
@@ -36,8 +36,7 @@ test-slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
 bench: $(READY)
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/training.py
+	$(BIN)/python -m benchmarks $(if $(DATA),--texts "$(DATA)") $(if $(ARTICLES),--articles "$(ARTICLES)") $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -47,7 +47,9 @@ def main() -> None:
         base = Work(
             who=PEER,
             model=make_model(Path(temporary) / "model", texts, shape),
-            texts=write(Path(temporary) / "texts.txt", texts),
+            texts=write(
+                Path(temporary) / "texts.txt", texts[: options.batch * (options.steps + 1)]
+            ),
             length=options.length,
             batch=options.batch,
             steps=options.steps,
