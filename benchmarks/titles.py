@@ -1,4 +1,4 @@
-"""Titles found from documents: before training, after each weak start, after each round of clusters.
+"""Titles found from documents: before training, after weak starts, after rounds of clusters.
 
 The encoder trains on the first articles of a file; the last ones, and the documents of other files,
 are what it is scored on (recall of the own title among all of the file). Each round of clusters is
@@ -72,7 +72,21 @@ def scores(model: str, files: Iterable[str], *more: str) -> dict[str, Any]:
     """Return recall of a model on files of documents, of sentences of 32 tokens."""
     words = [word for file in files for word in ("--documents", file)]
     found = command("eval", model, "--suite", "retrieval", *words, "--max-length", "32", *more)
-    return dict(found)
+    results: dict[str, Any] = found["results"]
+    return results
+
+
+def show(lines: list[dict[str, Any]]) -> None:
+    """Print mean and deviation over the seeds of every kind of run, file by file."""
+    for name in dict.fromkeys(line["name"] for line in lines):
+        of_name = [line["scores"] for line in lines if line["name"] == name]
+        for file in of_name[0]:
+            cells = []
+            for recall in RECALLS:
+                values = [each[file][recall] for each in of_name]
+                spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+                cells.append(f"{statistics.mean(values):6.2f}{spread}")
+            print(f"{name:20} {file:16} {'  '.join(cells)}  ({len(of_name)})")
 
 
 def main() -> None:
@@ -88,7 +102,7 @@ def main() -> None:
         lines.append(line)
         with book.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        print(json.dumps(line)[:2000], flush=True)
+        print(name, seed, found["scores"], flush=True)
 
     def is_there(name: str, seed: str) -> bool:
         return any((line["name"], line["seed"]) == (name, seed) for line in lines)
@@ -112,6 +126,7 @@ def main() -> None:
                 command=" ".join(["cse", *words]),
                 scores=scores(str(out), files, "--no-baselines"),
             )
+    show(lines)
 
 
 if __name__ == "__main__":
