@@ -10,13 +10,12 @@ from safetensors.torch import save_file
 
 from cse_core.assembly import Assembly
 from cse_core.composition import Composition, PlannedPart
+from cse_core.facts import MANIFEST
 from cse_core.files import whole_folder
 from cse_core.options import HeadOptions
 from cse_core.protocols import Head
 from cse_core.records import PoolerSpec
 
-MANIFEST = "cse.json"
-"""The file that says how ``cse`` encodes with a saved model."""
 HEADS = "heads.safetensors"
 """Weights of its heads, and of a row pooler or slicer that has any."""
 
@@ -55,6 +54,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         "row": _choice(row),
         "heads": [_choice(head) for head in heads],
         "slice": None if slicer is None else _choice(slicer),
+        "starter": composition.facts.starter,
         "about": about,
     }
     with whole_folder(folder) as beside:

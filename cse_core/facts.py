@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ _OFFSET_POSITIONS = frozenset(
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _PATIENCE = 5.0
 """Seconds that the hub has for an answer."""
+MANIFEST = "cse.json"
+"""The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
 _FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 
 
@@ -51,7 +52,7 @@ def model_facts(name: str, registry: Registry) -> Facts:
     path = Path(name).expanduser()
     if path.exists():
         folder = model_folder(path, name)
-        return _of_files(name, _read_folder(folder, name), starter=_from_starter(path))
+        return _of_files(name, _read_folder(folder, name))
     if known_parts("encoder", name):
         registry.encoder(name)
     if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
@@ -110,7 +111,7 @@ def _of_files(name: str, files: Mapping[str, dict[str, Any]], *, starter: bool =
         positions=positions,
         cased=_cased(files),
         mask_token=_mask_token(files),
-        starter=starter,
+        starter=starter or files.get(MANIFEST, {}).get("starter") is True,
     )
 
 
@@ -163,7 +164,9 @@ def _mask_token(files: Mapping[str, dict[str, Any]]) -> bool | None:
 
 def _read_folder(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     return {
-        file: _json(folder / file, name, kind=dict) for file in _FILES if (folder / file).is_file()
+        file: _json(folder / file, name, kind=dict)
+        for file in (*_FILES, MANIFEST)
+        if (folder / file).is_file()
     }
 
 
@@ -178,16 +181,6 @@ def _json(path: Path, name: str, *, kind: type) -> Any:
     if not isinstance(content, kind):
         raise CseError(f"{path.name} has another form", where="model.name", value=name)
     return content
-
-
-def _from_starter(path: Path) -> bool:
-    """Tell whether a run started from the embedded encoder."""
-    try:
-        table = tomllib.loads((path / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    model = table.get("model")
-    return isinstance(model, dict) and model.get("name") == STARTER
 
 
 def _says_enough(settings: Mapping[str, Any]) -> bool:

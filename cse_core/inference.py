@@ -17,7 +17,8 @@ from torch import nn
 
 from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
-from cse_core.export import HEADS, MANIFEST
+from cse_core.export import HEADS
+from cse_core.facts import MANIFEST
 from cse_core.loading import load_factory, package_path
 from cse_core.precision import Precision, resolve_device, resolve_precision
 from cse_core.pretrained import load_tokenizer

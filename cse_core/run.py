@@ -13,8 +13,9 @@ from typing import Any
 from cse_core.composition import Composition
 from cse_core.errors import CseError
 from cse_core.files import writable_folder, write_whole
+from cse_core.recipe import RUN_FILE
 
-RUN_FILE, METRICS, RESULT = "run.toml", "metrics.jsonl", "result.json"
+METRICS, RESULT = "metrics.jsonl", "result.json"
 _VERSIONS = ("torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
 
 

@@ -115,3 +115,16 @@ def test_synthetic_texts_are_called_so(tmp_path: Path) -> None:
     assert told.code == 0, told.err
     assert "synthetic" in told.err
     assert "\x1b[" not in told.err + told.out
+
+
+def test_what_is_trained_from_the_starter_is_known_as_such_however_often(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    model = "starter"
+    for name in ("first", "second", "third"):
+        out = str(tmp_path / name)
+        words = ("train", "--recipe", "simcse", "--model", model, "--data", str(sentences))
+        told = cse(*words, "--train.max_steps", "1", "--dev", "none", "--out", out, "-q")
+        assert told.code == 0, told.err
+        assert "lr = 0.0001" in (tmp_path / name / "run.toml").read_text(encoding="utf-8")
+        model = out

@@ -100,9 +100,10 @@ def test_vocabularies(tmp_path: Path, files: Any, cased: Any, mask: Any) -> None
 def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "latest"
     model(run / "model")
-    (run / "run.toml").write_text('[model]\nname = "starter"\n')
-    facts = model_facts(str(run), made_up_registry())
-    assert (facts.hidden, facts.starter) == (256, True)
+    for from_starter in (True, False):
+        (run / "model" / "cse.json").write_text(json.dumps({"starter": from_starter}))
+        facts = model_facts(str(run), made_up_registry())
+        assert (facts.hidden, facts.starter) == (256, from_starter)
     outer = tmp_path / "st"
     model(outer / "0_Transformer")
     (outer / "modules.json").write_text(
