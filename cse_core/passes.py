@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -116,10 +117,11 @@ class Pass:
             if not trainable and all(name in self.fixed for name in names):
                 local.update({name: self.fixed[name] for name in names})
                 continue
-            pieces = []
-            for number in range(len(self.chunks)):
-                with torch.set_grad_enabled(trainable and not cached):
-                    pieces.append(self._embed(branch, names, number, f"main:{branch}", capture))
+            with torch.set_grad_enabled(trainable and not cached), self._casts():
+                pieces = [
+                    self._embed(branch, names, number, f"main:{branch}", capture)
+                    for number in range(len(self.chunks))
+                ]
             for name in names:
                 local[name] = _join([piece[name] for piece in pieces])
                 if not trainable:
@@ -243,7 +245,7 @@ class Pass:
                     own.view, self.index, self.context(self.index), stack
                 )
             label = f"extra:{view}:{branch}"
-            with torch.no_grad():
+            with torch.no_grad(), self._casts():
                 pieces = [
                     self._embed(branch, [view], chunk, label, None, {view: own})[view]
                     for chunk in range(len(self.chunks))
@@ -299,20 +301,40 @@ class Pass:
         for branch, names in self._branches().items():
             if not self.assembly.branches[branch].trainable:
                 continue
-            done: dict[tuple[str, str], int] = {}
-            for chunk in range(len(self.chunks)):
-                with torch.enable_grad():
-                    pieces = self._embed(branch, names, chunk, f"main:{branch}", capture)
-                roots, seeds = [], []
-                for name, levels in pieces.items():
-                    for level, each in levels.items():
-                        start = done.get((name, level), 0)
-                        done[name, level] = start + len(each)
-                        gradient = of_leaf.get((name, level))
-                        if gradient is not None and len(each) and each.vectors.requires_grad:
-                            roots.append(each.vectors)
-                            seeds.append(gradient[start : start + len(each)])
+            with torch.enable_grad(), self._casts():
+                self._backward(branch, names, of_leaf, capture, inputs_only)
+
+    def _backward(
+        self,
+        branch: str,
+        names: list[str],
+        of_leaf: Mapping[tuple[str, str], Tensor | None],
+        capture: GradientCapture,
+        inputs_only: bool,
+    ) -> None:
+        """Encode each chunk again, and send its part of the vectors' gradients back."""
+        done: dict[tuple[str, str], int] = {}
+        for chunk in range(len(self.chunks)):
+            pieces = self._embed(branch, names, chunk, f"main:{branch}", capture)
+            roots, seeds = [], []
+            for name, levels in pieces.items():
+                for level, each in levels.items():
+                    start = done.get((name, level), 0)
+                    done[name, level] = start + len(each)
+                    gradient = of_leaf.get((name, level))
+                    if gradient is not None and len(each) and each.vectors.requires_grad:
+                        roots.append(each.vectors)
+                        seeds.append(gradient[start : start + len(each)])
+            with torch.autocast(self.device.type, enabled=False):
                 _send(roots, seeds, capture, inputs_only)
+
+    def _casts(self) -> AbstractContextManager[None]:
+        """Return a context in which weights are cast once for all chunks.
+
+        All its chunks are encoded either with gradient or without: a cast that was made without
+        one carries none back to the weights.
+        """
+        return self.frame.precision.autocast()
 
 
 def _send(
