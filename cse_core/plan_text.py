@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.annotations import plain
 from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
 from cse_core.options import Options
+from cse_core.records import MinerSpec
 
 if TYPE_CHECKING:
     from cse_core.bench.expected import ExpectedTime
@@ -20,14 +21,14 @@ def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> li
         time: How long its steps will take, None where that is not known.
     """
     train, facts = composition.train, composition.facts
-    steps = "" if facts.steps is None else f", {facts.steps} steps"
     rows = "" if facts.rows is None else f"; {facts.rows} rows"
     columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
     lines = [
         f"recipe: {composition.recipe or 'default'}",
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
-        f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}{steps}, "
+        f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
+        f"{_steps(composition)}, "
         f"seed {train.seed}, precision {train.precision}",
     ]
     if time is not None:
@@ -119,6 +120,15 @@ def _known(facts: Facts) -> str:
     if facts.cased is not None:
         told.append("cased" if facts.cased else "lower-cased")
     return f" ({', '.join(told)})" if told else ""
+
+
+def _steps(composition: Composition) -> str:
+    """Return how many steps there are; the pairs of a round are not known before it is mined."""
+    rounds = any(cast(MinerSpec, part.spec).rounds for part in composition.of("positives"))
+    count = composition.train.max_steps if rounds else composition.facts.steps
+    if count is None:
+        return ", in each round the steps that its pairs make" if rounds else ""
+    return f", {'in each round ' * rounds}{count} step{'s' * (count != 1)}"
 
 
 def _part(part: PlannedPart) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from cse_cli.installed import Installed
 from tests.cli.conftest import Cse
 
 
@@ -29,6 +32,15 @@ def test_the_plan_says_parts_views_passes_and_steps(cse: Cse, sentences: Path) -
     for words in ("loss.infonce (cse-toolkit ", "positive: column text, branch online",
                   "24 rows", "3 steps", "train.batch_size = 8, from the command line"):  # fmt: skip
         assert words in told.out
+
+
+def test_the_plan_counts_no_steps_that_the_pairs_of_a_round_decide(cse: Cse) -> None:
+    if not Installed().registry.has("recipe", "neighbour"):
+        pytest.skip("cse-infocse is not installed")
+    told = cse("train", "--recipe", "neighbour", "--dry-run").out
+    assert "in each round the steps that its pairs make" in told
+    told = cse("train", "--recipe", "neighbour", "--train.max_steps", "1", "--dry-run").out
+    assert "in each round 1 step," in told
 
 
 def test_the_plan_as_json_and_where_settings_are_from(cse: Cse, tmp_path: Path) -> None:
