@@ -46,12 +46,12 @@ def list_data(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the installed data sets and the files of the STS suite."""
-    from cse_core.evaluation.suite import DATA_VARIABLE, data_folder, locate_suite
+    """List the installed data sets, and what cse eval would find of each suite."""
+    from cse_core.evaluation.suite import DATA_VARIABLE, data_folder
 
     registry = installed(context).registry
     folder, origin = data_folder(data_dir)
-    files = locate_suite(data_dir)
+    suites = _suite_files(folder)
     if json:
         told = [
             {
@@ -63,21 +63,53 @@ def list_data(
             }
             for each in registry.datasets()
         ]
-        places = {name: str(path) if path else None for name, path in files.items()}
-        say_json({"datasets": told, "sts": {"folder": str(folder), "files": places}})
+        places = {
+            suite: {name: str(path) if path else None for name, path in files.items()}
+            for suite, files in suites.items()
+        }
+        say_json({"datasets": told, "folder": str(folder), "suites": places})
         return
     say("installed data sets:")
     table = plain_table("", ("name", "what it is", "from"))
     for each in registry.datasets():
         table.add_row(each.name, each.spec.summary, each.label)
     say_table(table)
-    say(f"STS files, looked for in {folder} ({origin}):")
-    table = plain_table("", ("set", "file"))
-    for name, path in files.items():
-        table.add_row(name, path.name if path else "not there")
+    say(f"files for cse eval --suite, looked for in {folder} ({origin}) and its subfolders:")
+    table = plain_table("", ("suite", "set", "file"))
+    for suite, files in suites.items():
+        first = suite
+        for name, path in files.items():
+            table.add_row(first, name, str(path.relative_to(folder)) if path else "not there")
+            first = ""
     say_table(table)
-    if not all(files.values()):
+    if not all(path for files in suites.values() for path in files.values()):
         say(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
+
+
+def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
+    """Return where the files of each suite are, None for what is not there."""
+    from cse_core.evaluation.documents import locate_documents
+    from cse_core.evaluation.suite import CHINESE_FILES, locate_files, locate_suite
+    from cse_core.evaluation.tasks import TRANSFER_TASKS, locate_transfer
+
+    transfer: dict[str, Path | None] = {}
+    documents: dict[str, Path | None] = {}
+    try:
+        documents.update(locate_documents(folder))
+    except CseError as error:
+        tell(f"left out: {error.line()}")
+    if not documents:
+        documents["any documents with titles"] = None
+    found = locate_transfer(folder)
+    for task in TRANSFER_TASKS:
+        files = {name: path for name, path in found.items() if name.split(".")[0] == task}
+        transfer.update(files or {task: None})
+    return {
+        "sts": locate_suite(folder),
+        "chinese": locate_files(CHINESE_FILES, "chinese", folder),
+        "transfer": transfer,
+        "retrieval": documents,
+    }
 
 
 @app.command("stats")

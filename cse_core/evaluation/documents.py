@@ -17,7 +17,7 @@ from cse_core.data.articles import BODIES
 from cse_core.data.corpus import TextColumn
 from cse_core.errors import CseError
 from cse_core.evaluation.suite import DATA_VARIABLE, existing_folder
-from cse_core.evaluation.tables import SUFFIXES, read_table, stem
+from cse_core.evaluation.tables import read_table, stem, table_files
 from cse_core.settings import DataOptions
 
 BELOW = "docs"
@@ -126,12 +126,7 @@ def find_documents(data_dir: str | os.PathLike[str] | None = None) -> list[Docum
         CseError: If the folder is not there or holds none.
     """
     folder = existing_folder(data_dir, "the document files")
-    places = [folder / BELOW, folder] if (folder / BELOW).is_dir() else [folder]
-    found: dict[str, Path] = {}
-    for place in places:
-        for path in sorted(place.iterdir()):
-            if path.name.lower().endswith(SUFFIXES) and path.is_file() and is_document_file(path):
-                found.setdefault(stem(path), path)
+    found = locate_documents(folder)
     if not found:
         raise CseError(
             f"no file of documents with titles is here or in its subfolder {BELOW}",
@@ -140,6 +135,20 @@ def find_documents(data_dir: str | os.PathLike[str] | None = None) -> list[Docum
             "--documents FILE",
         )
     return [read_documents(path) for path in found.values()]
+
+
+def locate_documents(folder: Path) -> dict[str, Path]:
+    """Return where the document files are, of which only the columns are read.
+
+    Raises:
+        CseError: If a table has none.
+    """
+    found: dict[str, Path] = {}
+    for place in (folder / BELOW, folder):
+        for path in table_files(place):
+            if is_document_file(path):
+                found.setdefault(stem(path), path)
+    return found
 
 
 def check_distinct(sets: Sequence[DocumentSet]) -> None:

@@ -31,6 +31,14 @@ def stem(path: str | os.PathLike[str]) -> str:
     return name
 
 
+def table_files(folder: Path, endings: str | tuple[str, ...] = SUFFIXES) -> list[Path]:
+    """Return the table files of a folder by name; none where there is no such folder."""
+    if not folder.is_dir():
+        return []
+    files = sorted(folder.iterdir())
+    return [path for path in files if path.name.lower().endswith(endings) and path.is_file()]
+
+
 def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     """Read a table file.
 

@@ -17,7 +17,7 @@ from cse_core.evaluation.suite import (
     existing_folder,
     locate_files,
 )
-from cse_core.evaluation.tables import SUFFIXES, stem
+from cse_core.evaluation.tables import SUFFIXES, stem, table_files
 
 TRANSFER_TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 """The seven transfer tasks whose mean the papers report."""
@@ -110,12 +110,7 @@ def find_transfer(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
     """
     what = "the transfer tasks"
     folder = existing_folder(data_dir, what)
-    names = [name + end for name in TRANSFER_TASKS for end in ("", *(f".{part}" for part in PARTS))]
-    found = {
-        name: path
-        for name, path in locate_files(names, "transfer", data_dir).items()
-        if path is not None
-    }
+    found = locate_transfer(data_dir)
     tasks, missing = [], []
     for name in TRANSFER_TASKS:
         files = {part: found[f"{name}.{part}"] for part in PARTS if f"{name}.{part}" in found}
@@ -136,6 +131,13 @@ def find_transfer(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
     return Tasks(tasks[0].train.path.parent, tuple(tasks), tuple(missing))
 
 
+def locate_transfer(data_dir: str | os.PathLike[str] | None = None) -> dict[str, Path]:
+    """Return where each file of the transfer tasks is that there is, without reading any."""
+    names = [name + end for name in TRANSFER_TASKS for end in ("", *(f".{part}" for part in PARTS))]
+    found = locate_files(names, "transfer", data_dir)
+    return {name: path for name, path in found.items() if path is not None}
+
+
 def find_classification(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
     """Read every task of a folder, or of its subfolder ``classify`` where there is one.
 
@@ -147,9 +149,8 @@ def find_classification(data_dir: str | os.PathLike[str] | None = None) -> Tasks
         folder = folder / "classify"
     chosen: dict[str, Path] = {}
     for suffix in SUFFIXES:
-        for path in sorted(folder.iterdir()):
-            if path.name.lower().endswith(suffix) and path.is_file():
-                chosen.setdefault(stem(path), path)
+        for path in table_files(folder, suffix):
+            chosen.setdefault(stem(path), path)
     if not chosen:
         raise CseError(
             "no file of labelled texts is here "

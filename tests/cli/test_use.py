@@ -138,10 +138,23 @@ def test_data_list(cse: Cse, tmp_path: Path) -> None:
     told = json.loads(cse("data", "list", "--data-dir", str(tmp_path), "--json").out)
     assert told["datasets"][0]["name"] == "starter"
     assert told["datasets"][0]["synthetic"] is True
-    assert told["sts"]["folder"] == str(tmp_path)
-    assert told["sts"]["files"]["stsb.dev"] == str(tmp_path / "stsb.dev.tsv")
-    assert told["sts"]["files"]["stsb.test"] is None
+    assert told["folder"] == str(tmp_path)
+    assert told["suites"]["sts"]["stsb.dev"] == str(tmp_path / "stsb.dev.tsv")
+    assert told["suites"]["sts"]["stsb.test"] is None
+    assert told["suites"]["transfer"]["sst2"] is None
     assert "not there" in cse("data", "list").out
+
+
+def test_data_list_has_the_files_of_every_suite(cse: Cse, tmp_path: Path) -> None:
+    for name in ("sts/sts12.test.tsv", "chinese/cstsb.dev.tsv", "transfer/sst2.train.tsv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    document = {"title": "Boats", "paras": [["A boat is green.", "It sails."]]}
+    (tmp_path / "news.jsonl").write_text(json.dumps(document) + "\n", encoding="utf-8")
+    told = cse("data", "list", "--data-dir", str(tmp_path)).out
+    for words in ("sts/sts12.test.tsv", "chinese/cstsb.dev.tsv", "transfer/sst2.train.tsv",
+                  "mrpc", "news.jsonl"):  # fmt: skip
+        assert words in told
 
 
 def test_data_stats(cse: Cse, sentences: Path) -> None:
