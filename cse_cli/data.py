@@ -102,8 +102,8 @@ def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
         documents["any documents with titles"] = None
     found = locate_transfer(folder)
     for task in TRANSFER_TASKS:
-        files = {name: path for name, path in found.items() if name.split(".")[0] == task}
-        transfer.update(files or {task: None})
+        files = [name for name in found if name.split(".")[0] == task]
+        transfer.update({name: found.get(name) for name in files or [task]})
     return {
         "sts": locate_suite(folder),
         "chinese": locate_files(CHINESE_FILES, "chinese", folder),
