@@ -6,7 +6,7 @@ labelled 1 a perfect ranking has 86.6. These two reach 100.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,11 @@ class BinaryScore:
         }
 
 
+def is_binary(gold: Iterable[float]) -> bool:
+    """Tell whether scores are the labels 0 and 1, each at least once."""
+    return set(gold) == {0.0, 1.0}
+
+
 def binary_score(gold: Sequence[float], values: NDArray[np.float64]) -> BinaryScore | None:
     """Score a ranking of pairs by their labels.
 
@@ -47,7 +52,7 @@ def binary_score(gold: Sequence[float], values: NDArray[np.float64]) -> BinarySc
     Returns:
         The score, None where the gold scores are not 0 and 1 alone.
     """
-    if set(gold) != {0.0, 1.0}:
+    if not is_binary(gold):
         return None
     from sklearn.metrics import average_precision_score, roc_auc_score
 

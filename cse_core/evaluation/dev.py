@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cse_core.evaluation.binary import binary_score
+from cse_core.evaluation.binary import binary_score, is_binary
 from cse_core.evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_core.evaluation.geometry import effective_rank, mean_cosine, measure, singular_values
 from cse_core.evaluation.pairs import PairSet, read_pairs
@@ -33,7 +33,8 @@ class DevSet:
     @property
     def choices(self) -> tuple[str, ...]:
         """Return the scores that may choose a checkpoint, the usual one first."""
-        return ("spearman",)
+        binary = is_binary(pair.score for pair in self.pairs.pairs)
+        return ("spearman", "average_precision") if binary else ("spearman",)
 
     @property
     def size(self) -> int:

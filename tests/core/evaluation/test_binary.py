@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from rich.console import Console
 
+from cse_core.errors import CseError
 from cse_core.evaluation.binary import BinaryScore, binary_score
 from cse_core.evaluation.dev import name_dev_sets
 from cse_core.evaluation.pairs import PairSet, pairs_from_rows
 from cse_core.evaluation.report import comparison_table, results_json, results_table
 from cse_core.evaluation.sts import evaluate_sts, spearman
+from cse_core.scoring import Scorer
 
 LABELS = [1, 0, 1, 1, 0, 0, 0, 1, 0, 0]
 
@@ -85,3 +88,20 @@ def test_results_dev_scores_and_tables_have_them(encoder: Any) -> None:
         assert "TF-IDF and Jaccard: character 1-2-grams" in text
         assert "labels 0 and 1, 4 of 10 are 1" in text
         assert text.count("TF-IDF: average precision 100.00") == 1
+
+
+def test_labelled_pairs_may_choose_by_average_precision() -> None:
+    graded = pairs_from_rows(
+        "dev", [{"sentence1": "a", "sentence2": b, "score": grade} for grade, b in enumerate("bcd")]
+    )
+    sets = name_dev_sets([labelled(), graded])
+    assert Scorer(sets, "lcqmc.test").select == "lcqmc.test.spearman"
+    scorer = Scorer(sets, "lcqmc.test.average_precision")
+
+    def encode(texts: Sequence[str]) -> torch.Tensor:
+        return torch.tensor([[len(text), text.count("问"), 1.0] for text in texts])
+
+    scores, better = scorer.score(encode, 1, 0, None, {})
+    assert better and scorer.of_round.score == scores["lcqmc.test.average_precision"]
+    with pytest.raises(CseError, match="is no dev score"):
+        Scorer(sets, "dev.average_precision")
