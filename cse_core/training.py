@@ -134,11 +134,12 @@ def training_corpus(
     """
     rounds = any(cast(MinerSpec, part.spec).rounds for part in composition.of("positives"))
     found = {"text", "positive"} if rounds else {"text"}  # what rounds bring, the data need not
-    columns = [
+    encoded = [
         view.column
         for view in composition.views
         if view.column is not None and view.column not in found
     ]
+    columns = list(encoded)
     for part in composition.parts:
         columns += [
             need.partition(":")[2]
@@ -148,7 +149,12 @@ def training_corpus(
     required = tuple(dict.fromkeys(columns))
     if corpus is None or required:
         datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
-        corpus = load_corpus(composition.data, datasets=datasets, required_columns=required)
+        corpus = load_corpus(
+            composition.data,
+            datasets=datasets,
+            required_columns=required,
+            encoded_columns=encoded,
+        )
     if composition.data.split_tokens is None:
         return corpus
     path = resolve_model(composition.model.name, registry)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import ColumnMatch, listed, match_columns, ordered
 from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_numbers
-from cse_core.data.rows import UNJOINABLE, clean_rows, complete_rows, join_documents
+from cse_core.data.rows import FILLED, UNJOINABLE, clean_rows, complete_rows, join_documents
 from cse_core.data.sources import FileSource, Source, find_source
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
@@ -16,9 +16,6 @@ from cse_core.records import DatasetSpec
 
 if TYPE_CHECKING:
     from cse_core.settings import DataOptions
-
-FILLED = ("document", "title")
-"""Columns that are blank for the rows of a file without them."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +33,7 @@ def load_corpus(
     *,
     datasets: Mapping[str, DatasetSpec],
     required_columns: Sequence[str] = (),
+    encoded_columns: Sequence[str] = (),
 ) -> Corpus:
     """Load the training rows of a run.
 
@@ -47,10 +45,11 @@ def load_corpus(
         options: ``data.*``.
         datasets: The installed data sets by name.
         required_columns: Columns that parts of the run require.
+        encoded_columns: Those of them whose texts views encode: they have no gaps.
 
     Raises:
-        CseError: A name stands for nothing, a file cannot be read (with the line), it has no text
-            or lacks a required column, or no row is left.
+        CseError: A name stands for nothing, a file cannot be read (with the line), it has no text,
+            lacks a required column or has blanks in it, or no row is left.
     """
     import pyarrow as pa
 
@@ -62,7 +61,7 @@ def load_corpus(
         if left == 0:
             messages.append(f"{source.name}: not read, data.limit is reached before it")
             continue
-        part = _load_source(source, options, required_columns, left)
+        part = _load_source(source, options, required_columns, encoded_columns, left)
         parts.append(part)
         messages.extend(part.messages)
         if left is not None:
@@ -127,7 +126,11 @@ def _twice(names: Sequence[str]) -> list[str]:
 
 
 def _load_source(
-    source: Source, options: DataOptions, required: Sequence[str], limit: int | None
+    source: Source,
+    options: DataOptions,
+    required: Sequence[str],
+    encoded: Sequence[str],
+    limit: int | None,
 ) -> _Part:
     import pyarrow as pa
 
@@ -145,7 +148,13 @@ def _load_source(
     messages = [*match.messages, *_left_out(source, reading)]
     raw = pa.table({name: raw.column(old) for name, old in match.sources.items()})
     join = options.unit == "document" and not reading.articles and "document" in match.sources
-    rows = clean_rows(raw, where=source.name, required=required, limit=None if join else limit)
+    rows = clean_rows(
+        raw,
+        where=source.name,
+        required=required,
+        encoded=encoded,
+        limit=None if join else limit,
+    )
     messages.extend(rows.messages)
     table = rows.table
     if join:

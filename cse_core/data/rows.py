@@ -17,6 +17,8 @@ JOINED = ("text", "fraternal")
 """Columns whose sentences are joined where documents are the rows."""
 UNJOINABLE = ("positive", "negative")
 """Columns that belong to a sentence and mean nothing for a whole document."""
+FILLED = ("document", "title")
+"""Columns that rows may lack: those of no document, and those of a file without the column."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,25 @@ def complete_rows(table: pa.Table) -> int:
 
 
 def clean_rows(
-    table: pa.Table, *, where: str, required: Sequence[str] = (), limit: int | None = None
+    table: pa.Table,
+    *,
+    where: str,
+    required: Sequence[str] = (),
+    encoded: Sequence[str] = (),
+    limit: int | None = None,
 ) -> CleanRows:
     """Trim every column and drop rows without text.
 
-    A row whose positive, negative or fraternal text is blank is dropped too, unless the run
-    requires that column: then it is an error. A column blank in every row is left out.
+    A row whose positive, negative or fraternal text is blank is dropped too. Where the run requires
+    a column, whichever it is, a blank in it is an error: a blank text would be trained on as if it
+    were one. Document and title alone may have gaps, unless a view encodes them. A column of pairs
+    that is blank in every row is left out.
 
     Args:
         table: Columns of strings by the core's names, ``text`` among them.
         where: The file, for errors.
         required: Columns that the run requires.
+        encoded: Those of them whose texts a view encodes.
         limit: Stop at so many usable rows; what comes after is not counted.
 
     Raises:
@@ -80,18 +90,19 @@ def clean_rows(
     for name in [name for name in columns if name != "text"]:
         filled = pc.not_equal(columns[name], "").to_numpy()
         gaps = np.flatnonzero(has_text & ~filled)
-        encoded = name in PAIR_COLUMNS
-        if name in required and len(gaps) and (encoded or len(gaps) == has_text.sum()):
+        every = len(gaps) == has_text.sum()
+        may_lack = name in FILLED and name not in encoded and not every
+        if name in required and len(gaps) and not may_lack:
             raise CseError(
                 f"column {name} is blank in {len(gaps)} of {len(filled)} rows, "
                 f"first in row {gaps[0] + 1}, and a part of this run requires it",
                 where=where,
                 hint="fill or remove these rows",
             )
-        if encoded and len(gaps) and len(gaps) == has_text.sum():
+        if name in PAIR_COLUMNS and len(gaps) and every:
             del columns[name]
             messages.append(f"{where}: column {name} is blank in every row, so it is left out")
-        elif encoded:
+        elif name in PAIR_COLUMNS:
             usable &= filled
     end = len(usable)
     if limit is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,17 @@ from cse_sncse.spacy_parse import negate_parsed
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.testing import compose, make_context, make_part, run_steps, tiny_corpus
+from cse_core.reporting import Reporter
+from cse_core.testing import (
+    compose,
+    installed_registry,
+    make_context,
+    make_part,
+    run_steps,
+    tiny_corpus,
+    write_corpus,
+)
+from cse_core.training import train
 from cse_core.types import View
 
 TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", ""]
@@ -63,6 +74,28 @@ def test_a_column_with_blanks_is_refused_before_training() -> None:
         part.prepare(Corpus.from_columns({"text": ["a", "b"], "negated": ["not a", " "]}))
     line = str(caught.value)
     assert "1 of 2 rows" in line and "aug.negation.column" in line and "\n" not in line
+
+
+@pytest.mark.parametrize("by", ["view", "augmenter"])
+def test_a_file_with_a_blank_negation_is_refused_before_training(by: str, tmp_path: Path) -> None:
+    """A blank soft negative would be an empty text between the marks of its prompt."""
+    columns = {"text": ["a boat", "a dog", "a car"], "negated": ["no boat", "", "no car"]}
+    corpus = Corpus.from_columns(columns)
+    file = write_corpus(corpus, tmp_path / "rows.csv")
+    sets = {
+        "view": ["views.soft_negative.column=negated"],
+        "augmenter": ["aug.negation.method=column"],
+    }[by]
+    composition = compose(
+        recipe="sncse",
+        kinds={"aug": ["~negation"]} if by == "view" else None,
+        sets=[f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu", *sets],
+        corpus=corpus,
+    )
+    out = tmp_path / "run"
+    with pytest.raises(CseError, match="column negated is blank in 1 of 3 rows") as caught:
+        train(composition, installed_registry(), out=out, reporter=Reporter())
+    assert "\n" not in str(caught.value) and not out.exists()
 
 
 def test_a_column_that_is_not_there_is_refused_by_the_composer() -> None:

@@ -127,3 +127,16 @@ def test_blank_positive(tmp_path: Path) -> None:
     path = write(tmp_path / "b.tsv", "text\tpositive\tnegative", "a\tb\t", "c\t\td")
     with pytest.raises(CseError, match="no row is complete"):
         load_corpus(DataOptions(path=(path,)), datasets={})
+
+
+def test_a_required_column_has_no_gap(tmp_path: Path) -> None:
+    """Whatever its name: a blank soft negative would be trained on as if it were a text."""
+    path = write(tmp_path / "a.tsv", "text\tnegated\ttitle", "a\tno a\tt", "b\t \t", "c\tno c\tt")
+    options = DataOptions(path=(path,))
+    assert len(load_corpus(options, datasets={})) == 3
+    told = "column negated is blank in 1 of 3 rows, first in row 2.*fill or remove"
+    with pytest.raises(CseError, match=told):
+        load_corpus(options, datasets={}, required_columns=("negated",))
+    assert len(load_corpus(options, datasets={}, required_columns=("title",))) == 3
+    with pytest.raises(CseError, match="column title is blank in 1 of 3 rows"):
+        load_corpus(options, datasets={}, required_columns=("title",), encoded_columns=("title",))
