@@ -163,8 +163,10 @@ def _typed_text(text: FlagText, wanted: Accepts) -> Any:
         return [item.strip() for item in parsed.split(",")]
     if isinstance(parsed, str) or parsed in wanted.choices:
         return parsed
-    if wanted.text and not isinstance(parsed, list | dict):
-        return str(text)
+    lists = wanted.items is not None and isinstance(parsed, list)
+    tables = (wanted.table or wanted.items is not None) and isinstance(parsed, dict)
+    if wanted.text and not lists and not tables:
+        return str(text)  # brackets and braces too: "[X] means [MASK]" is a prompt
     texts = wanted.items is not None and accepts(wanted.items[0]).text
     if texts and not wanted.numeric and not isinstance(parsed, list | dict):
         return [str(text)]

@@ -153,15 +153,29 @@ def test_a_length_without_room_for_a_text_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["no mark", "[X] [X] [MASK]", "[X] [MASK] [MASK]", "[X]", "[MASK]"]
+    ("prompt", "mark"),
+    [
+        ("no mark", "[X] once, for the text"),
+        ("[X] [X] [MASK]", "[X] once, for the text"),
+        ("[X] [MASK] [MASK]", "[MASK] once, for the mask token"),
+        ("[X]", "[MASK] once, for the mask token"),
+        ("[MASK]", "[X] once, for the text"),
+    ],
 )
-def test_a_prompt_without_its_marks_is_refused(prompt: str) -> None:
+def test_a_prompt_without_its_marks_is_refused(prompt: str, mark: str) -> None:
     with pytest.raises(ValidationError):
         MaskPromptOptions(anchor=prompt)
     with pytest.raises(CseError) as caught:
         compose(kinds={"pool": ["mask-prompt"]}, sets=[f"pool.mask-prompt.anchor={prompt}"])
     line = str(caught.value)
-    assert "pool.mask-prompt.anchor" in line and "\n" not in line
+    assert line == f"pool.mask-prompt.anchor: a prompt has {mark} (got {prompt!r})", line
+
+
+@pytest.mark.parametrize("prompt", ["[X] means [MASK]", "[MASK] [X]", '[X] , "a" , [MASK]'])
+def test_a_prompt_in_brackets_is_typed_as_it_is(prompt: str) -> None:
+    made = compose(kinds={"pool": ["mask-prompt"]}, sets=[f"pool.mask-prompt.anchor={prompt}"])
+    (pooler,) = made.of("pool")
+    assert pooler.options.anchor == prompt  # type: ignore[attr-defined]
 
 
 def test_prompts_with_the_mask_at_different_places_are_refused() -> None:
