@@ -50,8 +50,17 @@ class TrainingRound:
     keep_optimizer: bool = False
 
     def options(self, base: TrainOptions) -> TrainOptions:
-        """Return the options of the round."""
-        return TrainOptions.model_validate({**base.model_dump(), **self.train})
+        """Return the options of the round.
+
+        Epochs of its own bound a round as well as ``max_steps`` of the run, which is meant for
+        rounds of other sizes: the smaller of the two counts.
+        """
+        own = TrainOptions.model_validate({**base.model_dump(), **self.train})
+        if self.pairs is None or "epochs" not in self.train or "max_steps" in self.train:
+            return own
+        of_epochs = own.model_copy(update={"max_steps": None}).steps(len(self.pairs["text"]))
+        most = of_epochs if own.max_steps is None else min(own.max_steps, of_epochs)
+        return own.model_copy(update={"max_steps": most})
 
     def patience(self, options: TrainOptions, evaluate: int, per_epoch: int) -> int | None:
         """Return after how many evaluations without a better score it stops.
