@@ -11,6 +11,9 @@ from cse_core.schedule import Schedule
 
 TEXT, MASK = "[X]", "[MASK]"
 """What stands in a prompt for the text, and for the vocabulary's mask token."""
+NO_SPACY = "spaCy is not installed"
+WITHOUT_SPACY = "pip install 'cse-sncse[spacy]', or use method rules"
+"""What is said where it is missing, and what to do."""
 
 
 def _prompt(value: str) -> str:

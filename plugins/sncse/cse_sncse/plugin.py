@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+from cse_core.composition import Facts
 from cse_core.records import AugmenterSpec, LossSpec, PoolerSpec, RecipeSpec
 from cse_core.specs import hookimpl
-from cse_sncse.options import BmlOptions, MaskPromptOptions, NegationOptions
+from cse_sncse.options import (
+    NO_SPACY,
+    WITHOUT_SPACY,
+    BmlOptions,
+    MaskPromptOptions,
+    NegationOptions,
+)
 
 PAPER = "Wang and Dou: SNCSE, ICIC 2023"
 VIEW = "soft_negative"
@@ -16,6 +25,12 @@ def _negation_provides(options: NegationOptions) -> tuple[str, ...]:
 
 def _negation_requires(options: NegationOptions) -> tuple[str, ...]:
     return (f"column:{options.column}",) if options.method == "column" else ()
+
+
+def _negation_checked(options: NegationOptions, facts: Facts) -> NegationOptions:
+    if options.method == "spacy" and find_spec("spacy") is None:
+        raise ValueError(f"method = spacy: {NO_SPACY}; {WITHOUT_SPACY}")
+    return options
 
 
 @hookimpl
@@ -31,6 +46,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             point="text",
             provides=_negation_provides,
             requires=_negation_requires,
+            derive=_negation_checked,
             paper=PAPER,
         )
     ]

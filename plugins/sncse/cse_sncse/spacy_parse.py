@@ -7,6 +7,7 @@ from typing import Any
 
 from cse_core.errors import CseError
 from cse_sncse import lexicon as lex
+from cse_sncse.options import NO_SPACY, WITHOUT_SPACY
 from cse_sncse.readings import FiniteVerb, Form
 from cse_sncse.rules import negate_verb, prefixed, without_negation
 from cse_sncse.words import split_words
@@ -36,10 +37,10 @@ class SpacyNegation:
             spacy: Any = import_module("spacy")
         except ImportError:
             raise CseError(
-                "spaCy is not installed",
+                NO_SPACY,
                 where=f"{where}.method",
                 value="spacy",
-                hint="pip install 'cse-sncse[spacy]', or use method rules",
+                hint=WITHOUT_SPACY,
             ) from None
         try:
             self.parser: Any = spacy.load(model, exclude=list(_UNUSED))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
-from cse_sncse import negation
+from cse_sncse import negation, plugin
 from cse_sncse.rules import negate
 from cse_sncse.spacy_parse import negate_parsed
 
@@ -128,13 +130,29 @@ def test_other_views_can_be_negated_instead() -> None:
     assert run.losses[0] != plain.losses[0]
 
 
-def test_spacy_without_spacy_is_one_line() -> None:
-    if importlib.util.find_spec("spacy") is not None:
-        pytest.skip("spaCy is installed")
+def without_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)  # what makes an import fail
+    found = plugin.find_spec
+    monkeypatch.setattr(plugin, "find_spec", lambda name: None if name == "spacy" else found(name))
+
+
+def test_spacy_without_spacy_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_spacy(monkeypatch)
     with pytest.raises(CseError) as caught:
         make_part("aug", "negation", method="spacy")
     line = str(caught.value)
     assert "cse-sncse[spacy]" in line and "aug.negation.method" in line and "\n" not in line
+
+
+def test_spacy_without_spacy_is_refused_by_the_composer(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_spacy(monkeypatch)
+    with pytest.raises(CseError) as caught:
+        compose(recipe="sncse", sets=["aug.negation.method=spacy"])
+    assert str(caught.value) == (
+        "aug.negation: method = spacy: spaCy is not installed; "
+        "pip install 'cse-sncse[spacy]', or use method rules"
+    )
+    compose(recipe="sncse", sets=["aug.negation.method=rules"])
 
 
 def test_spacy_without_its_pipeline_is_one_line() -> None:
@@ -231,3 +249,35 @@ def parse(*tokens: tuple[str, str, str, str, int]) -> tuple[str, list[Token]]:
 def test_a_parse_is_negated(tokens: list[tuple[str, str, str, str, int]], negated: str) -> None:
     text, parsed = parse(*tokens)
     assert negate_parsed(text, parsed) == negated
+
+
+@pytest.fixture
+def spacy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """A module in spaCy's place whose pipeline knows two sentences; returns what was loaded."""
+    loaded: list[tuple[str, list[str]]] = []
+    known = dict(
+        [
+            parse(("Dogs", "NNS", "nsubj", "dog", 1), ("run", "VBP", "ROOT", "run", 1)),
+            parse(("Anna", "NNP", "nsubj", "Anna", 1), ("went", "VBD", "ROOT", "go", 1)),
+        ]
+    )
+
+    def load(name: str, *, exclude: list[str]) -> Any:
+        loaded.append((name, exclude))
+        return known.__getitem__
+
+    module = ModuleType("spacy")
+    module.__spec__ = ModuleSpec("spacy", None)
+    module.load = load  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "spacy", module)
+    return loaded
+
+
+def test_texts_are_negated_by_the_pipeline(spacy: list[tuple[str, list[str]]]) -> None:
+    compose(recipe="sncse", sets=["aug.negation.method=spacy"])
+    part = make_part("aug", "negation", method="spacy", spacy_model="mine")
+    assert spacy == [("mine", ["ner", "senter", "textcat"])]
+    texts = ["Dogs run", "", "Anna went", "Dogs run", "  "]
+    wanted = ["Dogs do not run", "", "Anna did not go", "Dogs do not run", "  "]
+    assert called(part, texts) == wanted
+    assert len(spacy) == 1, "the pipeline is loaded once"
