@@ -17,6 +17,7 @@ from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
+    from cse_core.evaluation.tables import Located
 
 UNITS = ("sentence", "paragraph", "document")
 _BATCH = 10_000
@@ -42,7 +43,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_data(
     context: typer.Context,
     data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the STS files are looked for.")
+        Path | None, typer.Option(metavar="DIR", help="Where the suites' files are looked for.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -90,16 +91,13 @@ def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
     """Return where the files of each suite are, None for what is not there."""
     from cse_core.evaluation.documents import locate_documents
     from cse_core.evaluation.suite import CHINESE_FILES, locate_files, locate_suite
-    from cse_core.evaluation.tasks import TRANSFER_TASKS, locate_transfer
+    from cse_core.evaluation.tasks import TRANSFER_TASKS, locate_classification, locate_transfer
 
+    labelled, documents = locate_classification(folder), locate_documents(folder)
+    # Both suites may have looked at one broken file.
+    for line in dict.fromkeys(error.line() for error in (*labelled.broken, *documents.broken)):
+        tell(f"left out: {line}")
     transfer: dict[str, Path | None] = {}
-    documents: dict[str, Path | None] = {}
-    try:
-        documents.update(locate_documents(folder))
-    except CseError as error:
-        tell(f"left out: {error.line()}")
-    if not documents:
-        documents["any documents with titles"] = None
     found = locate_transfer(folder)
     for task in TRANSFER_TASKS:
         files = [name for name in found if name.split(".")[0] == task]
@@ -108,8 +106,13 @@ def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
         "sts": locate_suite(folder),
         "chinese": locate_files(CHINESE_FILES, "chinese", folder),
         "transfer": transfer,
-        "retrieval": documents,
+        "classify": _files_or(labelled, "any labelled texts"),
+        "retrieval": _files_or(documents, "any documents with titles"),
     }
+
+
+def _files_or(located: Located, what: str) -> dict[str, Path | None]:
+    return {**located.files} if located.files else {what: None}
 
 
 @app.command("stats")

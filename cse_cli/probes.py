@@ -101,6 +101,9 @@ def find_tasks(
         classified: Tasks = find_classification(data_dir)
         own += classified.tasks
         found.folder = found.folder or classified.folder
+        if classified.left_out:
+            others = ", ".join(classified.left_out)
+            found.notes.append(f"left out of classify, without label and text: {others}")
     own += read_tasks(files)
     if own:
         found.groups.append(Group(own, _chosen(long_texts, "slice")))

@@ -17,7 +17,7 @@ from cse_core.data.articles import BODIES
 from cse_core.data.corpus import TextColumn
 from cse_core.errors import CseError
 from cse_core.evaluation.suite import DATA_VARIABLE, existing_folder
-from cse_core.evaluation.tables import read_table, stem, table_files
+from cse_core.evaluation.tables import Located, locate_tables, read_table, stem
 from cse_core.settings import DataOptions
 
 BELOW = "docs"
@@ -123,32 +123,25 @@ def find_documents(data_dir: str | os.PathLike[str] | None = None) -> list[Docum
         data_dir: As for ``cse_core.evaluation.suite.data_folder``.
 
     Raises:
-        CseError: If the folder is not there or holds none.
+        CseError: If the folder is not there or holds none, or a table is broken.
     """
     folder = existing_folder(data_dir, "the document files")
     found = locate_documents(folder)
-    if not found:
+    if found.broken:
+        raise found.broken[0]
+    if not found.files:
         raise CseError(
             f"no file of documents with titles is here or in its subfolder {BELOW}",
             where=str(folder),
             hint=f"name the folder with --data-dir DIR or {DATA_VARIABLE}, or a file with "
             "--documents FILE",
         )
-    return [read_documents(path) for path in found.values()]
+    return [read_documents(path) for path in found.files.values()]
 
 
-def locate_documents(folder: Path) -> dict[str, Path]:
-    """Return where the document files are, of which only the columns are read.
-
-    Raises:
-        CseError: If a table has none.
-    """
-    found: dict[str, Path] = {}
-    for place in (folder / BELOW, folder):
-        for path in table_files(place):
-            if is_document_file(path):
-                found.setdefault(stem(path), path)
-    return found
+def locate_documents(folder: Path) -> Located:
+    """Return where the document files are, of which only the columns are read."""
+    return locate_tables((folder / BELOW, folder), is_document_file)
 
 
 def check_distinct(sets: Sequence[DocumentSet]) -> None:

@@ -42,6 +42,43 @@ class LabelledSet:
         return len(self.labels)
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of labelled rows; without text or both sentences they are articles."""
+
+    label: str
+    text: str | None
+    both: tuple[str, str] | None
+    articles: bool
+
+
+def _columns(columns: Sequence[str]) -> _Columns | None:
+    """Return which columns hold label and text; None where one of them lacks."""
+    names = {column.lower(): column for column in reversed(columns)}
+    label = _label_column(columns)
+    both = next((both for both in SENTENCE_COLUMNS if all(name in names for name in both)), None)
+    text = next((names[name] for name in TEXT_COLUMNS if name in names), None)
+    articles = any(body in names for body in BODIES)
+    if label is None or not (both or text or articles):
+        return None
+    pair = (names[both[0]], names[both[1]]) if both else None
+    return _Columns(label, text, pair, articles)
+
+
+def _label_column(columns: Sequence[str]) -> str | None:
+    names = {column.lower(): column for column in reversed(columns)}
+    return next((names[name] for name in LABEL_COLUMNS if name in names), None)
+
+
+def is_labelled_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a table file holds labelled texts, pairs or articles, by its columns.
+
+    Raises:
+        CseError: If its head cannot be read.
+    """
+    return _columns(read_table(path)[0]) is not None
+
+
 def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     """Read labelled texts from a tsv, csv, jsonl or parquet file, gzipped or not.
 
@@ -55,29 +92,25 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     """
     where = os.fspath(path)
     columns, rows = read_table(path)
-    names = {column.lower(): column for column in reversed(columns)}
-    label = next((names[name] for name in LABEL_COLUMNS if name in names), None)
-    both = next((both for both in SENTENCE_COLUMNS if all(name in names for name in both)), None)
-    text = next((names[name] for name in TEXT_COLUMNS if name in names), None)
-    articles = any(body in names for body in BODIES)
-    if label is None or not (both or text or articles):
-        raise _missing_column(where, columns, label is None)
+    found = _columns(columns)
+    if found is None:
+        raise _missing_column(where, columns, _label_column(columns) is None)
     labels: list[str] = []
     first: list[str] = []
     second: list[str] = []
     for place, row in rows:
-        labels.append(_label(row, label, place))
-        if both:
-            first.append(_text(row, names[both[0]], place))
-            second.append(_text(row, names[both[1]], place))
-        elif text is None or (articles and is_article(row)):
+        labels.append(_label(row, found.label, place))
+        if found.both:
+            first.append(_text(row, found.both[0], place))
+            second.append(_text(row, found.both[1], place))
+        elif found.text is None or (found.articles and is_article(row)):
             first.append(_article(row, len(first), place))
         else:
-            first.append(_text(row, text, place))
+            first.append(_text(row, found.text, place))
     if not labels:
         raise CseError("there is no row below the header", where=where)
     return LabelledSet(
-        stem(path), Path(path), tuple(labels), tuple(first), tuple(second) if both else None
+        stem(path), Path(path), tuple(labels), tuple(first), tuple(second) if found.both else None
     )
 
 

@@ -11,13 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.evaluation.labelled import LabelledSet, read_labelled
+from cse_core.evaluation.documents import BELOW
+from cse_core.evaluation.labelled import LabelledSet, is_labelled_file, read_labelled
 from cse_core.evaluation.suite import (
     DATA_VARIABLE,
     existing_folder,
     locate_files,
 )
-from cse_core.evaluation.tables import SUFFIXES, stem, table_files
+from cse_core.evaluation.tables import SUFFIXES, Located, locate_tables, stem
 
 TRANSFER_TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 """The seven transfer tasks whose mean the papers report."""
@@ -88,11 +89,13 @@ class Tasks:
         folder: Where they are.
         tasks: The tasks read.
         missing: Names of those that are not there, with the part that lacks where one is there.
+        left_out: Names of the tables there that hold no labelled texts.
     """
 
     folder: Path
     tasks: tuple[Task, ...]
     missing: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def find_transfer(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
@@ -139,26 +142,42 @@ def locate_transfer(data_dir: str | os.PathLike[str] | None = None) -> dict[str,
 
 
 def find_classification(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
-    """Read every task of a folder, or of its subfolder ``classify`` where there is one.
+    """Read every task of a folder and its subfolder ``docs``, or of ``classify`` alone.
+
+    Of the tables there those are read whose columns hold a label and a text.
 
     Raises:
-        CseError: If the folder is not there or holds no table, a part lacks, or a file is broken.
+        CseError: If the folder is not there or holds no such table, a part lacks, or a file is
+            broken.
     """
     folder = existing_folder(data_dir, "the labelled texts")
-    if os.path.isdir(folder / "classify"):
-        folder = folder / "classify"
-    chosen: dict[str, Path] = {}
-    for suffix in SUFFIXES:
-        for path in table_files(folder, suffix):
-            chosen.setdefault(stem(path), path)
-    if not chosen:
+    found = locate_classification(folder)
+    if found.broken:
+        raise found.broken[0]
+    *below, folder = _classification_places(folder)
+    if not found.files:
         raise CseError(
-            "no file of labelled texts is here "
+            f"no file of labelled texts is here{f' or in its subfolder {BELOW}' if below else ''} "
             f"(such as yelp.train{SUFFIXES[0]} and yelp.test{SUFFIXES[0]})",
             where=str(folder),
             hint="name their folder with --data-dir DIR, or the files with --labelled FILE",
         )
-    return Tasks(folder, tuple(read_tasks(sorted(chosen.values(), key=stem))))
+    tasks = {_name_and_part(name)[0] for name in found.files}
+    # A part of a task that lacks the columns is no file of another kind: reading it tells so.
+    parts = [path for path in found.others if _is_part(path, tasks)]
+    files = sorted([*found.files.values(), *parts], key=stem)
+    left_out = tuple(path.name for path in found.others if path not in parts)
+    return Tasks(folder, tuple(read_tasks(files)), left_out=left_out)
+
+
+def locate_classification(folder: Path) -> Located:
+    """Return where the files of labelled texts are, of which only the columns are read."""
+    return locate_tables(_classification_places(folder), is_labelled_file)
+
+
+def _classification_places(folder: Path) -> tuple[Path, ...]:
+    own = folder / "classify"
+    return (own,) if os.path.isdir(own) else (folder / BELOW, folder)
 
 
 def read_tasks(files: Sequence[str | os.PathLike[str]]) -> list[Task]:
@@ -185,6 +204,11 @@ def _name_and_part(name: str) -> tuple[str, str]:
     head, _, last = name.rpartition(".")
     part = "dev" if last.lower() in _OTHER_NAMES_OF_DEV else last.lower()
     return (head, part) if head and part in PARTS else (name, "")
+
+
+def _is_part(path: Path, tasks: Iterable[str]) -> bool:
+    name, part = _name_and_part(stem(path))
+    return bool(part) and name in tasks
 
 
 def _complete(

@@ -87,6 +87,13 @@ def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
     assert cut["dev_accuracy"] < sliced["dev_accuracy"]  # what differs stands at the end
 
 
+def test_tables_that_are_no_labelled_texts_are_told(cse: Cse, folder: Path) -> None:
+    (folder / "classify" / "graded.tsv").write_text("score\ttext1\ttext2\n1\ta\tb\n")
+    told = cse("eval", "starter", "--suite", "classify", "--data-dir", ".", "--no-baselines")
+    assert told.code == 0, told.err
+    assert "left out of classify, without label and text: graded.tsv" in told.errors
+
+
 def test_named_files_are_the_suite(cse: Cse, folder: Path) -> None:
     """Without --data-dir the folder of suites is not looked for, and no graded pairs are."""
     asked = ("eval", "starter", "--no-baselines", "--json", "--labelled", "transfer/mr.tsv")

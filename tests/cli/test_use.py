@@ -157,6 +157,25 @@ def test_data_list_has_the_files_of_every_suite(cse: Cse, tmp_path: Path) -> Non
         assert words in told
 
 
+def test_data_list_hides_nothing_behind_a_damaged_file(cse: Cse, tmp_path: Path) -> None:
+    """It is told in one line, though the suites classify and retrieval both look at it."""
+    document = {"label": "a", "title": "Boats", "paras": [["A boat is green."]]}
+    (tmp_path / "docs").mkdir()
+    for name in ("a", "c"):
+        path = tmp_path / "docs" / f"{name}.jsonl"
+        path.write_text(json.dumps(document) + "\n", encoding="utf-8")
+    (tmp_path / "docs" / "b.jsonl").write_text("{", encoding="utf-8")
+    told = cse("data", "list", "--data-dir", str(tmp_path), "--json")
+    suites = json.loads(told.out)["suites"]
+    assert list(suites["retrieval"]) == list(suites["classify"]) == ["a", "c"]
+    (line,) = told.errors
+    assert line.startswith("left out: ") and "b.jsonl" in line
+    (tmp_path / "docs" / "a.jsonl").unlink()
+    (tmp_path / "docs" / "c.jsonl").unlink()
+    suites = json.loads(cse("data", "list", "--data-dir", str(tmp_path), "--json").out)["suites"]
+    assert suites["classify"] == {"any labelled texts": None}
+
+
 def test_data_stats(cse: Cse, sentences: Path) -> None:
     words = ("data", "stats", str(sentences), "--model", "starter")
     told = json.loads(cse(*words, "--json").out)

@@ -118,6 +118,28 @@ def test_every_task_of_a_folder(write: Write, tmp_path: Path) -> None:
     assert found.folder == tmp_path / "classify"
 
 
+def test_tables_of_another_kind_are_left_out(write: Write, tmp_path: Path) -> None:
+    """They are told, whichever folder they stand in; of one name the table that fits is taken."""
+    articles = [{"label": label, "title": "t", "paras": [[label]]} for label in "ab" * 3]
+    write("docs/bbc.jsonl", "\n".join(map(json.dumps, articles)))
+    write("docs/wiki.jsonl", json.dumps({"title": "t", "sections": [["", ["a"]]]}))
+    write("news.tsv", "score\ttext\n1\ta\n")
+    write("news.csv", ROWS.replace("\t", ","))
+    write("pairs.csv", PAIRS)
+    found = find_classification(tmp_path)
+    assert [task.name for task in found.tasks] == ["bbc", "news", "pairs"]
+    assert found.left_out == ("wiki.jsonl", "news.tsv")
+    assert found.folder == tmp_path
+    assert [t.name for t in find_classification(tmp_path / "docs").tasks] == ["bbc"]
+    write("yelp.test.tsv", ROWS)
+    write("yelp.train.tsv", "text\nno label\n")
+    with pytest.raises(CseError, match=r"yelp\.train\.tsv: no column label"):
+        find_classification(tmp_path)
+    write("docs/damaged.parquet", "no parquet")
+    with pytest.raises(CseError, match=r"damaged\.parquet"):
+        find_classification(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [
@@ -143,4 +165,7 @@ def test_the_shared_tasks() -> None:
     assert known.items() <= sizes.items()
     (news,) = read_tasks([shared_path("data/docs/bbc_news.jsonl.gz")])
     assert len(news.train) == 2103
+    assert [task.fingerprint for task in find_classification(shared_path("data")).tasks] == [
+        news.fingerprint
+    ]
     assert len(set(news.labels)) == 5

@@ -12,7 +12,12 @@ import pytest
 
 from cse_core.errors import CseError
 from cse_core.evaluation.dev import DocumentDevSet, read_dev_sets
-from cse_core.evaluation.documents import find_documents, is_document_file, read_documents
+from cse_core.evaluation.documents import (
+    find_documents,
+    is_document_file,
+    locate_documents,
+    read_documents,
+)
 from cse_core.evaluation.retrieval import (
     document_vectors,
     evaluate_retrieval,
@@ -111,6 +116,12 @@ def test_a_folder_is_searched_for_documents_with_titles(tmp_path: Path) -> None:
     rows = [f"t {i}\tdoc{i // 2}\ttitle {i // 2}" for i in range(6)]
     (tmp_path / "a.tsv").write_text("text\tdocument\ttitle\n" + "\n".join(rows) + "\n")
     assert sorted(each.name for each in find_documents(tmp_path)) == ["a.all", "b.all"]
+    (tmp_path / "aa.parquet").write_bytes(b"no parquet")
+    found = locate_documents(tmp_path)
+    assert sorted(found.files) == ["a", "b"] and [p.name for p in found.others] == ["other.jsonl"]
+    assert [error.where for error in found.broken] == [str(tmp_path / "aa.parquet")]
+    with pytest.raises(CseError, match=r"aa\.parquet"):
+        find_documents(tmp_path)
 
 
 def test_files_that_cannot_serve_are_refused(tmp_path: Path) -> None:
