@@ -179,6 +179,7 @@ def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> C
     check_weights(sketch)
     check_columns(sketch, views)
     inference_pool = check_inference(sketch)
+    _warn_of_patience(sketch)
     _derive(sketch, views)
     raise_all(_once(sketch.errors))
     for part in sketch.parts:
@@ -219,6 +220,29 @@ def _derive(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
                 sketch.errors.append(CseError(str(error), where=part.path))
             else:
                 sketch.parts[place] = replace(part, options=options)
+
+
+def _warn_of_patience(sketch: Sketch) -> None:
+    """Warn of a patience that nothing can try: scores are what it waits for.
+
+    Where a recipe counts on it, such as one whose steps at most are many more than it takes, the
+    run would be as much longer, and nothing else would say so.
+    """
+    train, installed = sketch.train, {found.name for found in sketch.registry.datasets()}
+    own = any(path in installed for path in sketch.data.path)  # what auto finds pairs of
+    if any(own if wanted == "auto" else wanted != "none" for wanted in train.dev):
+        return
+    steps = "all its epochs" if train.max_steps is None else f"all its {train.max_steps} steps"
+    waits = [("train.patience", train.patience, steps)]
+    for part in sketch.rounds():
+        bound = "all its epochs" if hasattr(part.options, "epochs") else steps
+        waits.append((f"{part.path}.patience", getattr(part.options, "patience", None), bound))
+    sketch.warnings += [
+        f"{path} = {patience} ends nothing: without a dev set no score is there to wait for, and "
+        f"a round takes {bound}; name one with --dev FILE"
+        for path, patience, bound in waits
+        if patience is not None
+    ]
 
 
 def _once(errors: Sequence[CseError]) -> list[CseError]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from cse_cli import choosing, flags
 from cse_cli.installed import Installed
 from cse_cli.main import build_app, run
 from cse_core.settings import CORE_OPTIONS, ViewOptions
+from cse_core.testing.encoders import shared_encoder
 from tests.docs.pages import DOCS, Page, pages
 
 LINES = [
@@ -170,6 +172,43 @@ def test_dry_runs_of_the_other_pages(folder: Path, capsys: pytest.CaptureFixture
             assert code == 0, f"{page}: {' '.join(words)}\n{told.out}{told.err}"
             count += 1
     assert count >= 8
+
+
+HUB = ("bert-base-", "roberta-", "bert-large-")
+METHODS = [
+    (name, words) for name, words in LINES if "methods/" in name and words[:2] == ["cse", "train"]
+]
+
+
+@pytest.fixture
+def stand_ins(folder: Path) -> Path:
+    """The folder with small files and runs of the names that the pages of methods give theirs."""
+    texts = folder / "texts.txt"
+    (folder / "wiki.txt").write_text(texts.read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "stsb.dev.tsv").write_bytes((folder / "pairs.tsv").read_bytes())
+    articles = [
+        {"id": str(n), "title": f"About {n}", "paras": [TEXTS[4 * n : 4 * n + 4]]} for n in range(9)
+    ]
+    for name in ("articles.jsonl", "titles.jsonl", "news.dev.jsonl"):
+        lines = "".join(json.dumps(each) + "\n" for each in articles)
+        (folder / name).write_text(lines, encoding="utf-8")
+    (folder / "runs").mkdir()
+    for name in ("simcse", "infocse"):
+        (folder / "runs" / name).symlink_to(shared_encoder())
+    return folder
+
+
+@pytest.mark.parametrize(("page", "words"), METHODS, ids=lambda value: str(value)[:80])
+def test_training_on_the_pages_of_methods_has_a_plan(
+    page: str, words: list[str], stand_ins: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if any(word.startswith(HUB) for word in words):
+        pytest.skip("its model is on the hub")
+    dry = [] if "--dry-run" in words else ["--dry-run"]
+    code = run([*words[1:], *dry])
+    told = capsys.readouterr()
+    assert code == 0, f"{' '.join(words)}\n{told.err}"
+    assert "ends nothing" not in told.out, f"{' '.join(words)}\n{told.out}"
 
 
 @pytest.mark.slow

@@ -1,0 +1,54 @@
+"""What the plan says of InfoCSE's recipes before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cse_core.composer import resolve
+from cse_core.composition import Composition
+from cse_core.testing import installed_registry
+from cse_core.testing.recipes import ENCODERS
+
+
+def planned(
+    *sets: str,
+    recipe: str = "infocse",
+    encoder: str = "bert-base",
+    kinds: Mapping[Any, Sequence[str]] | None = None,
+    data: Sequence[str] = ("articles.jsonl",),
+    dev: Sequence[str] = (),
+) -> Composition:
+    facts = replace(ENCODERS[encoder], rows=9000, columns=("text", "document", "title"))
+    return resolve(
+        installed_registry(), recipe=recipe, model=facts.model, facts=facts, kinds=kinds,
+        sets=sets, data=data, dev=dev,
+    )  # fmt: skip
+
+
+def about_patience(composition: Composition) -> list[str]:
+    return [line for line in composition.warnings if "ends nothing" in line]
+
+
+@pytest.mark.parametrize("recipe", ["infocse", "neighbour", "inverse-cloze", "span"])
+def test_a_patience_without_a_dev_set_is_told(recipe: str) -> None:
+    (line,) = about_patience(planned(recipe=recipe))
+    assert line.startswith("train.patience = 20000 steps ") and "all its 200000 steps" in line
+    assert "--dev FILE" in line
+    assert not about_patience(planned(recipe=recipe, dev=["news.dev.jsonl"]))
+    assert not about_patience(planned("train.patience=none", recipe=recipe))
+
+
+def test_a_miners_patience_is_told_too() -> None:
+    (line,) = about_patience(planned(recipe="infocse-finetune", dev=["none"]))
+    assert line.startswith("positives.labels.patience = 2 epochs ") and "all its epochs" in line
+
+
+def test_the_starters_own_pairs_are_a_dev_set() -> None:
+    sets = ("train.patience=3",)
+    assert not about_patience(planned(*sets, encoder="starter", data=["starter"]))
+    assert about_patience(planned(*sets, encoder="starter", data=["starter"], dev=["none"]))
+    assert about_patience(planned(*sets, encoder="starter"))
