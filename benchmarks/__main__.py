@@ -3,8 +3,8 @@
     python -m benchmarks [SECTION ...] [--quick] [--texts FILE] [--articles FILE]
 
 A result is kept as a line of JSON as soon as it is there; what was measured by the same command on
-the same machine is not measured again, unless ``--again`` says so. Sizes of a whole run are chosen
-for an hour on two cores, those of ``--quick`` only show that everything runs.
+the same machine, of the same commit, is not measured again, unless ``--again`` says so. Sizes of a
+whole run are chosen for an hour on two cores, those of ``--quick`` only show that everything runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import machine
+from benchmarks.machine import code, machine
 from benchmarks.page import page
 from benchmarks.resident import ROOT
 from benchmarks.sections import SECTIONS, Section
@@ -119,10 +119,10 @@ def read(book: Path) -> list[dict[str, Any]]:
 
 
 def is_there(results: Sequence[dict[str, Any]], name: str, command: str) -> bool:
-    """Tell whether a section was measured by this command on this machine."""
-    here = machine()
+    """Tell whether a section of this code was measured by this command on this machine."""
+    wanted = (name, command, machine(), code())
     return any(
-        (each["section"], each["command"], each["machine"]) == (name, command, here)
+        (each["section"], each["command"], each["machine"], each["code"]) == wanted
         for each in results
     )
 

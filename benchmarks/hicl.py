@@ -99,12 +99,16 @@ def main() -> None:
             batch=options.sentence_batch,
         )
         if "articles" in options.what:
-            found = compare(report, work, ["simcse"], options.repeats, shape, "Articles")
-            report.add("articles", ratios(found["hicl"], found["simcse"]))
-            found = compare(report, full, ["simcse"], options.repeats, shape, "Full rows of 512")
-            report.add("full", ratios(found["hicl"], found["simcse"]))
+            for what, each, title in (
+                ("articles", work, "Articles"),
+                ("full", full, "Full rows of 512"),
+            ):
+                found, operations = compare(report, each, ["simcse"], options.repeats, shape, title)
+                saved = operations["simcse"] / operations["hicl"]
+                gained = ratios(found["simcse"], found["hicl"])
+                report.add(what, [gain / saved for gain in gained], f"{saved:.3f} times")
         if "sentences" in options.what:
-            found = compare(report, short, ["simcse", PEER], options.repeats, shape, "Sentences")
+            found, _ = compare(report, short, ["simcse", PEER], options.repeats, shape, "Sentences")
             report.add("sentences", ratios(found[PEER], found["hicl"]))
         if "memory" in options.what:
             remember(report, short, full, options)
@@ -113,14 +117,14 @@ def main() -> None:
 
 def compare(
     report: Report, work: Work, others: Sequence[str], repeats: int, shape: Shape, title: str
-) -> dict[str, list[float]]:
-    """Return the seconds of a step of hicl and others in each repeat, and tell what each does."""
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Return the seconds of a step of hicl and others in each repeat, and their operations."""
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
     lengths = content_lengths(work.model, texts)[work.batch :]  # the first step is not measured
     works = [work, *(replace(work, who=who) for who in others)]
     seconds = alternate({each.who: _mean(each) for each in works}, repeats)
     rows = {who: rows_of(who, lengths, work) for who in seconds}
-    own = shape.operations(rows["hicl"])
+    operations = {who: shape.operations(each) for who, each in rows.items()}
     lines = []
     for who, found in seconds.items():
         padding = 1 - sum(rows_of("simcse", lengths, work)) / sum(rows[who]) if who == PEER else 0
@@ -129,14 +133,14 @@ def compare(
                 who,
                 spread(found, ".3f"),
                 spread(ratios(found, seconds["hicl"])),
-                f"{shape.operations(rows[who]) / own:.3f}",
+                f"{operations[who] / operations['hicl']:.3f}",
                 f"{padding:.1%}",
             ]
         )
     head = ["", "s a step", "of hicl", "operations of hicl's", "padding"]
     told = f"{len(lengths)} texts of {spread(lengths, '.0f')} tokens"
     report.table(f"{title}: {told}, batches of {work.batch}", head, lines)
-    return seconds
+    return seconds, operations
 
 
 def _mean(work: Work) -> Callable[[], float]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.resident import ROOT
+
 SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimddp", "bf16")
 """Instruction sets that matter to matrix products, as Linux calls them."""
+CODE = ("benchmarks", "cse_core", "cse_cli", "plugins")
+"""Folders of what is measured."""
 PACKAGES = ("torch", "transformers", "sentence-transformers")
 
 
@@ -25,6 +30,24 @@ def machine() -> dict[str, str]:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
     return {**found, **{name: _version(name) for name in PACKAGES}}
+
+
+def code() -> str:
+    """Return the last commit of what is measured, with a word where files differ from it."""
+    commit = _git("log", "-1", "--format=%h", "--", *CODE)
+    if not commit:
+        return "not under version control"
+    return f"{commit} with changes" if _git("status", "--porcelain", "--", *CODE) else commit
+
+
+def _git(*words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 def busy(seconds: float = 1.0) -> float | None:

@@ -96,7 +96,10 @@ def _details(result: Found | None) -> str:
     if result is None:
         return f"{NOT_YET.capitalize()}."
     lines = [" ".join(result["said"])]
-    lines.append(f"Measured on {result['began']} in {result['seconds'] / 60:.1f} minutes.")
+    lines.append(
+        f"Measured on {result['began']} in {result['seconds'] / 60:.1f} minutes, "
+        f"commit {result['code']}."
+    )
     busy = result["busy"]
     if busy is not None and busy > QUIET:
         lines.append(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import busy, machine
+from benchmarks.machine import busy, code, machine
 from benchmarks.rows import BY_KEY
 
 
@@ -92,6 +92,7 @@ class Report:
         found["seconds"] = round(time.time() - self.began, 1)
         found["threads"] = torch.get_num_threads()
         found["machine"] = machine()
+        found["code"] = code()
         return found
 
     def _key(self, what: str) -> str:

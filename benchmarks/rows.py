@@ -122,18 +122,21 @@ ROWS = (
     ),
     Row(
         "hicl.articles",
-        "seconds of a step of hicl, articles cut at 512 tokens",
+        "speed of hicl, articles cut at 512 tokens, over what its fewer operations promise",
         "simcse, which is not padded either",
+        aim=Aim(0.95, least=True),
     ),
     Row(
         "hicl.full",
-        "seconds of a step of hicl, every text of 512 tokens",
+        "speed of hicl, every text of 512 tokens, over what its fewer operations promise",
         "simcse, which is not padded either",
+        aim=Aim(0.95, least=True),
     ),
     Row(
         "hicl.sentences",
         "sentences per second of hicl, max_length 512",
         f"{PEER}' trainer, which pads; simcse's loss",
+        aim=Aim(2.33, least=True),
     ),
     Row(
         "hicl.memory",

@@ -72,7 +72,7 @@ SECTIONS = (
     Section(
         "hicl",
         "HiCL at 512 tokens",
-        sizes=("--hidden", "256", "--steps", "3"),
+        sizes=("--steps", "3", "--plot", "docs/methods/hicl.svg"),
         quick=(
             "--repeats", "1", "--steps", "1", "--batch", "2", "--sentence-batch", "8",
             "--layers", "1", "--hidden", "64",

@@ -34,7 +34,10 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made.add_argument("--layers", type=int, default=6)
     made.add_argument("--hidden", type=int, default=384)
     made.add_argument("--precisions", default="auto", help="fp32,bf16; auto is what is fast here")
-    return made.parse_args(words)
+    options = made.parse_args(words)
+    if "fp32" not in precisions(options.precisions):
+        made.error("--precisions: everything is compared with fp32, so name it too")
+    return options
 
 
 def main() -> None:

@@ -41,11 +41,12 @@ def show_plan(
 
 def show_in_short(composition: Composition, time: ExpectedTime | None) -> None:
     """Print parts, passes and settings in a few lines on stderr."""
-    train, facts = composition.train, composition.facts
+    from cse_core.plan_text import steps_told
+
+    train = composition.train
     parts = ", ".join(
         part.path for part in composition.parts if part.kind != "branch" or part.use != "online"
     )
-    steps = "" if facts.steps is None else f", {facts.steps:,} steps"
     tell(f"recipe {composition.recipe or 'default'}: {parts}")
     passes = "; ".join(
         f"{each.branch}: {' + '.join(each.views)}" + ("" if each.gradient else " (no gradient)")
@@ -54,7 +55,7 @@ def show_in_short(composition: Composition, time: ExpectedTime | None) -> None:
     tell(f"each step encodes {passes}")
     tell(
         f"model {composition.model.name}, batches of {train.batch_size}, "
-        f"learning rate {train.lr:g}{steps}, seed {train.seed}"
+        f"learning rate {train.lr:g}{steps_told(composition)}, seed {train.seed}"
     )
     if time is not None:
         tell(time.line())

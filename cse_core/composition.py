@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from cse_core.options import Options
-from cse_core.records import ComponentSpec, Kind
+from cse_core.records import ComponentSpec, Kind, MinerSpec
 from cse_core.settings import (
     DataOptions,
     InferenceOptions,
@@ -156,6 +156,11 @@ class Composition:
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
         return tuple(part for part in self.parts if part.kind == kind)
+
+    @property
+    def in_rounds(self) -> bool:
+        """Return whether a miner brings the rows of rounds, which nobody knows beforehand."""
+        return any(cast(MinerSpec, part.spec).rounds for part in self.of("positives"))
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,9 +38,14 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file beside ``path`` and rename it."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
+    own = f"{os.getpid()}-{threading.get_ident()}"  # others may write the same file
+    beside = path.with_name(f".{path.name}-{own}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def writable_folder(path: Path, where: str) -> Path:

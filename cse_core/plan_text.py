@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from cse_core.annotations import plain
 from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
 from cse_core.options import Options
-from cse_core.records import MinerSpec
 
 if TYPE_CHECKING:
     from cse_core.bench.expected import ExpectedTime
@@ -28,7 +27,7 @@ def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> li
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
         f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
-        f"{_steps(composition)}, "
+        f"{steps_told(composition)}, "
         f"seed {train.seed}, precision {train.precision}",
     ]
     if time is not None:
@@ -48,7 +47,9 @@ def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> li
             f"for {each.why}"
         )
     if train.chunk_size is not None and train.chunk_size < train.batch_size:
-        lines.append(f"  each twice, in chunks of {train.chunk_size} (gradient caching)")
+        lines.append(
+            f"  those with gradient twice, all in chunks of {train.chunk_size} (gradient caching)"
+        )
     for heading, told_lines in (
         ("who feeds whom", composition.feeds),
         ("notes", composition.notes),
@@ -68,6 +69,8 @@ def plan_dict(composition: Composition, time: ExpectedTime | None = None) -> dic
         time: How long its steps will take, None where that is not known.
     """
     facts = {name: getattr(composition.facts, name) for name in Facts.__dataclass_fields__}
+    if composition.in_rounds:
+        facts["steps"] = composition.train.max_steps
     return {
         "recipe": composition.recipe,
         "settings": composition.raw,
@@ -122,13 +125,17 @@ def _known(facts: Facts) -> str:
     return f" ({', '.join(told)})" if told else ""
 
 
-def _steps(composition: Composition) -> str:
-    """Return how many steps there are; the pairs of a round are not known before it is mined."""
-    rounds = any(cast(MinerSpec, part.spec).rounds for part in composition.of("positives"))
+def steps_told(composition: Composition) -> str:
+    """Return how many steps there are; the pairs of a round are not known before it is mined.
+
+    Returns:
+        A clause that begins with a comma; empty where nothing is known.
+    """
+    rounds = composition.in_rounds
     count = composition.train.max_steps if rounds else composition.facts.steps
     if count is None:
         return ", in each round the steps that its pairs make" if rounds else ""
-    return f", {'in each round ' * rounds}{count} step{'s' * (count != 1)}"
+    return f", {'in each round ' * rounds}{count:,} step{'s' * (count != 1)}"
 
 
 def _part(part: PlannedPart) -> str:

@@ -217,8 +217,15 @@ def _load(path: Path, label: str) -> dict[str, Any]:
         raise CseError(f"cannot be read: {error.strerror or error}", where=label) from None
 
 
+def _take_over_precision(run: object, train: object) -> None:
+    """Let a run's repeat have its number format: what ``auto`` is may have been measured since."""
+    precision = run.get("precision") if isinstance(run, dict) else None
+    if isinstance(train, dict) and train.get("precision") == "auto" and precision is not None:
+        train["precision"] = precision
+
+
 def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
-    table.pop("run", None)
+    _take_over_precision(table.pop("run", None), table.get("train"))
     versions = table.pop("versions", None)
     _check_shape(table, label, _KEYS)
     blocks = table.get("when", [])

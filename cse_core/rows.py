@@ -42,7 +42,7 @@ class ColumnTexts(list[str]):
 
 
 class TrainingRows:
-    """Rows with columns of text, each text tokenised once, when a step first needs it.
+    """Rows with columns of text, each text tokenised once, before a step needs it or then.
 
     Args:
         corpus: The run's corpus.

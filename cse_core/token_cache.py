@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from cse_core import distributed
+from cse_core.cache import cache_folder
 from cse_core.reporting import Reporter
 from cse_core.tokens import TextTokenizer, TokenTable
 
@@ -30,7 +31,6 @@ LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
 LIMIT = 4 * 2**30
 """Bytes that the files take together; the least recently used go first."""
-VARIABLE = "CSE_CACHE"
 _FORMAT = 1
 _AT_ONCE = 10_000
 _MOST_WAITED = 3600.0
@@ -41,18 +41,14 @@ _ABANDONED = 24 * 3600.0
 _QUIET = Reporter()
 
 
-def cache_folder() -> Path | None:
-    """Return the folder of token tables, None where nothing is to be kept.
+class UnserialisableTokenizer(Exception):
+    """A tokenizer has a part that was written in Python, which may do anything."""
 
-    ``CSE_CACHE`` names the folder that it is in, by default the user's cache folder of this
-    system; an empty text or ``off`` is none.
-    """
-    named = os.environ.get(VARIABLE)
-    if named is not None:
-        return None if named.strip().lower() in ("", "off") else Path(named).expanduser() / "tokens"
-    import platformdirs
 
-    return Path(platformdirs.user_cache_dir("cse")) / "tokens"
+def table_folder() -> Path | None:
+    """Return the folder of token tables, None where nothing is to be kept."""
+    folder = cache_folder()
+    return None if folder is None else folder / "tokens"
 
 
 def token_table(
@@ -80,10 +76,14 @@ def token_table(
             texts, longest, lambda done: reporter.progress(done, len(texts), "texts tokenised")
         )
 
-    folder = cache_folder()
+    folder = table_folder()
     if folder is None:
         return make()
-    path = folder / f"{table_key(texts, tokenizer, longest)}.arrow"
+    try:
+        path = folder / f"{table_key(texts, tokenizer, longest)}.arrow"
+    except UnserialisableTokenizer as error:
+        reporter.message(f"tokens are not kept: {error}")
+        return make()
     found = _read(path, len(texts))
     if found is not None:
         return found
@@ -105,11 +105,18 @@ def token_table(
 
 
 def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | None) -> str:
-    """Return a hash of all that a token table depends on, as 40 hexadecimal digits."""
+    """Return a hash of all that a token table depends on, as 40 hexadecimal digits.
+
+    Raises:
+        UnserialisableTokenizer: If the tokenizer cannot say what it does.
+    """
     from tokenizers import __version__
 
     hf = tokenizer.hf
-    state = json.loads(hf.backend_tokenizer.to_str())
+    try:
+        state = json.loads(hf.backend_tokenizer.to_str())
+    except Exception as error:  # the library raises nothing more exact
+        raise UnserialisableTokenizer(str(error)) from None
     state.update(truncation=None, padding=None)  # set anew at each call
     cut = None if longest is None else (longest, hf.truncation_side)
     about = (_FORMAT, __version__, cut, bool(hf.split_special_tokens), len(texts))

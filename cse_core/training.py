@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import tomlkit
 import torch
@@ -27,7 +27,7 @@ from cse_core.inference import resolve_model
 from cse_core.precision import resolve_device, training_precision
 from cse_core.pretrained import load_tokenizer
 from cse_core.recipe import dump_recipe
-from cse_core.records import DatasetSpec, MinerSpec
+from cse_core.records import DatasetSpec
 from cse_core.registry import Registry
 from cse_core.reporting import Reporter
 from cse_core.run import RunFolder, versions
@@ -132,8 +132,9 @@ def training_corpus(
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
-    rounds = any(cast(MinerSpec, part.spec).rounds for part in composition.of("positives"))
-    found = {"text", "positive"} if rounds else {"text"}  # what rounds bring, the data need not
+    found = (
+        {"text", "positive"} if composition.in_rounds else {"text"}
+    )  # what rounds bring, the data need not
     encoded = [
         view.column
         for view in composition.views
@@ -264,8 +265,7 @@ class Prepared:
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
 
     def _gain(self) -> float | None:
-        facts = self.composition.facts
-        return measured_gain(self.place, facts.hidden, facts.layers)
+        return measured_gain(self.place, self.composition)
 
     def tell(self) -> None:
         """Report what was read, and where and in which number format it is trained."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cse_core.bench.kept import Measurement, faster, of_encoder
-from cse_core.bench.machine import expected_place
-from cse_core.bench.work import has_rounds, mean_lengths, work_of
+from cse_core.bench.kept import Measurement, faster, measured_gain, of_encoder
+from cse_core.bench.machine import Place, expected_place
+from cse_core.bench.work import fingerprint, mean_lengths, work_of
 from cse_core.composition import Composition
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 FARTHEST = 2.0
 """Work that is so many times more or less than the measured one is not told from it."""
 _SAME = 1.05
+_OTHER = 1.3
+"""What other parts were measured counts as if their work were so many times another."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class ExpectedTime:
         sentences_per_second: Sentences of the batch, as a run's metrics count them.
         precision: Number format.
         scaled: How much more work a step is than the measured one was; 1 is the same.
+        same: Whether the same parts were measured in batches of the same size.
         measured: What it was told from.
     """
 
@@ -39,6 +43,7 @@ class ExpectedTime:
     sentences_per_second: float
     precision: str
     scaled: float
+    same: bool
     measured: Measurement
 
     def as_dict(self) -> dict[str, Any]:
@@ -55,7 +60,7 @@ class ExpectedTime:
     def line(self) -> str:
         """Return it in one line."""
         source = f"measured by cse bench on {self.measured.date}"
-        if not 1 / _SAME < self.scaled < _SAME:
+        if not (self.same and 1 / _SAME < self.scaled < _SAME):
             what = self.measured.recipe or "the default recipe"
             source = (
                 f"reckoned from {what} in batches of {self.measured.batch_size}, "
@@ -83,29 +88,23 @@ def expected_time(
     """
     train, facts = composition.train, composition.facts
     steps = facts.steps
-    if corpus is None or steps is None or has_rounds(composition):
+    if corpus is None or steps is None or composition.in_rounds:
         return None
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         return None
     place = expected_place(train.device, train.threads)
     if place is None:
         return None
-    kept = of_encoder(place, facts.hidden, facts.layers)
-    chosen = _precision(train.precision, kept)
-    found = [
-        each
-        for each in kept
-        if chosen in each.seconds
-        and each.work is not None
-        and each.family == facts.family
-        and (each.attention == "padded") == (composition.model.attention == "padded")
-    ]
+    kept = of_encoder(place, composition)
+    chosen = _precision(composition, place, kept)
+    found = [each for each in kept if chosen in each.seconds and each.work is not None]
     if chosen is None or not found:
         return None
     lengths = mean_lengths(composition, corpus, registry)
     if lengths is None:
         return None
-    work = work_of(composition, lengths)
+    rows = min(train.batch_size, len(corpus))
+    work, parts = work_of(composition, lengths, rows), fingerprint(composition)
     passes = len(composition.passes)
     by_ratio = [(work / each.work, each) for each in found if each.work is not None]
     near = [
@@ -116,19 +115,24 @@ def expected_time(
     ]
     if not near:
         return None
-    ratio, measured = min(reversed(near), key=lambda pair: abs(math.log(pair[0])))
+
+    def distance(pair: tuple[float, Measurement]) -> float:
+        ratio, each = pair
+        return abs(math.log(ratio)) + (0.0 if each.parts == parts else math.log(_OTHER))
+
+    ratio, measured = min(reversed(near), key=distance)
     seconds = measured.seconds[chosen] * ratio
-    rows = min(train.batch_size, len(corpus))
-    return ExpectedTime(seconds * steps, steps, rows / seconds, chosen, ratio, measured)
+    same = (measured.parts, measured.batch_size) == (parts, rows)
+    return ExpectedTime(seconds * steps, steps, rows / seconds, chosen, ratio, same, measured)
 
 
-def _precision(wanted: str, kept: list[Measurement]) -> str | None:
+def _precision(composition: Composition, place: Place, kept: Sequence[Measurement]) -> str | None:
     """Return the number format that a run would take."""
-    if wanted != "auto":
-        return wanted
-    gains = [each.gain for each in kept if each.gain is not None]
-    if gains:
-        return faster(gains[-1])
+    if composition.train.precision != "auto":
+        return composition.train.precision
+    gain = measured_gain(place, composition)
+    if gain is not None:
+        return faster(gain)
     return kept[-1].rule if kept else None
 
 

@@ -8,22 +8,24 @@ encoder's size are the same.
 from __future__ import annotations
 
 import json
-import os
+import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from cse_core.bench.machine import Place
+from cse_core.cache import VARIABLE, cache_folder
 from cse_core.errors import CseError
 from cse_core.files import write_whole
 
-VARIABLE = "CSE_CACHE"
-"""Environment variable that names another cache folder."""
+if TYPE_CHECKING:
+    from cse_core.composition import Composition
+
 GAIN = 1.1
 """How many times faster than fp32 bf16 has to be for ``auto`` to take it."""
-_NAME, _FORM, _MOST = "bench.json", 1, 100
+_NAME, _FORM, _MOST = "bench.json", 2, 100
+_MOST_WAITED = 10.0
 _Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
@@ -38,6 +40,7 @@ class Measurement(BaseModel):
         attention: ``model.attention``.
         date: The day, ``YYYY-MM-DD``.
         recipe: Name of the recipe, None without one.
+        parts: ``cse_core.bench.work.fingerprint`` of its parts.
         batch_size: Sentences of a step.
         passes: Encoder calls of a step.
         work: Tokens of a step by what is done to each (``cse_core.bench.work``), None where they
@@ -57,6 +60,7 @@ class Measurement(BaseModel):
     attention: str
     date: str
     recipe: str | None
+    parts: str
     batch_size: Annotated[int, Field(ge=1)]
     passes: int
     work: _Positive | None
@@ -72,10 +76,8 @@ class Measurement(BaseModel):
 
 def cache_file() -> Path | None:
     """Return the file of measurements, there or not; None where nothing is to be kept."""
-    named = os.environ.get(VARIABLE)
-    if named is None:
-        return Path(platformdirs.user_cache_dir("cse")) / _NAME
-    return None if named.strip().lower() in ("", "off") else Path(named).expanduser() / _NAME
+    folder = cache_folder()
+    return None if folder is None else folder / _NAME
 
 
 def measurements() -> list[Measurement]:
@@ -111,21 +113,21 @@ def keep(measured: Measurement) -> Path | None:
     file = cache_file()
     if file is None:
         return None
-    others = [
-        each
-        for each in measurements()
-        if not (each.like(measured) and set(each.seconds) <= set(measured.seconds))
-    ]
-    content = {
-        "form": _FORM,
-        "measurements": [each.model_dump() for each in [*others, measured][-_MOST:]],
-    }
+    from filelock import FileLock
+
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(content, indent=2) + "\n")
-    except OSError as error:
+        with FileLock(file.with_suffix(".lock"), timeout=_MOST_WAITED):
+            others = [
+                each
+                for each in measurements()
+                if not (each.like(measured) and set(each.seconds) <= set(measured.seconds))
+            ]
+            kept = [each.model_dump() for each in [*others, measured][-_MOST:]]
+            write_whole(file, json.dumps({"form": _FORM, "measurements": kept}, indent=2) + "\n")
+    except (OSError, NotImplementedError) as error:  # a lock that is not given is an OSError
         raise CseError(
-            f"the measurement cannot be kept: {error.strerror or error}",
+            f"the measurement cannot be kept: {getattr(error, 'strerror', None) or error}",
             where=VARIABLE,
             value=str(file.parent),
             hint=f"name a folder that can be written to in {VARIABLE}",
@@ -133,19 +135,29 @@ def keep(measured: Measurement) -> Path | None:
     return file
 
 
-def of_encoder(place: Place, hidden: int | None, layers: int | None) -> list[Measurement]:
-    """Return what was measured at a place with encoders of this size, the newest last."""
+def of_encoder(place: Place, composition: Composition) -> list[Measurement]:
+    """Return what was measured at a place with encoders of this kind and size, the newest last."""
+    facts, padded = composition.facts, composition.model.attention == "padded"
+    wanted = (place, facts.family, facts.hidden, facts.layers, padded)
     return [
         each
         for each in measurements()
-        if (each.place, each.hidden, each.layers) == (place, hidden, layers)
+        if (each.place, each.family, each.hidden, each.layers, each.attention == "padded") == wanted
     ]
 
 
-def measured_gain(place: Place, hidden: int | None, layers: int | None) -> float | None:
-    """Return how many times faster bf16 was than fp32 when that was last measured, else None."""
-    gains = [each.gain for each in of_encoder(place, hidden, layers) if each.gain is not None]
-    return gains[-1] if gains else None
+def measured_gain(place: Place, composition: Composition) -> float | None:
+    """Return how many times faster bf16 was than fp32, None where that was not measured.
+
+    The gain grows with the batch, so of several measurements that of the nearest batch counts,
+    and the newest of equals.
+    """
+    batch = composition.train.batch_size
+    found = [each for each in of_encoder(place, composition) if each.gain is not None]
+    nearest = min(
+        reversed(found), key=lambda each: abs(math.log(each.batch_size / batch)), default=None
+    )
+    return None if nearest is None else nearest.gain
 
 
 def faster(gain: float) -> str:

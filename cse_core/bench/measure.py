@@ -19,7 +19,7 @@ from cse_core.bench.memory import Peak, peak_memory
 from cse_core.bench.report import BenchReport, MeasuredPrecision, Spread, TimedRound
 from cse_core.bench.steps import Steps
 from cse_core.bench.where import where_the_time_goes
-from cse_core.bench.work import has_rounds, mean_lengths, work_of
+from cse_core.bench.work import fingerprint, mean_lengths, work_of
 from cse_core.composition import Composition
 from cse_core.data import Corpus
 from cse_core.errors import CseError
@@ -166,7 +166,9 @@ def _measure(
         steps=steps,
         precisions=tuple(measured),
         gain=gain,
-        measurement=_measurement(prepared, composition, registry, measured, gain),
+        measurement=_measurement(
+            prepared, composition, registry, work.batches.size, measured, gain
+        ),
     )
 
 
@@ -204,14 +206,15 @@ def _measurement(
     prepared: Prepared,
     composition: Composition,
     registry: Registry,
+    rows: int,
     measured: Sequence[MeasuredPrecision],
     gain: Spread | None,
 ) -> Measurement | None:
-    facts, train = composition.facts, composition.train
+    facts = composition.facts
     if facts.hidden is None or facts.layers is None:
         return None
     lengths = None
-    if not has_rounds(composition):
+    if not composition.in_rounds:
         lengths = mean_lengths(composition, prepared.corpus, registry)
     return Measurement(
         place=prepared.place,
@@ -221,9 +224,10 @@ def _measurement(
         attention=composition.model.attention,
         date=date.today().isoformat(),
         recipe=composition.recipe,
-        batch_size=train.batch_size,
+        parts=fingerprint(composition),
+        batch_size=rows,
         passes=len(composition.passes),
-        work=None if lengths is None else work_of(composition, lengths),
+        work=None if lengths is None else work_of(composition, lengths, rows),
         rule=resolve_precision("auto", prepared.device).name,
         seconds={each.name: each.seconds.median for each in measured},
         gain=None if gain is None else gain.median,

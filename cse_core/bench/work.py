@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from cse_core.composition import Composition
 from cse_core.errors import CseError
-from cse_core.records import AugmenterSpec, MinerSpec
+from cse_core.records import AugmenterSpec
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
@@ -20,16 +22,17 @@ weights."""
 _SAMPLE, _SPECIAL = 512, 2
 
 
-def work_of(composition: Composition, lengths: Mapping[str, float]) -> float:
+def work_of(composition: Composition, lengths: Mapping[str, float], rows: int) -> float:
     """Return the tokens of a step, each counted once for every product of a layer.
 
     Args:
         composition: The checked recipe.
         lengths: Mean tokens of a row by column, as :func:`mean_lengths` gives them.
+        rows: Rows of a step.
     """
     columns = {view.name: view.column or "text" for view in composition.views}
     passes = zip(composition.passes, products_of(composition), strict=True)
-    return composition.train.batch_size * sum(
+    return rows * sum(
         count * sum(lengths.get(columns[view], lengths["text"]) for view in each.views)
         for each, count in passes
     )
@@ -58,9 +61,15 @@ def _has_fresh_gradients(composition: Composition) -> bool:
     )
 
 
-def has_rounds(composition: Composition) -> bool:
-    """Return whether a miner makes the rows of rounds, which nobody knows beforehand."""
-    return any(cast(MinerSpec, part.spec).rounds for part in composition.of("positives"))
+def fingerprint(composition: Composition) -> str:
+    """Return 12 hexadecimal digits that differ where a part, one of its options or a view does."""
+    parts = [
+        (part.path, part.use, part.distribution, part.options.model_dump(mode="json"))
+        for part in composition.parts
+    ]
+    views = [(view.name, view.branch, view.column, view.augmenters) for view in composition.views]
+    text = json.dumps([parts, views], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def mean_lengths(

@@ -183,7 +183,7 @@ def test_the_plan_in_lines() -> None:
         "off here",
         "  2. online: anchor, positive, with gradient, for the objective",
         "  3. ema: positive, without gradient, for negatives.ring",
-        "  each twice, in chunks of 16 (gradient caching)",
+        "  those with gradient twice, all in chunks of 16 (gradient caching)",
         "who feeds whom:",
         "  positive -> loss.infonce (in-batch: target)",
         "  negatives.ring (positive by branch ema) -> loss.infonce",

@@ -13,13 +13,14 @@ import platformdirs
 import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers.pre_tokenizers import PreTokenizer
 from transformers import PreTrainedTokenizerFast
 
 from cse_core import token_cache
 from cse_core.pretrained import load_tokenizer
 from cse_core.reporting import Reporter
 from cse_core.testing.encoders import shared_encoder
-from cse_core.token_cache import cache_folder, table_key, token_table
+from cse_core.token_cache import table_folder, table_key, token_table
 from cse_core.tokens import TextTokenizer, TokenTable
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
@@ -246,7 +247,7 @@ def test_off_keeps_nothing(
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: pytest.fail("asked for"))
     heard = Heard()
     same(token_table(TEXTS, starter_like(), 8, heard), token_table(TEXTS, starter_like(), 8))
-    assert made == [len(TEXTS)] * 2 and cache_folder() is None
+    assert made == [len(TEXTS)] * 2 and table_folder() is None
     assert heard.messages == [] and heard.steps == [(30, 30)]
     assert not folder.exists()
 
@@ -256,9 +257,9 @@ def test_the_folder_is_the_user_s_by_default(
 ) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: str(tmp_path / app))
     monkeypatch.delenv("CSE_CACHE")
-    assert cache_folder() == tmp_path / "cse" / "tokens"
+    assert table_folder() == tmp_path / "cse" / "tokens"
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "mine"))
-    assert cache_folder() == tmp_path / "mine" / "tokens"
+    assert table_folder() == tmp_path / "mine" / "tokens"
 
 
 def test_small_data_is_neither_kept_nor_told(folder: Path, made: list[int]) -> None:
@@ -279,6 +280,26 @@ def test_a_folder_that_cannot_be_made_is_told_once(
     same(found, starter_like().table(TEXTS, 8))
     (told,) = heard.messages
     assert told.startswith(f"tokens are not kept in {tmp_path / 'file' / 'tokens'}: ")
+
+
+class Letters:
+    """A step of a tokenizer that is written in Python."""
+
+    def pre_tokenize(self, text: Any) -> None:
+        text.split(lambda _, part: [part])
+
+
+def test_a_tokenizer_that_cannot_be_written_down_is_used_all_the_same(
+    folder: Path, made: list[int]
+) -> None:
+    tokenizer = starter_like()
+    backend = tokenizer.hf.backend_tokenizer
+    backend.pre_tokenizer = PreTokenizer.custom(Letters())
+    heard = Heard()
+    found = token_table(TEXTS, tokenizer, 8, heard)
+    assert len(found.offsets) == len(TEXTS) + 1 and made == [len(TEXTS)]
+    (told,) = heard.messages
+    assert told.startswith("tokens are not kept: ") and files(folder) == []
 
 
 @pytest.mark.parametrize("call", ["replace", "fdopen"])

@@ -41,6 +41,7 @@ def result(section: str = "memory", **changes: object) -> dict[str, object]:
         "busy": 0.01,
         "threads": 2,
         "machine": HERE,
+        "code": "0123abc",
         **changes,
     }
 
@@ -247,10 +248,14 @@ def test_results_are_read_up_to_a_line_that_was_cut_and_go_on_behind_it(tmp_path
 
 def test_what_is_there_is_of_the_same_command_and_machine(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(whole, "machine", lambda: HERE)
+    monkeypatch.setattr(whole, "code", lambda: "0123abc")
     there = [result("memory", command="python x")]
     assert whole.is_there(there, "memory", "python x")
     assert not whole.is_there(there, "memory", "python y")
     assert not whole.is_there(there, "mining", "python x")
+    monkeypatch.setattr(whole, "code", lambda: "456def")
+    assert not whole.is_there(there, "memory", "python x")
+    monkeypatch.setattr(whole, "code", lambda: "0123abc")
     monkeypatch.setattr(whole, "machine", lambda: {**HERE, "cores": "4"})
     assert not whole.is_there(there, "memory", "python x")
 
@@ -264,6 +269,7 @@ def test_a_run_measures_what_is_missing_and_says_what_failed(tmp_path: Path, mon
 
     monkeypatch.setattr(whole, "measure", measure)
     monkeypatch.setattr(whole, "machine", lambda: HERE)
+    monkeypatch.setattr(whole, "code", lambda: "0123abc")
     page = tmp_path / "page.md"
     words = ["x", "startup", "mining", "--quick", "--out", str(tmp_path), "--page", str(page)]
     monkeypatch.setattr(sys, "argv", words)
@@ -315,7 +321,7 @@ def test_a_page_tells_medians_aims_notes_and_what_was_left_out() -> None:
     rows = [line for line in text.splitlines() if "sentences per second in training, bf16" in line]
     assert "left out: no bf16 here" in rows[0] and "not measured yet" in rows[1]
     assert "Speeds:\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |" in text
-    assert "Measured on 2026-01-31 in 1.5 minutes." in text
+    assert "Measured on 2026-01-31 in 1.5 minutes, commit 0123abc." in text
     assert "Others used" not in text
 
 

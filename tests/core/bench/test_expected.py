@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cse_core.bench.expected import ExpectedTime, expected_time
-from cse_core.bench.work import mean_lengths, work_of
+from cse_core.bench.work import fingerprint, mean_lengths, work_of
 from cse_core.composition import Composition
 from cse_core.data import Corpus
 from tests.core.bench.conftest import kept, measured
@@ -27,7 +27,7 @@ def work(encoder: str, folder: Path) -> float:
     composition = planned(encoder, folder)
     lengths = mean_lengths(composition, CORPUS, registry())
     assert lengths is not None
-    return work_of(composition, lengths)
+    return work_of(composition, lengths, composition.train.batch_size)
 
 
 def expected(encoder: str, folder: Path, *sets: str, recipe: str = "") -> ExpectedTime | None:
@@ -37,7 +37,8 @@ def expected(encoder: str, folder: Path, *sets: str, recipe: str = "") -> Expect
 @pytest.fixture
 def same(encoder: str, tmp_path: Path, cache: Path) -> float:
     """A measurement of the same work as a step of these tests; returns that work."""
-    return float(kept(work=work(encoder, tmp_path)).work or 0)
+    parts = fingerprint(planned(encoder, tmp_path))
+    return float(kept(work=work(encoder, tmp_path), parts=parts).work or 0)
 
 
 def test_nothing_is_told_without_a_measurement(encoder: str, tmp_path: Path, cache: Path) -> None:
@@ -63,6 +64,27 @@ def test_auto_is_the_faster_one(encoder: str, tmp_path: Path, same: float) -> No
     kept(gain=None, rule="fp32", seconds={"fp32": 0.2}, work=same, recipe="other")
     told = expected(encoder, tmp_path, "train.precision=auto")
     assert told is not None and told.precision == "bf16"
+
+
+def test_other_parts_of_the_same_work_are_said_to_be_others(
+    encoder: str, tmp_path: Path, same: float
+) -> None:
+    told = expected(encoder, tmp_path, "loss.infonce.temperature=0.1")
+    assert told is not None and told.scaled == 1.0 and not told.same
+    assert "reckoned from simcse in batches of 8" in told.line()
+    kept(work=1.5 * same, parts=fingerprint(planned(encoder, tmp_path)), seconds={"fp32": 0.9})
+    kept(work=same, recipe="other", seconds={"fp32": 0.7})
+    told = expected(encoder, tmp_path, "train.precision=fp32")
+    assert told is not None and told.measured.seconds != {"fp32": 0.7}
+
+
+def test_fewer_rows_than_a_batch_are_a_smaller_step(
+    encoder: str, tmp_path: Path, same: float
+) -> None:
+    few = Corpus.from_columns({"text": sentences(40)[:6]})
+    composition = composed(encoder, "", "train.max_steps=3", folder=tmp_path, rows=6)
+    told = expected_time(composition, few, registry())
+    assert told is not None and 0.6 < told.scaled < 0.9
 
 
 def test_auto_without_a_gain_is_the_rule(encoder: str, tmp_path: Path, cache: Path) -> None:
@@ -127,5 +149,5 @@ def test_runs_whose_steps_nobody_knows(
      (300_000.0, "3.5 days")],
 )  # fmt: skip
 def test_durations(cache: Path, seconds: float, words: str) -> None:
-    told = ExpectedTime(seconds, 10, 3.21, "fp32", 1.0, measured())
+    told = ExpectedTime(seconds, 10, 3.21, "fp32", 1.0, True, measured())
     assert told.line().startswith(f"about {words}: 10 steps at 3.2 sentences/s")

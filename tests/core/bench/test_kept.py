@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,46 +20,75 @@ from cse_core.bench.kept import (
     of_encoder,
 )
 from cse_core.bench.machine import expected_place, place_of
+from cse_core.composer import resolve
+from cse_core.composition import Composition, Facts
 from cse_core.errors import CseError
 from tests.core.bench.conftest import kept, measured
+from tests.fixtures.parts import made_up_registry
+
+
+def planned(batch: int = 8, **known: object) -> Composition:
+    """Return a composition of an encoder of which this is known."""
+    facts = Facts(model="tiny", **{"family": "bert", "hidden": 32, "layers": 2, **known})  # type: ignore[arg-type]
+    return resolve(made_up_registry(), sets=[f"train.batch_size={batch}"], facts=facts)
 
 
 def test_what_is_kept_is_found_again(cache: Path) -> None:
     made = kept()
     assert measurements() == [made]
     assert cache_file() == cache / "bench.json"
-    assert of_encoder(made.place, 32, 2) == [made]
-    assert measured_gain(made.place, 32, 2) == 2.0
+    assert of_encoder(made.place, planned()) == [made]
+    assert measured_gain(made.place, planned()) == 2.0
 
 
 @pytest.mark.parametrize("change", ["processor", "device", "threads", "torch"])
 def test_another_machine_device_threads_or_torch_knows_nothing(cache: Path, change: str) -> None:
     made = kept()
-    assert measured_gain(replace(made.place, **{change: "another"}), 32, 2) is None
+    assert measured_gain(replace(made.place, **{change: "another"}), planned()) is None
 
 
-def test_another_size_knows_nothing(cache: Path) -> None:
-    place = kept().place
-    assert measured_gain(place, 64, 2) is None
-    assert measured_gain(place, 32, 3) is None
-    assert measured_gain(place, None, None) is None
+@pytest.mark.parametrize(
+    "known", [{"hidden": 64}, {"layers": 3}, {"family": "roberta"}, {"hidden": None}]
+)
+def test_another_encoder_knows_nothing(cache: Path, known: dict[str, object]) -> None:
+    assert measured_gain(kept().place, planned(**known)) is None
 
 
-def test_the_newest_counts_and_takes_the_place_of_the_same_work(cache: Path) -> None:
+def test_padded_rows_say_nothing_of_packed_ones(cache: Path) -> None:
+    assert measured_gain(kept(attention="padded").place, planned()) is None
+
+
+def test_the_nearest_batch_counts_and_the_newest_of_equals(cache: Path) -> None:
+    place = kept(batch_size=4, gain=0.9).place
+    kept(batch_size=64, gain=1.5)
+    assert measured_gain(place, planned(512)) == 1.5
+    assert measured_gain(place, planned(4)) == measured_gain(place, planned(8)) == 0.9
+    kept(batch_size=64, recipe="other", gain=1.8)
+    assert measured_gain(place, planned(512)) == 1.8
+
+
+def test_the_newest_takes_the_place_of_the_same_work(cache: Path) -> None:
     place = kept(gain=3.0).place
     kept(gain=2.0, date="2026-02-01")
     assert [each.gain for each in measurements()] == [2.0]
     kept(batch_size=16, work=200.0, gain=1.5)
     assert [each.gain for each in measurements()] == [2.0, 1.5]
     kept(seconds={"fp32": 0.3}, gain=None)
-    assert measured_gain(place, 32, 2) == 1.5
+    assert measured_gain(place, planned()) == 2.0
     assert len(measurements()) == 3
+
+
+def test_measurements_of_several_processes_are_all_kept(cache: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda size: kept(batch_size=size), range(1, 25)))
+    assert {each.batch_size for each in measurements()} == set(range(1, 25))
+    assert [path.name for path in cache.glob("*.part")] == []
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", "[" * 100_000, '{"form": 2, "measurements": []}',
-     '{"form": 1, "measurements": {"a": 1}}', '{"form": 1, "measurements": [1, {}, null]}'],
+    ["", "{", "[]", "null", "[" * 100_000, '{"form": 3, "measurements": []}',
+     '{"form": 2, "measurements": {"a": 1}}', '{"form": 2, "measurements": [1, {}, null]}'],
 )  # fmt: skip
 def test_a_damaged_file_is_as_none_and_is_replaced(cache: Path, text: str) -> None:
     cache.mkdir()

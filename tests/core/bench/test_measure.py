@@ -114,7 +114,8 @@ def test_the_work_of_a_step(encoder: str, tmp_path: Path) -> None:
     lengths = {"text": 10.0}
 
     def work(recipe: str = "", *sets: str) -> float:
-        return work_of(composed(encoder, recipe, *sets, folder=tmp_path, rows=40), lengths)
+        composition = composed(encoder, recipe, *sets, folder=tmp_path, rows=40)
+        return work_of(composition, lengths, composition.train.batch_size)
 
     plain = 8 * 2 * 10
     assert work() == 3 * plain
