@@ -178,7 +178,11 @@ class RowPooler(Part):
         return "", ""
 
     def content(self, tokens: TokenBatch) -> TokenBatch:
-        """Return content tokens with what every text gets, before any is cut, sliced or wrapped."""
+        """Return content tokens with what every text gets, the same rows, before they are wrapped.
+
+        Where texts are sliced the rows are slices: those of a text have its owner, and slots that
+        count them. What a text gets does not count in their length.
+        """
         return tokens
 
     def reads(self, tokens: TokenBatch) -> Tensor | None:

@@ -78,9 +78,8 @@ class Stack:
     def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
         prompt = self.pooler.prompt(role)
-        content = self.pooler.content(content)
         if self.slicer is None:
-            return self.wrap(content, prompt)
+            return self.wrap(self.pooler.content(content), prompt)
         if self.slicer.slices_wrapped:
             if any(prompt):
                 raise CseError(
@@ -89,8 +88,10 @@ class Stack:
                     value=" … ".join(prompt),
                     hint="let every slice be wrapped, or take a row pooler without a prompt",
                 )
+            content = self.pooler.content(content)
             return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
-        content = self.slicer.slices(_cut(content, self.max_length))
+        # Sliced first: what a pooler adds to a text must not be a slice of its own.
+        content = self.pooler.content(self.slicer.slices(_cut(content, self.max_length)))
         return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
 
     def wrap(self, content: TokenBatch, prompt: tuple[str, str]) -> TokenBatch:

@@ -1,4 +1,4 @@
-"""What a row pooler does to the content of every text, before it is cut, sliced and wrapped."""
+"""What a row pooler does to the content of every text, before it is cut and wrapped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cse_core.protocols import RowPooler, SlicePooler
 from cse_core.stack import Stack
 from cse_core.testing import shared_encoder
 from cse_core.testing.batches import tiny_tokenizer
-from cse_core.types import Embeddings, TokenBatch
+from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
 
 
 class Backwards(RowPooler):
@@ -36,14 +36,28 @@ class Plain(Backwards):
     content = RowPooler.content
 
 
-class Firsts(SlicePooler):
-    """Keeps the first token of each text, as its only slice."""
+class Halves(SlicePooler):
+    """Cuts each text into two slices of equal length."""
 
     def slices(self, tokens: TokenBatch) -> TokenBatch:
-        return tokens.take_tokens(tokens.offsets[:-1], torch.ones(tokens.rows, dtype=torch.long))
+        lengths = (tokens.lengths // 2).repeat_interleave(2)
+        halves = tokens.take_tokens(torch.arange(len(tokens.ids)), tokens.lengths)
+        return replace(
+            halves,
+            offsets=offsets_of(lengths),
+            positions=positions_of(offsets_of(lengths)),
+            owner=tokens.owner.repeat_interleave(2),
+            slot=torch.arange(2).repeat(tokens.rows),
+        )
 
     def join(self, rows: Embeddings) -> Embeddings:
         return rows
+
+
+class HalvesOfWrapped(Halves):
+    """Cuts the wrapped text."""
+
+    slices_wrapped = True
 
 
 def stack_of(pooler: RowPooler, max_length: int = 64) -> Stack:
@@ -66,12 +80,22 @@ def test_every_role_has_the_changed_content_and_its_special_tokens() -> None:
             assert content_ids(rows, row) == content_ids(as_is, row)[::-1]
 
 
-def test_it_comes_before_the_cut_and_before_slices() -> None:
+def test_it_comes_before_the_cut() -> None:
     content = tiny_tokenizer().content(["anna paints the boat"], 64)
     whole = content_ids(stack_of(Plain()).rows(content, "anchor"), 0)
     assert content_ids(stack_of(Backwards(), 4).rows(content, "anchor"), 0) == whole[::-1][:2]
-    sliced = replace(stack_of(Backwards()), slicer=Firsts())
-    assert content_ids(sliced.rows(content, "anchor"), 0) == whole[-1:]
+
+
+def test_slices_have_it_and_whole_texts_where_wrapped_rows_are_sliced() -> None:
+    content = tiny_tokenizer().content(["anna paints the boat"], 64)
+    whole = content_ids(stack_of(Plain()).rows(content, "anchor"), 0)
+    sliced = replace(stack_of(Backwards()), slicer=Halves())
+    rows = sliced.rows(content, "anchor")
+    assert [content_ids(rows, row) for row in range(2)] == [whole[:2][::-1], whole[2:][::-1]]
+    assert (rows.owner.tolist(), rows.slot.tolist()) == ([0, 0], [0, 1])
+    sliced = replace(stack_of(Backwards()), slicer=HalvesOfWrapped())
+    rows = sliced.rows(content, "anchor")
+    assert content_ids(rows, 0) + content_ids(rows, 1) == whole[::-1]
 
 
 def test_inference_has_it_too() -> None:

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.testing import Rig, compose, least_seconds, make_part, tiny_corpus
+from cse_core.testing import (
+    Rig,
+    compose,
+    installed_registry,
+    least_seconds,
+    make_part,
+    tiny_corpus,
+)
 from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
 
 
@@ -183,6 +190,36 @@ def test_segments_of_a_wrapped_sentence_take_no_prompt() -> None:
     stack.pooler.prompt = lambda role: ("it is", "")  # type: ignore[method-assign]
     with pytest.raises(CseError, match="prompt"):
         stack.rows(content, "anchor")
+
+
+@pytest.mark.parametrize("mark", ["", " ."])
+def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own(mark: str) -> None:
+    """SNCSE's " ." stands behind the last segment, whose number the text's own tokens decide."""
+    if not installed_registry().has("pool", "mask-prompt"):
+        pytest.skip("cse-sncse is not installed")
+    parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
+    composition = compose(kinds=parts, sets=["model.max_length=512"])
+    stack = Rig(composition, tiny_corpus()).assembly.stack
+    word, marked = (len(stack.tokenizer.content([each]).ids) for each in ("boat", f"boat{mark}"))
+    assert (word, marked) == (1, 2 if mark else 1)
+    counts = [1, 31, 32, 33, 64, 65]
+    plain = ["boat " * (count - marked + word) + mark.strip() for count in counts]
+    content = stack.tokenizer.content(plain, 512)
+    assert content.lengths.tolist() == counts
+    rows = stack.rows(content, "anchor")
+    added = 0 if mark else 1
+    assert [
+        rows.content_lengths()[rows.owner == text].tolist() for text in range(len(counts))
+    ] == [
+        [1 + added],
+        [31 + added],
+        [32 + added],
+        [32, 1 + added],
+        [32, 32 + added],
+        [32, 32, 1 + added],
+    ]  # fmt: skip
+    ids, stop = rows.ids[~rows.special], stack.tokenizer.content([" ."]).ids
+    assert int((ids == stop).sum()) == len(counts), "one for each text"
 
 
 def test_slicing_costs_little_at_size() -> None:

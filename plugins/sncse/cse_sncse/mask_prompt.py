@@ -67,12 +67,17 @@ class MaskPrompt(RowPooler):
         ]
 
     def content(self, tokens: TokenBatch) -> TokenBatch:
-        """Return the content with a full stop where a row ends in no punctuation mark."""
+        """Return the content with a full stop where a text ends in no punctuation mark.
+
+        Of the slices of a text the last one gets it: a text goes on behind the others.
+        """
         if not self._stop or not len(tokens.ids):
             return tokens
         lengths = tokens.lengths
         last = (tokens.offsets[1:] - 1).clamp_min(0)
         bare = (lengths > 0) & ~self._ends[tokens.ids[last]]
+        goes_on = (tokens.owner[1:] == tokens.owner[:-1]) & (tokens.slot[1:] > tokens.slot[:-1])
+        bare[:-1] &= ~goes_on
         return _append(tokens, self._stop, bare, last)
 
     def reads(self, tokens: TokenBatch) -> Tensor:
