@@ -16,10 +16,15 @@ from cse_cli.translate import translate
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cse_core.data import Corpus
     from cse_core.evaluation.tables import Located
 
 UNITS = ("sentence", "paragraph", "document")
+LENGTHS = (32, 64, 96, 128, 256, 512)
+"""Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
 _BATCH = 10_000
 
 app = typer.Typer(help="Look at data: what is there, what is in it, fetch from a hub, translate.")
@@ -174,6 +179,8 @@ def stats(
                 f"95th percentile, {tokens['longest']} longest, special tokens counted",
             )
         )
+        shares = ", ".join(f"{name}: {share:.3f} %" for name, share in tokens["shares"].items())
+        rows.append(("rows of so many tokens", shares))
     rows.append(("fingerprint", facts.fingerprint))
     table = plain_table("", ("what", "value"))
     for row in rows:
@@ -316,4 +323,16 @@ def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, A
         "p95": float(np.percentile(values, 95)),
         "longest": int(values.max()),
         "sum": int(values.sum()),
+        "shares": _shares(values),
     }
+
+
+def _shares(counts: NDArray[np.int64]) -> dict[str, float]:
+    """Return the percentage of rows ``[N]`` in each range of ``LENGTHS``, and of longer ones."""
+    import numpy as np
+
+    found = np.bincount(np.searchsorted(LENGTHS, counts), minlength=len(LENGTHS) + 1)
+    first = (0, *(length + 1 for length in LENGTHS[:-1]))
+    names = [f"{low}-{high}" for low, high in zip(first, LENGTHS, strict=True)]
+    names.append(f"over {LENGTHS[-1]}")
+    return dict(zip(names, (100 * found / len(counts)).tolist(), strict=True))

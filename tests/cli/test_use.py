@@ -182,7 +182,20 @@ def test_data_stats(cse: Cse, sentences: Path) -> None:
     assert (told["rows"], told["blank_dropped"], told["duplicates"]) == (24, 1, 0)
     assert told["words_mean"] == 4
     assert told["tokens"]["longest"] >= 6
-    assert "sha256:" in cse(*words).out
+    assert told["tokens"]["shares"]["0-32"] == 100
+    text = cse(*words).out
+    assert "sha256:" in text and "0-32: 100.000 %" in text
+
+
+def test_data_stats_share_rows_by_their_tokens(cse: Cse, tmp_path: Path) -> None:
+    """Special tokens count: of 30, 31, 62, 63 and 600 words, each a token, with [CLS] and [SEP]."""
+    path = tmp_path / "long.txt"
+    path.write_text("".join("dog " * count + "\n" for count in (30, 31, 62, 63, 600)))
+    told = json.loads(cse("data", "stats", str(path), "--model", "starter", "--json").out)
+    assert told["tokens"]["shares"] == {
+        "0-32": 20, "33-64": 40, "65-96": 20, "97-128": 0, "129-256": 0, "257-512": 0,
+        "over 512": 20,
+    }  # fmt: skip
 
 
 def test_data_show(cse: Cse, sentences: Path) -> None:
