@@ -49,7 +49,7 @@ def bench(
         str,
         typer.Option(
             metavar="NAME,NAME",
-            help="Number formats, measured in turn.",
+            help="Number formats, measured in turn, whatever train.precision says.",
             rich_help_panel=_PANEL,
         ),
     ] = "fp32,bf16",
