@@ -95,7 +95,7 @@ def resolve(
     apply_sets(draft, sets, registry)
     reader = OptionReader()
     sketch = _sketch(draft, reader, registry, facts, lookup)
-    sketch.notes += draft.notes
+    sketch.notes += draft.told()
     if facts.family is None:
         sketch.warnings.append(
             f"nothing is known of the model {name} before it is loaded: [[when]] blocks that ask "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,20 @@ class Instance:
         return f"{self.kind}.{self.name}"
 
 
+@dataclass(frozen=True)
+class WhenNote:
+    """What a ``[[when]]`` block changed; flags may yet replace the parts that it changed.
+
+    Attributes:
+        changes: Each with the instance that it is about, None where that is none.
+        say: The block's own words.
+    """
+
+    label: str
+    changes: tuple[tuple[Instance | None, str], ...]
+    say: str | None
+
+
 @dataclass
 class Draft:
     """A recipe in the making.
@@ -47,7 +61,35 @@ class Draft:
     )
     views: dict[str, dict[str, Any]] = field(default_factory=dict)
     parts: dict[Kind, list[Instance]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    notes: list[str] = field(default_factory=list)
+    notes: list[str | WhenNote] = field(default_factory=list)
+
+    def told(self) -> list[str]:
+        """Return the notes, without what they say of instances that are there no more.
+
+        A flag that replaces a list makes new instances, of the same names perhaps, and what a block
+        set of the old ones does not count for them.
+        """
+        lines: list[str] = []
+        for note in self.notes:
+            if isinstance(note, str):
+                lines.append(note)
+                continue
+            kept = [text for each, text in note.changes if each is None or self._has(each)]
+            lines.append(f"{note.label}: {'; '.join(kept)}" if kept else note.label)
+            new = [
+                each.path
+                for each, _ in note.changes
+                if each is not None and not self._has(each) and self.find(each.kind, each.name)
+            ]
+            if new:
+                paths = " and ".join(dict.fromkeys(new))
+                lines.append(f"{note.label}: nothing for {paths}, which was replaced after it")
+            elif note.say is not None:
+                lines.append(note.say)
+        return lines
+
+    def _has(self, instance: Instance) -> bool:
+        return any(each is instance for each in self.parts[instance.kind])
 
     def find(self, kind: Kind, name: str) -> Instance | None:
         """Return an instance by its name."""
@@ -72,10 +114,8 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
             told = ", ".join(f"{key} {_plain(block[key])}" for key in CONDITIONS if key in block)
             label = f"{document.label}: when {told}"
             merge_table(draft, block, label, overlay=True)
-            changes = _changes(block)
-            draft.notes.append(f"{label}: {'; '.join(changes)}" if changes else label)
-            if "say" in block:
-                draft.notes.append(str(block["say"]))
+            say = str(block["say"]) if "say" in block else None
+            draft.notes.append(WhenNote(label, tuple(_changes(block, draft)), say))
         if document.overlay and "say" in document.table:
             draft.notes.append(str(document.table["say"]))
     return draft
@@ -187,19 +227,25 @@ def _holds(block: Mapping[str, Any], facts: Facts) -> bool:
     return True
 
 
-def _changes(block: Mapping[str, Any]) -> list[str]:
-    told = [f"{path} taken out" for path in block.get("remove", ())]
+def _changes(block: Mapping[str, Any], draft: Draft) -> Iterator[tuple[Instance | None, str]]:
+    """Yield what a merged block changed, each with the instance of the draft that it is about."""
+    for path in block.get("remove", ()):
+        yield None, f"{path} taken out"
     for head in ("params", *CORE_TABLES):
-        told += [f"{head}.{key} = {_plain(value)}" for key, value in block.get(head, {}).items()]
-    for name, settings in block.get("views", {}).items():
-        told += [f"views.{name}.{key} = {_plain(value)}" for key, value in settings.items()]
+        for key, value in block.get(head, {}).items():
+            yield None, f"{head}.{key} = {_plain(value)}"
+    for view, settings in block.get("views", {}).items():
+        for key, value in settings.items():
+            yield None, f"views.{view}.{key} = {_plain(value)}"
     for kind in KINDS:
         for item in block.get(kind, ()):
-            path = f"{kind}.{item.get('name') or item['use'].rpartition('/')[2]}"
+            name = item.get("name") or item["use"].rpartition("/")[2]
             options = {key: value for key, value in item.items() if key not in ("use", "name")}
-            told += [f"{path}.{key} = {_plain(value)}" for key, value in options.items()]
-            told += [path] if not options else []
-    return told
+            changed = draft.find(kind, name)
+            for key, value in options.items():
+                yield changed, f"{kind}.{name}.{key} = {_plain(value)}"
+            if not options:
+                yield changed, f"{kind}.{name}"
 
 
 def _plain(value: object) -> str:

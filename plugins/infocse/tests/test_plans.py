@@ -52,3 +52,35 @@ def test_the_starters_own_pairs_are_a_dev_set() -> None:
     assert not about_patience(planned(*sets, encoder="starter", data=["starter"]))
     assert about_patience(planned(*sets, encoder="starter", data=["starter"], dev=["none"]))
     assert about_patience(planned(*sets, encoder="starter"))
+
+
+def told(composition: Composition) -> str:
+    return "\n".join(composition.notes)
+
+
+def test_notes_of_the_starters_caps_are_about_parts_that_have_them() -> None:
+    whole = planned(encoder="starter")
+    assert "positives.idc.pairs = 30000; positives.idc.rounds = 3" in told(whole)
+    assert "in 3 rounds of clusters" in told(whole)
+    alone = planned(encoder="starter", kinds={"positives": ["~neighbour"]})
+    assert "positives.idc.pairs = 30000" in told(alone) and "neighbour" not in told(alone)
+    assert alone.raw["positives"][0]["pairs"] == 30_000
+    replaced = planned(encoder="starter", kinds={"positives": ["idc"]})
+    assert "pairs" not in replaced.raw["positives"][0]
+    for words in ("idc.pairs", "neighbour.pairs", "in 3 rounds of clusters"):
+        assert words not in told(replaced)
+    assert "nothing for positives.idc, which was replaced after it" in told(replaced)
+    assert "train.batch_size = 256" in told(replaced)
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        (["~neighbour"], ["idc"]),
+        (["~idc", "+idc-kmeans"], ["neighbour", "idc-kmeans"]),
+        (["inverse-cloze", "+idc"], ["inverse-cloze", "idc"]),
+    ],
+)
+def test_starts_stand_before_clusters(flags: list[str], wanted: list[str]) -> None:
+    made = planned(kinds={"positives": flags})
+    assert [part.name for part in made.of("positives")] == wanted
