@@ -64,6 +64,7 @@ class Labels(PositiveMiner):
         options, found = self.options, self._labelled
         train: dict[str, object] = {
             "batch_size": options.batch_size,
+            "chunk_size": options.chunk_size,
             "epochs": options.epochs,
             "eval_steps": math.ceil(len(found.texts) / options.batch_size),
         }

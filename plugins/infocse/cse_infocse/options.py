@@ -108,6 +108,8 @@ class LabelsOptions(MinerOptions):
     joined: one text, cut at model.max_length."""
     batch_size: Annotated[int, Field(ge=2)] = 64
     """Pairs of a batch."""
+    chunk_size: Count | None = 8
+    """Pairs encoded at once, by gradient caching: documents are long; none is the whole batch."""
     epochs: Annotated[float, Field(gt=0)] = 20
     """Passes over the pairs at most."""
     patience: Patience = "2 epochs"

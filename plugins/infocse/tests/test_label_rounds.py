@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cse_core import engine
+from cse_core.passes import Pass
+from cse_core.reporting import Reporter
 from cse_core.rounds import TrainingRound
 from cse_core.settings import TrainOptions
+from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
+from cse_core.training import train
 
 PAIRS: dict[str, Any] = {"text": ["a"] * 100, "positive": ["b"] * 100}
 
@@ -27,3 +33,30 @@ def test_epochs_of_a_round_and_max_steps_of_the_run_both_bound_it(
 ) -> None:
     options = TrainingRound(1, PAIRS, train=own).options(TrainOptions(max_steps=most))
     assert options.steps(100) == wanted
+
+
+def test_documents_of_a_round_of_labels_are_encoded_in_chunks_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunks: dict[int, set[tuple[int, int]]] = {}
+
+    class Watched(Pass):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            first, stop = self.chunks[0]
+            own = chunks.setdefault(self.moment.round, set())
+            own.add((len(self.index), stop - first))
+
+    monkeypatch.setattr(engine, "Pass", Watched)
+    corpus = tiny_corpus(columns=("document", "title"))
+    file = write_corpus(corpus, tmp_path / "rows.csv")
+    sets = [
+        f"data.path=[{file}]", "train.max_steps=2", "train.device=cpu", "train.chunk_size=3",
+        "positives.idc-labels.batch_size=6", "positives.idc-labels.chunk_size=2",
+        "positives.idc-labels.rounds=2",
+    ]  # fmt: skip
+    composition = compose(recipe="infocse-plus", corpus=corpus, sets=sets)
+    train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
+    assert chunks == {1: {(4, 3)}, 2: {(6, 2)}, 3: {(4, 3)}, 4: {(6, 2)}}
+    told = (tmp_path / "run" / "run.toml").read_text(encoding="utf-8")
+    assert "chunk_size = 3" in told

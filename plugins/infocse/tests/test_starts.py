@@ -188,7 +188,8 @@ def test_titles_and_documents_of_the_data() -> None:
     found = make_part("positives", "labels").next_round(context(corpus_of(2, 1)))
     assert found.pairs["text"] == ["title of d0", "title of d1"]
     assert found.pairs["positive"][0] == "word0 of sentence 0 [SEP] word1 of sentence 1"
-    assert dict(found.train) == {"batch_size": 64, "epochs": 20.0, "eval_steps": 1}
+    wanted = {"batch_size": 64, "chunk_size": 8, "epochs": 20.0, "eval_steps": 1}
+    assert dict(found.train) == wanted
     assert found.patience == "2 epochs"
 
 
