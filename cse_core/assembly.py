@@ -11,6 +11,7 @@ from torch import nn
 
 from cse_core.anatomy import embedding_layer
 from cse_core.composition import Composition, PlannedPart
+from cse_core.dimensions import check_dimensions
 from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
@@ -237,6 +238,7 @@ def build(
         load_encoder=load,
         inference_pool=inference_pool,
     )
+    check_dimensions(composition, stacks, assembly.stores)
     assembly.train_mode()
     return assembly
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from cse_core.dimensions import unequal
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
@@ -56,8 +57,12 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
         stores: Names of the stores that it takes.
 
     Returns:
-        Its in-batch negatives and the candidates of its stores, those of another dimension left
-        out, with the masks that its options ask for.
+        Its in-batch negatives and the candidates of its stores, with the masks that its options ask
+        for.
+
+    Raises:
+        CseError: If candidates have another dimension than the anchors. Left out, they would be a
+            store that does nothing, in silence.
     """
     blocks = []
     if options.negatives not in ("stored", "none"):
@@ -65,7 +70,10 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
         blocks.append(in_batch(batch, options.target, options.in_batch, siblings))
     for name in stores:
         stored = batch.stored.get(name)
-        if stored is not None and stored.vectors.shape[1] == batch.anchors.shape[1]:
+        if stored is not None:
+            found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
+            if found != wanted:
+                raise unequal(f"negatives.{name}", "its vectors", found, wanted)
             blocks.append(stored)
     negatives = Negatives.join(blocks) if blocks else nothing(batch)
     return mask_known(batch, negatives, options)

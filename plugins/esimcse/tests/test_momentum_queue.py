@@ -109,6 +109,17 @@ def test_the_momentum_encoder_starts_from_the_real_weights() -> None:
         assert torch.allclose(each, 0.995 * start[name] + 0.005 * online[name], atol=1e-6)
 
 
+def test_keys_that_no_loss_could_take_are_refused() -> None:
+    """They would be left out of every loss, and the queue would do nothing."""
+    with pytest.raises(CseError) as caught:
+        Rig(paper("pool.mlp.dimension=16", "pool.mlp.branches=online"), tiny_corpus())
+    assert str(caught.value) == (
+        f"{STORE}: its vectors have 32 dimensions and the anchors 16; "
+        "give the heads of all branches one dimension"
+    )
+    Rig(paper("pool.mlp.dimension=16"), tiny_corpus()).step(2)
+
+
 @pytest.mark.parametrize("size", ["0", "-3", "many"])
 def test_a_mistake_is_one_line(size: str) -> None:
     with pytest.raises(CseError) as caught:

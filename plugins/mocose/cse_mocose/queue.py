@@ -84,14 +84,7 @@ class Queue(NegativeStore):
         ]
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
-        """Return the keys that this step's losses see, newest first.
-
-        Raises:
-            CseError: If the view's vectors have another dimension than the anchors.
-        """
-        own = batch.views.get(self.options.view, {}).get(self.options.level)
-        if own is not None:
-            self._check_meeting(own.vectors, batch)
+        """Return the keys that this step's losses see, newest first."""
         keys = self._held(batch, ctx)
         if self.options.update == "latest":
             keys = self._encoded_again(keys, batch, len(ctx.rows))
@@ -103,15 +96,10 @@ class Queue(NegativeStore):
         )
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
-        """Put this step's keys in front, and let the oldest go.
-
-        Raises:
-            CseError: If the keys have another dimension than the anchors.
-        """
+        """Put this step's keys in front, and let the oldest go."""
         held = self._held(batch, ctx)
         options = self.options
         new = ctx.vectors(options.view, options.branch)[options.level]
-        self._check_meeting(new.vectors, batch)
         self.entered += len(new)
         kept = self.growth.kept(len(held.row) + len(new), self.entered)
         self.keys = Keys(
@@ -164,15 +152,6 @@ class Queue(NegativeStore):
         order = torch.argsort(found.slot * size + found.owner)
         vectors = found.vectors.detach().to(keys.vectors.dtype)[order]
         return Keys(torch.cat([vectors, keys.vectors[len(found) :]]), keys.row, keys.age)
-
-    def _check_meeting(self, vectors: Tensor, batch: Batch) -> None:
-        size, wanted = vectors.shape[1], batch.anchors.shape[1]
-        if size != wanted:
-            raise CseError(
-                f"its keys have {size} dimensions and the anchors {wanted}",
-                where=f"negatives.{self.name}",
-                hint="give all heads of both branches one dimension",
-            )
 
     def _check_dimension(self, found: int) -> None:
         if self.options.dimension not in (None, found):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from cse_core.errors import CseError
 from cse_core.negatives import of_loss
 from cse_core.types import Negatives
 from tests.fixtures.tiny import Bench, sentences
@@ -49,10 +50,24 @@ def test_a_loss_chooses_its_negatives(
     assert [name for name, _ in blocks(bench)] == expected
 
 
-def test_candidates_of_another_dimension_or_level_are_left_out(encoder: str, folder: Path) -> None:
+def test_candidates_of_another_level_are_left_out(encoder: str, folder: Path) -> None:
     bench = Bench(encoder, folder, READY, "negatives.second.level=input")
-    bench.part("negatives.ready").given = {"vectors": torch.randn(3, 7)}
-    bench.part("negatives.second").given = {"vectors": torch.randn(3, 32)}
+    bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
+    assert [name for name, _ in blocks(bench)] == ["in-batch"]
+
+
+def test_candidates_of_another_dimension_are_refused(encoder: str, folder: Path) -> None:
+    """Unless no loss of their level takes them."""
+    bench = Bench(encoder, folder, READY)
+    bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
+    with pytest.raises(CseError) as caught:
+        bench.step(0)
+    assert str(caught.value) == (
+        "negatives.second: its vectors have 7 dimensions and the anchors 32; "
+        "give the heads of all branches one dimension"
+    )
+    bench = Bench(encoder, folder, READY, "loss.infonce.negatives=[ready]")
+    bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
     assert [name for name, _ in blocks(bench)] == ["in-batch"]
 
 
@@ -154,3 +169,15 @@ def test_of_loss_takes_no_negatives_at_all(encoder: str, folder: Path) -> None:
     result = bench.step(0)
     assert result.loss.isfinite()
     assert of_loss.__doc__
+
+
+def test_positives_of_another_dimension_are_refused_before_the_first_step(
+    encoder: str, folder: Path
+) -> None:
+    recipe = (
+        '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
+        '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
+    )
+    told = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
+    with pytest.raises(CseError, match=told):
+        Bench(encoder, folder, recipe)
