@@ -29,7 +29,11 @@ def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
     Raises:
         CseError: If there is no such model.
     """
-    encoder, tokenizer = setup.load_encoder(name)
+    try:
+        encoder, tokenizer = setup.load_encoder(name)
+    except CseError as error:
+        where = f"positives.{setup.name}.annotator"
+        raise CseError(error.what, where=where, value=name, hint=error.hint) from error
     kind = Mean if pool == "mean" else Cls
     pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
     stack = Stack(encoder, tokenizer, pooler, {}, encoder.max_positions)

@@ -8,14 +8,14 @@ from sklearn.cluster import MiniBatchKMeans
 
 from cse_core.protocols import RoundContext
 from cse_infocse.annotator import Encode, checked
+from cse_infocse.clusters import Clusters
 from cse_infocse.documents import Ints, documents_of
 from cse_infocse.graph import canonical
-from cse_infocse.idc import Idc
 from cse_infocse.options import IdcKmeansOptions
 from cse_infocse.pairs import Draw, PairCollector, cluster_pairs, uniform
 
 
-class IdcKmeans(Idc):
+class IdcKmeans(Clusters):
     """Pairs of sentences in one of a few clusters over all documents, mined anew each round.
 
     InfoCSE, Table 3, the variant that is worse than one graph a document: 10 clusters. How it makes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cse_core.options import AugmenterOptions, MinerOptions, PoolerOptions
 from cse_core.patience import Patience
@@ -23,13 +23,9 @@ class PairOptions(MinerOptions):
     """Pairs of a round at most, drawn from all; none is no limit."""
 
 
-class IdcOptions(PairOptions):
-    """Options of ``idc``."""
+class ClusterOptions(PairOptions):
+    """Options of every miner of clusters by the encoder itself."""
 
-    neighbours: Count = 1
-    """K: a sentence keeps an edge to so many nearest ones of its document."""
-    similarity: Literal["dot", "cosine"] = "dot"
-    """Weight of an edge: the inner product (the paper), or that of unit vectors."""
     annotator: str = "self"
     """Who clusters for the first round: self, or a model's name; later rounds are the encoder's."""
     annotator_pool: Literal["mean", "cls"] = "mean"
@@ -42,8 +38,17 @@ class IdcOptions(PairOptions):
     """Sentences encoded and clustered at once; a document is never split."""
 
 
-class IdcKmeansOptions(IdcOptions):
-    """Options of ``idc-kmeans``; ``neighbours`` and ``similarity`` mean nothing to it."""
+class IdcOptions(ClusterOptions):
+    """Options of ``idc``."""
+
+    neighbours: Count = 1
+    """K: a sentence keeps an edge to so many nearest ones of its document."""
+    similarity: Literal["dot", "cosine"] = "dot"
+    """Weight of an edge: the inner product (the paper), or that of unit vectors."""
+
+
+class IdcKmeansOptions(ClusterOptions):
+    """Options of ``idc-kmeans``."""
 
     clusters: Annotated[int, Field(ge=2)] = 10
     """Clusters over all documents."""
@@ -93,6 +98,14 @@ class SpanOptions(PairOptions):
     """Words of a span at least."""
     longest: Count = 24
     """Words of a span at most; DeCLUTR's are 32 to 512 sub-words."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.shortest > self.longest:
+            raise ValueError(
+                f"shortest must not be above longest: {self.shortest} and {self.longest}"
+            )
+        return self
 
 
 class LabelsOptions(MinerOptions):

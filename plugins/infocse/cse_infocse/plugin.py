@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from cse_core.options import Options
@@ -11,6 +12,7 @@ from cse_core.specs import hookimpl
 from cse_core.vocabulary import Tokens
 from cse_infocse.options import (
     LEVEL,
+    ClusterOptions,
     ContextOptions,
     IdcKmeansOptions,
     IdcLabelsOptions,
@@ -44,7 +46,17 @@ def _both_needs(options: IdcLabelsOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys((DOCUMENT, *_label_needs(options))))
 
 
-def _rounds(options: IdcOptions, facts: object) -> list[str]:
+def _with_its_file(options: LabelsOptions, facts: object) -> LabelsOptions:
+    """Return the options; a plan of labels that are not there is of no use."""
+    if options.file is not None and not Path(options.file).expanduser().is_file():
+        raise ValueError(
+            f"there is no file {options.file!r}; name articles with titles, or a table with text "
+            "and positive"
+        )
+    return options
+
+
+def _rounds(options: ClusterOptions, facts: object) -> list[str]:
     told = "until the dev score stops growing, 2 without a dev set"
     if options.rounds is not None:
         told = f"at most {options.rounds}, or {told}"
@@ -95,6 +107,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         paper: str = PAPER,
         requires: Tokens = (DOCUMENT,),
         notes: Callable[[Any, Any], list[str]] | None = None,
+        derive: Callable[[Any, Any], Options] | None = None,
     ) -> MinerSpec:
         return MinerSpec(
             name=name,
@@ -105,6 +118,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             provides=("pairs",),
             requires=requires,
             notes=notes,
+            derive=derive,
             paper=paper,
         )
 
@@ -130,6 +144,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             IdcLabelsOptions,
             requires=_both_needs,
             notes=_rounds,
+            derive=_with_its_file,
         ),
         miner(
             "labels",
@@ -137,6 +152,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "labels:Labels",
             LabelsOptions,
             requires=_label_needs,
+            derive=_with_its_file,
         ),
         miner(
             "neighbour",

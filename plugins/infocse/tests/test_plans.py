@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cse_core.composer import resolve
 from cse_core.composition import Composition
+from cse_core.errors import CseError
 from cse_core.testing import installed_registry
 from cse_core.testing.recipes import ENCODERS
 
@@ -84,3 +86,31 @@ def test_notes_of_the_starters_caps_are_about_parts_that_have_them() -> None:
 def test_starts_stand_before_clusters(flags: list[str], wanted: list[str]) -> None:
     made = planned(kinds={"positives": flags})
     assert [part.name for part in made.of("positives")] == wanted
+
+
+@pytest.mark.parametrize(
+    ("recipe", "part"), [("infocse-finetune", "labels"), ("infocse-plus", "idc-labels")]
+)
+def test_a_plan_needs_the_file_of_labels(recipe: str, part: str, tmp_path: Path) -> None:
+    file = tmp_path / "titles.jsonl"
+    with pytest.raises(CseError) as caught:
+        planned(f"positives.{part}.file={file}", recipe=recipe)
+    line = str(caught.value)
+    assert line.startswith(f"positives.{part}: there is no file ") and "\n" not in line
+    file.touch()
+    planned(f"positives.{part}.file={file}", recipe=recipe)
+
+
+@pytest.mark.parametrize(
+    ("sets", "recipe", "where"),
+    [
+        ("positives.span.shortest=9 positives.span.longest=8", "span", "positives.span"),
+        ("positives.idc-kmeans.neighbours=2", "infocse", "positives.idc-kmeans.neighbours"),
+        ("positives.idc-kmeans.similarity=dot", "infocse", "positives.idc-kmeans.similarity"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(sets: str, recipe: str, where: str) -> None:
+    kinds = {"positives": ["~idc", "+idc-kmeans"]} if recipe == "infocse" else None
+    with pytest.raises(CseError) as caught:
+        planned(*sets.split(), recipe=recipe, kinds=kinds)
+    assert where in str(caught.value) and "\n" not in str(caught.value)

@@ -112,8 +112,16 @@ def test_spans_lie_near_their_anchor() -> None:
 
 
 def test_documents_too_short_for_spans_are_refused() -> None:
-    with pytest.raises(CseError, match="no document has 200 words"):
-        mined("span", corpus_of(3), shortest=100)
+    """A span and the one beside it take two times the shortest."""
+    assert mined("span", corpus_of(5), shortest=10)["text"]
+    with pytest.raises(CseError, match="no document has 20 words"):
+        mined("span", corpus_of(4), shortest=10)
+
+
+def test_spans_have_room_between_their_shortest_and_longest() -> None:
+    assert mined("span", corpus_of(5), shortest=7, longest=7)["text"]
+    with pytest.raises(ValueError, match="shortest must not be above longest: 8 and 7"):
+        mined("span", corpus_of(5), shortest=8, longest=7)
 
 
 # -- documents as sentences -------------------------------------------------------------------
