@@ -43,14 +43,17 @@ class IdcLabels(PositiveMiner):
         return self.clusters.mine_round(ctx)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return how many rounds of each kind it asked for, and how many there were before."""
+        """Return its rounds of each kind, how many there were before, and the labels' sha256."""
+        labels = self.labels.state_dict()
         return {
             "before": self.before,
             "clusters": self.clusters.mined,
-            "labels": self.labels.mined,
+            "labels": labels["mined"],
+            "digest": labels["digest"],
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Restore what ``state_dict`` returned."""
         self.before = state["before"]
-        self.clusters.mined, self.labels.mined = state["clusters"], state["labels"]
+        self.clusters.mined = state["clusters"]
+        self.labels.load_state_dict({"mined": state["labels"], "digest": state.get("digest", "")})

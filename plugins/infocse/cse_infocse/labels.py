@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,14 @@ class Labelled:
     texts: list[str]
     positives: list[str]
 
+    @cached_property
+    def digest(self) -> str:
+        """Return the sha256 of the pairs."""
+        found = sha256()
+        for text in chain.from_iterable(zip(self.texts, self.positives, strict=True)):
+            found.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        return found.hexdigest()
+
 
 class Labels(PositiveMiner):
     """One round of fine-tuning on labelled pairs.
@@ -34,6 +45,10 @@ class Labels(PositiveMiner):
     InfoCSE, Section 4: titles as texts, documents as positives, batches of 64, at most 20 epochs,
     ended by two epochs without a better dev score. A document is the mean of its sentences'
     vectors, which the slice pooler ``sentences`` makes; or, ``document = "joined"``, one text.
+
+    The file is read when the run begins and again when it is resumed. All rounds of a run have the
+    same pairs: a resumed one does not mine others from a file that has changed since, and only a
+    round that was written already goes on.
 
     Raises:
         CseError: If the file is not there or holds no pairs.
@@ -47,6 +62,7 @@ class Labels(PositiveMiner):
         self.where = f"positives.{setup.name}"
         self.between = separator(setup, self.where) if options.document == "mean" else " "
         self.mined = 0
+        self.digest = ""
         self._draws = setup.generator
         self._labelled: Labelled | None = None
         if options.file is not None:
@@ -58,10 +74,18 @@ class Labels(PositiveMiner):
 
     def mine_round(self, ctx: RoundContext) -> Round:
         """Return the labelled pairs as a round of fine-tuning."""
-        self.mined += 1
         if self._labelled is None:
             self._labelled = self._few(self._titles(ctx.corpus, "data"))
         options, found = self.options, self._labelled
+        if self.digest not in ("", found.digest):
+            raise CseError(
+                "the labelled pairs are not what they were when the run began",
+                where=f"{self.where}.file",
+                value=options.file or "data",
+                hint="put the old file back, or begin a new run",
+            )
+        self.mined += 1
+        self.digest = found.digest
         train: dict[str, object] = {
             "batch_size": options.batch_size,
             "chunk_size": options.chunk_size,
@@ -124,9 +148,10 @@ class Labels(PositiveMiner):
         return Labelled(texts, positives)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return how many rounds it asked for."""
-        return {"mined": self.mined}
+        """Return how many rounds it asked for, and the sha256 of the run's pairs."""
+        known = "" if self._labelled is None else self._labelled.digest
+        return {"mined": self.mined, "digest": self.digest or known}
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Restore what ``state_dict`` returned."""
-        self.mined = state["mined"]
+        self.mined, self.digest = state["mined"], state.get("digest", "")

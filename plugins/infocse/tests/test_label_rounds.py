@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cse_core import engine
+from cse_core.errors import CseError
 from cse_core.passes import Pass
 from cse_core.reporting import Reporter
 from cse_core.rounds import TrainingRound
 from cse_core.settings import TrainOptions
-from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
+from cse_core.testing import compose, installed_registry, make_part, tiny_corpus, write_corpus
 from cse_core.training import train
 
 PAIRS: dict[str, Any] = {"text": ["a"] * 100, "positive": ["b"] * 100}
@@ -60,3 +62,41 @@ def test_documents_of_a_round_of_labels_are_encoded_in_chunks_of_their_own(
     assert chunks == {1: {(4, 3)}, 2: {(6, 2)}, 3: {(4, 3)}, 4: {(6, 2)}}
     told = (tmp_path / "run" / "run.toml").read_text(encoding="utf-8")
     assert "chunk_size = 3" in told
+
+
+class Asked:
+    """A round's context that no clusters are asked of."""
+
+    corpus = tiny_corpus()
+
+
+@pytest.mark.parametrize("name", ["labels", "idc-labels"])
+def test_pairs_that_have_changed_since_are_not_mined_again(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.tsv"
+    rows = ["text\tpositive", "a\tone", "b\ttwo", "c\tthree"]
+    file.write_text("\n".join(rows))
+
+    def made() -> Any:
+        part = make_part("positives", name, file=str(file))
+        return part, getattr(part, "labels", part)
+
+    begun, labels = made()
+    state = json.loads(json.dumps(begun.state_dict()))
+    assert labels.mine_round(Asked()).pairs["text"] == ["a", "b", "c"]
+    assert begun.state_dict()["digest"] == state["digest"] != ""
+    same, labels = made()
+    same.load_state_dict(state)
+    assert labels.mine_round(Asked()).pairs["positive"] == ["one", "two", "three"]
+    for changed in (rows[:-1], [*rows[:-1], "c\tfour"], [rows[0], "a\tone", "c\tthree", "b\ttwo"]):
+        file.write_text("\n".join(changed))
+        other, labels = made()
+        other.load_state_dict(state)
+        assert other.state_dict() == state, "a written round goes on, and keeps what it knew"
+        with pytest.raises(CseError) as caught:
+            labels.mine_round(Asked())
+        line = str(caught.value)
+        assert line.startswith(f"positives.{name}.file: ") and "\n" not in line
+        assert "not what they were" in line
+    old, labels = made()
+    old.load_state_dict({key: value for key, value in state.items() if key != "digest"})
+    assert labels.mine_round(Asked()), "a checkpoint of an earlier version knows of none"
