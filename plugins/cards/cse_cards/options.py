@@ -30,7 +30,8 @@ class RetrievedOptions(StoreOptions):
     pool: Literal["mean", "cls"] = "mean"
     """How that encoder's states make a vector; with refresh = round the run's inference does."""
     refresh: Literal["static", "round"] = "static"
-    """static: neighbours are found once; round: before each round, by the model as it is then."""
+    """static: neighbours are found once, and before rounds that bring texts of their own; round:
+    before each round, by the model as it is then."""
     knn: Annotated[int, Field(ge=2)] = 65
     """Most similar sentences to draw from, the sentence itself counted."""
     take: Annotated[int, Field(ge=1)] = 1

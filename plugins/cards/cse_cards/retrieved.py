@@ -38,7 +38,8 @@ class Retrieved(NegativeStore):
     doubles from the corpus first.
 
     What is kept is the table of neighbours, ``[texts, knn - 1]``: a resumed run does not search
-    again.
+    again. Texts that a round brings are in no table made before it; they are searched before that
+    round, by the named encoder or the run's own as it is then, however ``refresh`` is set.
     """
 
     def __init__(self, options: RetrievedOptions, setup: Setup) -> None:
@@ -48,25 +49,23 @@ class Retrieved(NegativeStore):
         self.named = None if options.model is None else self._load(options.model)
         self.near: Tensor | None = None
         self.searched = -1
+        self.first = 0
         self.known: RoundTexts | None = None
 
     def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
         """Find the neighbours of the round's texts, where they are not found yet.
 
+        A static table holds the texts of the corpus; those that a round brings are searched before
+        it, and those of the corpus again after it.
+
         Raises:
-            CseError: If there is one text only, or a static table does not hold the round's texts.
+            CseError: If there is one text only.
         """
         known = RoundTexts(rows, ctx.corpus)
-        if self.near is None or (self.options.refresh == "round" and self.searched != ctx.round):
+        again = self.options.refresh == "round" and self.searched != ctx.round
+        if self.near is None or again or self.first != known.first:
             self.near = self._search(known, ctx)
-            self.searched = ctx.round
-        elif self.known is not None and known.first != self.known.first:
-            raise CseError(
-                f"round {ctx.round} brings texts of its own, which were not searched",
-                where=f"negatives.{self.name}.refresh",
-                value=self.options.refresh,
-                hint=f"--set negatives.{self.name}.refresh=round searches those of each round",
-            )
+            self.searched, self.first = ctx.round, known.first
         self.known, self.named = known, None
 
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
@@ -111,14 +110,15 @@ class Retrieved(NegativeStore):
         return replace(negatives, mask=mask, log_weights=log_weights)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the table of neighbours ``[texts, knn - 1]`` and the round that it is of."""
+        """Return the table of neighbours ``[texts, knn - 1]``, its round and its first row."""
         if self.near is None:
             return {"searched": -1}
-        return {"searched": self.searched, "near": self.near}
+        return {"searched": self.searched, "first": self.first, "near": self.near}
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Restore the table."""
         self.searched = int(state["searched"])
+        self.first = int(state.get("first", 0))
         self.near = state["near"].cpu() if self.searched >= 0 else None
 
     def _drawn(self, ctx: StepContext) -> Tensor:
@@ -158,9 +158,12 @@ class Retrieved(NegativeStore):
             )
 
     def _start(self, longest: int) -> Callable[[Sequence[str]], Tensor]:
-        """Return ``texts -> [N, D]`` of the named encoder, or of the run's own as it is."""
+        """Return ``texts -> [N, D]`` of the named encoder, or of the run's own as it is now."""
         setup = self.setup
-        encoder, tokenizer = self.named or (setup.online_encoder(), setup.tokenizer)
+        named = self.named
+        if named is None and self.options.model is not None:
+            named = self._load(self.options.model)  # for a second search
+        encoder, tokenizer = named or (setup.online_encoder(), setup.tokenizer)
         kind = Mean if self.options.pool == "mean" else Cls
         pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
         stack = Stack(encoder, tokenizer, pooler, {}, longest)

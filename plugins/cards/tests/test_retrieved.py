@@ -204,16 +204,36 @@ def test_each_round_is_searched_by_the_model_as_it_is_then() -> None:
     assert view.texts == ["text 1"]
 
 
-def test_a_static_table_is_kept_and_does_not_serve_other_texts() -> None:
+def test_a_static_table_is_kept_and_texts_of_a_round_are_searched_before_it() -> None:
     store = make_part("negatives", "retrieved", knn=2)
     store._start = lambda longest: lambda given: torch.eye(8)[: len(given)]
     begun(store, [], 1)
     kept = store.near
     begun(store, [], 2)
     assert store.near is kept
-    with pytest.raises(CseError) as caught:
-        begun(store, ["one", "two"], 3)
-    assert "refresh=round" in str(caught.value) and "\n" not in str(caught.value)
+    begun(store, ["one", "two"], 3)
+    assert store.near.tolist() == [[1], [0]] and store.first == 3 * 2**40
+    own, again = store.near, make_part("negatives", "retrieved", knn=2)
+    again.load_state_dict(store.state_dict())
+    begun(again, ["one", "two"], 3)
+    assert again.near is not None and again.searched == 3
+    again._start = None  # a resumed round is not searched again
+    begun(again, ["one", "two"], 3)
+    assert torch.equal(again.near, own)
+    begun(store, [], 4)
+    assert torch.equal(store.near, kept) and store.first == 0
+
+
+def test_the_plan_says_when_texts_of_rounds_are_searched() -> None:
+    registry = installed_registry()
+    if not registry.has("positives", "inverse-cloze"):
+        pytest.skip("no miner of texts is installed")
+    corpus = tiny_corpus(columns=("document",))
+    kinds = {"positives": ["inverse-cloze"], "negatives": ["retrieved"]}
+    told = compose(kinds=kinds, corpus=corpus).notes
+    assert any("texts that a round brings are searched" in line for line in told)
+    plain = compose(kinds={"negatives": ["retrieved"]}, corpus=corpus).notes
+    assert not any("a round brings" in line for line in plain)
 
 
 @pytest.mark.parametrize(
