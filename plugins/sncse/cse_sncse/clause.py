@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from cse_sncse import lexicon as lex
 from cse_sncse import verbs
-from cse_sncse.readings import ADVERBS_IN_A_ROW, QUOTES, FiniteVerb, Readings
+from cse_sncse.neighbours import ADVERBS_IN_A_ROW, QUOTES
+from cse_sncse.readings import FiniteVerb, Readings
 from cse_sncse.words import Word
 
 
@@ -66,6 +67,9 @@ class _Clause(Readings):
                 coordinated = unsure is not None and self._coordinated(verb.place)
                 return unsure if coordinated else verb
             elif unsure is None:
+                behind = self._behind_participle(verb, start)
+                if behind is not None:
+                    return behind
                 unsure = verb
         return unsure or first
 
@@ -79,6 +83,38 @@ class _Clause(Readings):
         if low in lex.RELATIVES:
             return not (self.asks and self._only_wh(place))
         return False
+
+    def _behind_participle(self, verb: FiniteVerb, start: int) -> FiniteVerb | None:
+        """Return the verb behind commas around a participle: "the team, led by Anna, won".
+
+        Args:
+            verb: A past form that may be the participle.
+            start: Where the clause begins.
+
+        Returns:
+            The first finite verb right behind a later comma; None where there is none, or the
+            comma before the past form rather ends a group: "Anna, a painter, lived here".
+        """
+        opening = self.before(verb.place)
+        if verb.form != "past" or self.words[opening].text != ",":
+            return None
+        commas = sum(word.text == "," for word in self.words[start:opening])
+        front = self.low(max(start, self.first))
+        comma = self.next_comma(start - 1) or 0
+        if commas and (front in lex.PREPOSITIONS or lex.is_adverb(front)):
+            commas -= 1  # the comma behind a phrase at the front: "In 1990, the team, led by …"
+        elif commas and lex.is_adverb(self.low(comma - 1)):
+            commas -= 1  # "Two years later, the team, led by …"
+        if commas % 2 and self.low(verb.place + 1) != "by":
+            return None
+        closing = self.next_comma(verb.place)
+        while closing is not None:
+            place = self.after(closing)
+            found = self.finite(place, start) if place < len(self.words) else None
+            if found is not None and not (found.form == "past" and self.low(place + 1) == "by"):
+                return found
+            closing = self.next_comma(closing)
+        return None
 
     def _only_wh(self, place: int) -> bool:
         return place <= ADVERBS_IN_A_ROW and all(

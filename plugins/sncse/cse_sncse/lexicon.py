@@ -74,6 +74,8 @@ PLACES = _set("here there then now")
 NOT_ADVERBS = _set("family only italy july supply apply reply assembly italy rely belly bully fly")
 """Words that end in -ly and are no adverbs of manner."""
 PLURALS = _set("people men women children police feet teeth mice geese cattle fish sheep")
+TURNING = _set("bear go keep steer swing turn veer")
+"""Verbs behind which ``left`` is a direction."""
 WH = _set("who what when where why how which whom whose")
 RELATIVES = _set("who which whom whose where when while because if although though unless whereas")
 OPENERS = _set(

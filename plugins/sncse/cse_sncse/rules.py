@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from cse_sncse import lexicon as lex
 from cse_sncse.clause import main_verb
-from cse_sncse.readings import FiniteVerb, inverted
+from cse_sncse.neighbours import inverted
+from cse_sncse.readings import FiniteVerb
 from cse_sncse.words import Word, sentences, split_words
 
 _DENIAL = re.compile(
