@@ -265,6 +265,28 @@ def check_columns(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
         )
 
 
+def check_prompts(sketch: Sketch, inference_pool: PlannedPart | None) -> None:
+    """Refuse a prompt where wrapped rows are sliced: it has no place in a later slice."""
+    pools = {name: [part for part in sketch.of("pool") if stage(part) == name] for name in _STAGES}
+    cutting = [
+        part for part in pools["slice"] if cast(PoolerSpec, part.spec).cuts_wrapped(part.options)
+    ]
+    encoding = pools["row"]
+    if inference_pool is not None and sketch.inference.slice:
+        encoding = [*encoding, inference_pool]
+    for slicer in cutting:
+        for part in encoding:
+            if cast(PoolerSpec, part.spec).has_prompts(part.options):
+                sketch.errors.append(
+                    CseError(
+                        f"it slices rows that are wrapped, and the prompt of {part.path} has no "
+                        "place in them",
+                        where=slicer.path,
+                        hint="let it wrap every slice, or take a row pooler without a prompt",
+                    )
+                )
+
+
 def check_inference(sketch: Sketch) -> PlannedPart | None:
     """Check what encodes after training; return its row pooler where it is another one."""
     wants = sketch.inference

@@ -14,6 +14,7 @@ from cse_core.checks import (
     check_inference,
     check_negatives,
     check_positives,
+    check_prompts,
     check_sizes,
     check_weights,
     order_poolers,
@@ -179,6 +180,7 @@ def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> C
     check_weights(sketch)
     check_columns(sketch, views)
     inference_pool = check_inference(sketch)
+    check_prompts(sketch, inference_pool)
     _warn_of_patience(sketch)
     _derive(sketch, views)
     raise_all(_once(sketch.errors))

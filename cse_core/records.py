@@ -108,6 +108,10 @@ class PoolerSpec(ComponentSpec):
         stage: Which of the three.
         sentence_transformers: For a row pooler, the pooling mode of sentence-transformers that is
             equal to it, or a function of the options; None where there is none.
+        prompts: For a row pooler, whether it puts texts around the content, or a function of the
+            options.
+        slices_wrapped: For a slice stage, whether it cuts rows that have their special tokens, so
+            that no prompt has a place; or a function of the options.
     """
 
     kind: ClassVar[Kind] = "pool"
@@ -116,6 +120,17 @@ class PoolerSpec(ComponentSpec):
     options: type[Options] = PoolerOptions
     stage: Literal["slice", "row", "head"] = "row"
     sentence_transformers: str | Callable[[Any], str | None] | None = None
+    prompts: bool | Callable[[Any], bool] = False
+    slices_wrapped: bool | Callable[[Any], bool] = False
+
+    def has_prompts(self, options: Options) -> bool:
+        """Return whether it puts texts around the content with these options."""
+        return self.prompts(options) if callable(self.prompts) else self.prompts
+
+    def cuts_wrapped(self, options: Options) -> bool:
+        """Return whether it slices wrapped rows with these options."""
+        told = self.slices_wrapped
+        return told(options) if callable(told) else told
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,6 +72,9 @@ class PoolerSuite(PartSuite):
                 and all(isinstance(text, str) for text in prompt),
                 f"the prompt of role {role} is {prompt!r}, not two texts",
             )
+        told = cast(PoolerSpec, self.found().spec).has_prompts(self.trial().choice.options)
+        has = any(any(pooler.prompt(role)) for role in get_args(Role))
+        promise(has == told, f"its record says prompts = {told}, and its prompts are there: {has}")
         layers = self.trial().rig.assembly.stack.encoder.layer_count
         wrong = [layer for layer in pooler.layers if not 0 <= layer <= layers]
         promise(not wrong, f"reads layers {wrong}; the encoder has 0 to {layers}")
@@ -126,7 +129,9 @@ class PoolerSuite(PartSuite):
 
     def test_slices_keep_owners_and_count_slots(self) -> None:
         """Every sentence keeps a row at least; slots count from 0; no token is another's."""
-        self.made("slice")
+        slicer = self.made("slice")
+        told = cast(PoolerSpec, self.found().spec).cuts_wrapped(self.trial().choice.options)
+        promise(slicer.slices_wrapped == told, f"its record says slices_wrapped = {told}")
         for call in self.trial().watch.of("slices"):
             _check_slices(cast(TokenBatch, call.arguments[0]), call.result)
 

@@ -49,6 +49,7 @@ CHOICES = [
     ("--model ./nothere", "./nothere", "no such folder"),
     ("--model folder", "folder", "config.json"),
     ("--model ok.txt", "ok.txt"),
+    ("--recipe hicl-sncse --pool.segments.wrap sentence", "pool.segments", "pool.mask-prompt"),
 ]
 RUNS = [
     ("--data ok.txt --out ok.txt/run", "--out", "ok.txt is a file"),

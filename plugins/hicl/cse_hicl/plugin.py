@@ -26,6 +26,7 @@ def cse_poolers() -> list[PoolerSpec]:
             factory="cse_hicl.segments:Segments",
             options=SegmentsOptions,
             stage="slice",
+            slices_wrapped=lambda options: options.wrap == "sentence",
             provides=(f"level:{LEVEL}",),
             derive=_checked,
             paper=PAPER,

@@ -61,6 +61,7 @@ def cse_poolers() -> list[PoolerSpec]:
             summary="the state of the mask token in a prompt around the text",
             factory="cse_sncse.mask_prompt:MaskPrompt",
             options=MaskPromptOptions,
+            prompts=True,
             requires=("mask-token",),
             paper=PAPER,
         )
