@@ -75,10 +75,30 @@ class Trainer:
         self._signals = StopSignals()
         self._collapse = CollapseWatch(self.composition)
         self._metrics: MetricsFile | None = None
+        self._prepared = False
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
 
     # -- the run ----------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Try what would stop the first step, and let every part see the corpus; writes nothing.
+
+        Before the run's folder is begun, so that a mistake leaves none; else ``run`` does it.
+
+        Raises:
+            CseError: If a prompt leaves no place for a text, or a part cannot use the corpus.
+        """
+        if self._prepared:
+            return
+        for view in self.composition.views:
+            stack = self.assembly.stacks[view.branch]
+            stack.rows(stack.tokenizer.content([""]), view.role)
+        saved_model = self._inference_stack()
+        saved_model.rows(saved_model.tokenizer.content([""]), "anchor")
+        for part in self.assembly.parts.values():
+            part.prepare(self.corpus)
+        self._prepared = True
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:
         """Train all rounds and save the model.
@@ -91,8 +111,7 @@ class Trainer:
             CseError: If the loss is no number any more.
         """
         began = time.monotonic()
-        for part in self.assembly.parts.values():
-            part.prepare(self.corpus)
+        self.prepare()
         until = None
         if resume is not None:
             saved.restore_weights(self.assembly, resume)

@@ -48,7 +48,8 @@ def train(
 ) -> Outcome:
     """Train a composition into a new run folder.
 
-    Nothing is written before the model, the data and the dev sets were read without a mistake.
+    Nothing is written before the model, the data and the dev sets were read without a mistake, and
+    every part has prepared itself for them.
 
     Args:
         composition: The checked recipe.
@@ -64,15 +65,17 @@ def train(
     if (out / "run.toml").exists():
         RunFolder.begin(out)
     prepared = Prepared(composition, registry, reporter, corpus)
-    prepared.tell()
-    # A name with the time in it differs between processes; and nobody may still be looking whether
-    # the folder is free when the first process begins to write.
+    # A name with the time in it differs between processes.
     out = Path(distributed.from_first(partial(str, out)))
+    trainer = prepared.trainer(RunFolder(out))
+    trainer.prepare()
+    prepared.tell()
+    # Nobody may still be looking whether the folder is free when the first process begins to write.
     distributed.wait()
-    folder = RunFolder.begin(out) if prepared.main else RunFolder(out)
     if prepared.main:
+        folder = RunFolder.begin(out)
         write_whole(folder.recipe, prepared.record())
-    return prepared.trainer(folder).run()
+    return trainer.run()
 
 
 def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:

@@ -59,6 +59,12 @@ RUNS = [
     ("--data ok.txt --dev columns.tsv", "columns.tsv", "sentence1"),
     ("--data ok.txt --train.device gpu", "train.device", "gpu"),
     ("--data ok.txt --train.precision fp16 --train.device cpu", "train.precision", "fp16"),
+    (
+        "--recipe sncse --model.max_length 8 --data ok.txt --dev none --train.device cpu",
+        "model.max_length",
+        "nothing is left for the text",
+        "use at least",
+    ),
     ("--resume folder", "--resume", "folder", "no run"),
     ("--resume nothere", "--resume", "nothere", "no run"),
     ("--resume ok.txt", "--resume", "no run"),

@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 import torch
 
+from cse_core.builtins.infonce import Infonce
 from cse_core.checkpoint import Checkpoint, weights
 from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.reporting import Reporter
 from cse_core.scoring import Scorer
 from cse_core.signals import Stopped
+from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
 from cse_core.trainer import Trainer
+from cse_core.training import resume, train
 from tests.fixtures.small_parts import TwoRounds
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
@@ -250,3 +254,29 @@ def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) 
     assert again.steps == outcome.steps
     same(run, resumed)
     assert np.isfinite(again.score or np.nan)
+
+
+def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So an error there leaves nothing behind, in a new run and in a resumed one."""
+    corpus, registry, seen = tiny_corpus(16), installed_registry(), []
+    file, out = write_corpus(corpus, folder / "rows.csv"), folder / "run"
+    sets = [f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu", "train.max_steps=3"]
+    composition = compose(recipe="simcse", corpus=corpus, sets=sets)
+
+    def prepare(part: object, dataset: Corpus) -> None:
+        seen.append(out.exists())
+        if len(seen) == 1:
+            raise CseError("cannot use these rows", where="loss.infonce")
+
+    monkeypatch.setattr(Infonce, "prepare", prepare)
+    with pytest.raises(CseError, match="cannot use these rows"):
+        train(composition, registry, out=out, reporter=Reporter())
+    assert not out.exists()
+    stopping = Reporter()
+    stopping.step = lambda done: signal.raise_signal(signal.SIGTERM)  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        train(composition, registry, out=out, reporter=stopping)
+    assert resume(out, registry, reporter=Reporter()).steps == 3
+    assert seen == [False, False, True]
