@@ -45,7 +45,8 @@ def neighbours_of_run(
     """Return sentences of the buffer at a checkpoint with the nearest others, as texts.
 
     The buffer of a checkpoint is the one that the checkpoint's step searched, and the newest of its
-    vectors are those of that step's batch, so these are the neighbours that the step smoothed over.
+    vectors are those of that step's batch, so with ``exclude = "rank"`` these are the neighbours
+    that the step smoothed over; what ``row`` and ``batch`` leave out is shown here.
     Of ``kmeans-smoothing`` only sentences of the same cluster count as near.
 
     Args:
