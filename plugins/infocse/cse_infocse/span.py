@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
 from cse_core.errors import CseError
 from cse_core.protocols import RoundContext, Setup
 from cse_core.types import Round
-from cse_infocse.documents import Documents
+from cse_infocse.documents import Documents, Ints
 from cse_infocse.options import SpanOptions
-from cse_infocse.starts import WeakStart, separator
+from cse_infocse.starts import AT_ONCE, WeakStart, separator
 
 
 class Span(WeakStart):
@@ -29,46 +31,71 @@ class Span(WeakStart):
         self.between = separator(setup, self.where) if options.combine == "mean" else ""
 
     def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
-        """Return the spans as texts, with their documents."""
+        """Return the spans as texts, with their documents.
+
+        Which pairs there will be is decided by the documents' lengths; then the chosen ones' words
+        are read, some documents at a time. A document's spans depend on its place alone.
+        """
         options = self.options
         drawing = ctx.generator(f"{self.name} spans")
-        draws = np.random.default_rng(int(torch.randint(2**62, (1,), generator=drawing)))
+        seed = int(torch.randint(2**62, (1,), generator=drawing))
         column, numbers = ctx.corpus.column("text"), np.asarray(ctx.corpus.documents)
-        texts: list[str] = []
-        positives: list[str] = []
-        own: list[int] = []
-        for number, (first, stop) in enumerate(
-            zip(documents.offsets[:-1], documents.offsets[1:], strict=True)
-        ):
-            rows = documents.rows[first:stop]
-            words = " ".join(column.take(rows)).split()
-            longest = min(options.longest, len(words) // 2)
-            if longest < options.shortest:
-                continue
-            for _ in range(options.anchors):
-                anchor, *spans = _draw(draws, len(words), longest, options)
-                near = [" ".join(words[a:b]) for a, b in spans]
-                near = [self.between.join(near)] if options.combine == "mean" else near
-                texts += [" ".join(words[slice(*anchor)])] * len(near)
-                positives += near
-                own += [number] * len(near)
-        if not texts:
+        sizes = self._sizes(ctx, documents)
+        longest = np.minimum(options.longest, sizes // 2)
+        able = np.flatnonzero(longest >= options.shortest)
+        if not len(able):
             raise CseError(
                 f"no document has {2 * options.shortest} words",
                 where=f"{self.where}.shortest",
                 value=options.shortest,
                 hint="take shorter spans, or longer documents",
             )
-        document = np.asarray(own)
-        _, compact = np.unique(document, return_inverse=True)
-        chosen = self.chosen(ctx, compact)
+        near = 1 if options.combine == "mean" else options.positives
+        candidate = np.repeat(able, options.anchors * near)
+        chosen = self.chosen(ctx, np.repeat(np.arange(len(able)), options.anchors * near))
+        owner, place = candidate[chosen], chosen % (options.anchors * near)
+        texts: list[str] = []
+        positives: list[str] = []
+        for number, begin, end in _runs(owner):
+            own = documents.rows[documents.offsets[number] : documents.offsets[number + 1]]
+            words = " ".join(column.take(own)).split()
+            draws = np.random.default_rng([seed, number])
+            drawn = [
+                _draw(draws, len(words), int(longest[number]), options)
+                for _ in range(options.anchors)
+            ]
+            for which, other in (divmod(int(each), near) for each in place[begin:end]):
+                anchor, *spans = drawn[which]
+                found = [" ".join(words[a:b]) for a, b in spans]
+                texts.append(" ".join(words[slice(*anchor)]))
+                positives.append(
+                    self.between.join(found) if options.combine == "mean" else found[other]
+                )
+            if begin // AT_ONCE != end // AT_ONCE or end == len(owner):
+                ctx.progress(end, len(owner), f"spans taken for round {ctx.round}")
         return Round(
             {
-                "text": [texts[i] for i in chosen.tolist()],
-                "positive": [positives[i] for i in chosen.tolist()],
-                "document": numbers[documents.rows[documents.offsets[document[chosen]]]],
+                "text": texts,
+                "positive": positives,
+                "document": numbers[documents.rows[documents.offsets[owner]]],
             }
         )
+
+    def _sizes(self, ctx: RoundContext, documents: Documents) -> Ints:
+        """Return ``[documents]`` how many words each has."""
+        column = ctx.corpus.column("text")
+        sizes = []
+        for shard in documents.shards(AT_ONCE):
+            words = np.array([len(text.split()) for text in column.take(shard.rows)])
+            sizes.append(np.add.reduceat(words, shard.offsets[:-1]))
+        return np.concatenate(sizes).astype(np.int64)
+
+
+def _runs(owner: Ints) -> Iterator[tuple[int, int, int]]:
+    """Yield each value of ascending ``[P]`` numbers with where it begins and ends."""
+    values, begins = np.unique(owner, return_index=True)
+    ends = [*begins[1:].tolist(), len(owner)]
+    yield from zip(values.tolist(), begins.tolist(), ends, strict=True)
 
 
 def _draw(

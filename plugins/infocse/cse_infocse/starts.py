@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints, documents_of
 from cse_infocse.options import ContextOptions, PairOptions
 from cse_infocse.pairs import evenly, uniform
+
+AT_ONCE = 20_000
+"""Sentences or pairs whose texts are looked at together; no more of the corpus is held."""
 
 
 class WeakStart(PositiveMiner):
@@ -80,18 +84,24 @@ class ContextStart(WeakStart):
         able = np.flatnonzero(self.has_context(np.arange(len(document)) - first))
         places = able[self.chosen(ctx, document[able])]
         kept = self.kept(ctx, len(places))
-        sentences = corpus.column("text").take(documents.rows)
-        contexts = []
-        for place, keeps in zip(places.tolist(), kept, strict=True):
-            around = self.around(place, int(first[place]), int(stop[place]))
-            own = [i for i in around if i != place or keeps]
-            contexts.append(self.between.join(sentences[i] for i in own))
-        numbers = corpus.documents
+        column, numbers = corpus.column("text"), np.asarray(corpus.documents)
+        texts: list[str] = []
+        contexts: list[str] = []
+        for begin in range(0, len(places), AT_ONCE):
+            chosen = places[begin : begin + AT_ONCE].tolist()
+            around = [self.around(place, int(first[place]), int(stop[place])) for place in chosen]
+            needed = np.unique([*chosen, *chain.from_iterable(around)])
+            sentences = dict(zip(needed.tolist(), column.take(documents.rows[needed]), strict=True))
+            for place, near, keeps in zip(chosen, around, kept[begin:], strict=False):
+                own = [i for i in near if i != place or keeps]
+                texts.append(sentences[place])
+                contexts.append(self.between.join(sentences[i] for i in own))
+            ctx.progress(len(texts), len(places), f"contexts taken for round {ctx.round}")
         return Round(
             {
-                "text": [sentences[place] for place in places.tolist()],
+                "text": texts,
                 "positive": contexts,
-                "document": np.asarray(numbers)[documents.rows[places]],
+                "document": numbers[documents.rows[places]],
             }
         )
 
