@@ -121,6 +121,9 @@ class ContextStart(WeakStart):
 def separator(setup: Setup, where: str) -> str:
     """Return the text between two sentences that the slice pooler ``sentences`` cuts at.
 
+    It is the bare token: a blank beside it would be a token of its own where blanks are part of the
+    vocabulary, as in RoBERTa's.
+
     Raises:
         CseError: If the tokenizer has no separator token.
     """
@@ -131,4 +134,4 @@ def separator(setup: Setup, where: str) -> str:
             where=where,
             hint="take an encoder that has one, as BERT and RoBERTa do",
         )
-    return f" {token} "
+    return str(token)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from cse_infocse import span as near_spans
+from cse_infocse import starts
+from cse_infocse.options import SentencesOptions
+from cse_infocse.sentences import Sentences
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.protocols import RoundContext
 from cse_core.testing import make_context, make_part
+from cse_core.testing.batches import make_setup
+from cse_core.tokens import TextTokenizer
 from cse_core.types import Embeddings, View
+
+LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
 def corpus_of(*sizes: int) -> Corpus:
@@ -90,7 +101,7 @@ def test_preceding_context_comes_before() -> None:
 def test_a_context_may_be_several_sentences() -> None:
     pairs = mined("preceding-context", corpus_of(4), context="mean")
     assert pairs["positive"][2] == (
-        "word0 of sentence 0 [SEP] word1 of sentence 1 [SEP] word2 of sentence 2"
+        "word0 of sentence 0[SEP]word1 of sentence 1[SEP]word2 of sentence 2"
     )
 
 
@@ -124,6 +135,33 @@ def test_spans_have_room_between_their_shortest_and_longest() -> None:
         mined("span", corpus_of(5), shortest=8, longest=7)
 
 
+@pytest.mark.parametrize("name", ["inverse-cloze", "preceding-context", "span"])
+@pytest.mark.parametrize("pairs", [None, 7])
+def test_starts_take_the_texts_of_the_chosen_pairs_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch, name: str, pairs: int | None
+) -> None:
+    """The same pairs, however few are looked at together, and no text that none of them needs."""
+    corpus, options = corpus_of(9, 2, 14, 6), {"pairs": pairs, "pairs_per_document": 3}
+    whole, told, most = mined(name, corpus, **options), [], 0
+    take = type(corpus.column("text")).take
+
+    def watched(self: Any, rows: Any) -> list[str]:
+        nonlocal most
+        most = max(most, len(rows))
+        return take(self, rows)
+
+    monkeypatch.setattr(starts, "AT_ONCE", 2)
+    monkeypatch.setattr(near_spans, "AT_ONCE", 2)
+    monkeypatch.setattr(type(corpus.column("text")), "take", watched)
+    ctx = replace(context(corpus), progress=lambda *each: told.append(each[:2]))
+    pieces = make_part("positives", name, **options).next_round(ctx).pairs
+    assert {key: list(values) for key, values in pieces.items()} == {
+        key: list(values) for key, values in whole.items()
+    }
+    assert most <= 14, "one document, or two sentences with four around each"
+    assert told[-1] == (len(whole["text"]),) * 2 and len(told) > 1
+
+
 # -- documents as sentences -------------------------------------------------------------------
 
 
@@ -155,6 +193,29 @@ def test_a_document_is_cut_at_its_separators() -> None:
     assert cut.owner.tolist() == [0, 0, 0, 1, 2, 3, 3]
     assert cut.slot.tolist() == [0, 1, 2, 0, 0, 0, 1]
     assert cut.positions.tolist() == [place for row in wanted for place in range(len(row))]
+
+
+def test_blanks_are_no_tokens_beside_separators_in_a_byte_level_vocabulary() -> None:
+    """A sentence in a document has the tokens that it has alone, as in RoBERTa's vocabulary."""
+    made = Tokenizer(models.BPE({letter: number for number, letter in enumerate(LETTERS)}, []))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=made, unk_token="<unk>", pad_token="<pad>", cls_token="<s>",
+        sep_token="</s>", mask_token="<mask>",
+    )  # fmt: skip
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        special_tokens=[(mark, fast.convert_tokens_to_ids(mark)) for mark in ("<s>", "</s>")],
+    )
+    fast.backend_tokenizer.post_processor = made.post_processor
+    tokenizer = TextTokenizer(fast)
+    setup = make_setup("sentences", tokenizer=tokenizer)
+    between = starts.separator(setup, "positives.labels")
+    sentences = ["the old boat", "red lamp", "a garden"]
+    cut = Sentences(SentencesOptions(), setup).slices(tokenizer.content([between.join(sentences)]))
+    alone = tokenizer.content(sentences)
+    assert cut.ids.tolist() == alone.ids.tolist()
+    assert cut.offsets.tolist() == alone.offsets.tolist()
 
 
 def pooler_tokenizer() -> Any:
@@ -195,7 +256,7 @@ def test_a_few_characters_are_masked() -> None:
 def test_titles_and_documents_of_the_data() -> None:
     found = make_part("positives", "labels").next_round(context(corpus_of(2, 1)))
     assert found.pairs["text"] == ["title of d0", "title of d1"]
-    assert found.pairs["positive"][0] == "word0 of sentence 0 [SEP] word1 of sentence 1"
+    assert found.pairs["positive"][0] == "word0 of sentence 0[SEP]word1 of sentence 1"
     wanted = {"batch_size": 64, "chunk_size": 8, "epochs": 20.0, "eval_steps": 1}
     assert dict(found.train) == wanted
     assert found.patience == "2 epochs"
@@ -210,7 +271,7 @@ def test_few_labels_are_the_same_in_each_turn(tmp_path: Path) -> None:
     once, again = part.mine_round(context(corpus)), part.mine_round(context(corpus, 9))
     assert len(once.pairs["text"]) == 5 and once.pairs == again.pairs
     for title, document in zip(*once.pairs.values(), strict=True):
-        assert document == f"a{title[1:]}. [SEP] b{title[1:]}."
+        assert document == f"a{title[1:]}.[SEP]b{title[1:]}."
 
 
 def test_pairs_of_a_table(tmp_path: Path) -> None:
