@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_core.evaluation.probe import Progress
-    from cse_core.evaluation.task_result import TaskResult, WordScore
+    from cse_core.evaluation.task_result import TaskResult, TextLengths, WordScore
     from cse_core.evaluation.tasks import Task, Tasks
     from cse_core.evaluation.vectors import Encode
     from cse_core.inference import SentenceModel
+    from cse_core.stack import Stack
 
 LongTexts = Literal["cut", "slice"]
 LONG_TEXTS = ("cut", "slice")
@@ -153,6 +155,7 @@ def score_tasks(
             _in_blocks(encode, progress, f"texts of {model.name}"),
             group.tasks,
             texts=texts,
+            measure=partial(measure, model.stack, group.long_texts),
             words=words,
             seed=seed,
             progress=progress,
@@ -174,6 +177,19 @@ def _encoder(model: SentenceModel, long_texts: LongTexts, batch_tokens: int) -> 
             return encode_sliced(model.stack, texts, model.device, batch_tokens).numpy()
 
     return encode, f"mean over slices of {length} tokens, weighted by their length"
+
+
+def measure(stack: Stack, long_texts: LongTexts, texts: Sequence[str]) -> TextLengths:
+    """Return how long texts are, and how many of them the model takes cut or in slices."""
+    from cse_core.evaluation.task_result import TextLengths
+    from cse_core.slices import slice_length
+
+    content = stack.tokenizer.table(texts).offsets.diff()
+    longest = slice_length(stack)
+    if long_texts == "cut" and stack.slicer is not None and not stack.slicer.slices_wrapped:
+        longest = stack.max_length  # content is cut there, before anything wraps it
+    mean = float(content.double().mean()) + stack.tokenizer.special_count
+    return TextLengths(mean, 100 * float((content > longest).double().mean()))
 
 
 def _in_blocks(

@@ -27,7 +27,7 @@ def tasks_table(models: Sequence[str], results: Sequence[Sequence[TaskResult]]) 
 
     rows = list(zip(*results, strict=True))
     words = any(result.lexical for result in results[0])
-    table = Table(caption=_caption(results, words), caption_justify="left")
+    table = Table(caption=_caption(models, results, words), caption_justify="left")
     table.add_column("task", no_wrap=True)
     table.add_column("setting")
     columns = ["train", "test", *models]
@@ -53,7 +53,21 @@ def _scores(score: Accuracy) -> str:
     return f"{score.accuracy:.2f}" + ("" if score.f1 is None else f" (F1 {score.f1:.2f})")
 
 
-def _caption(results: Sequence[Sequence[TaskResult]], words: bool) -> str:
+def _lengths(models: Sequence[str], results: Sequence[Sequence[TaskResult]]) -> list[str]:
+    """Return a line for each model: how long the texts are for it, and what it does with them."""
+    lines = []
+    for name, own in zip(models, results, strict=True):
+        ways: dict[str, list[str]] = {}
+        for r in own:
+            if r.tokens is not None:
+                told = f"{r.name} {r.tokens.mean:.1f} ({r.tokens.longer:.1f} % longer)"
+                ways.setdefault(r.texts, []).append(told)
+        for way, tasks in ways.items():
+            lines.append(f"Texts of {name}: {way}; tokens a text: {', '.join(tasks)}.")
+    return lines
+
+
+def _caption(models: Sequence[str], results: Sequence[Sequence[TaskResult]], words: bool) -> str:
     first = [result for result in results[0] if not result.tasks]
     lines = [
         "Accuracy x100 of logistic regression on frozen vectors; cross-validation: the mean of "
@@ -64,6 +78,7 @@ def _caption(results: Sequence[Sequence[TaskResult]], words: bool) -> str:
     if words:
         units = " or ".join(sorted({r.lexical.units for r in first if r.lexical}))
         lines.append(f"TF-IDF: {units}, lower-cased, the same classifier; idf of training texts.")
+    lines += _lengths(models, results)
     lines.append("Majority: always the most frequent label of the training part.")
     lazy = sorted({r.name for own in results for r in own if r.probed and not r.probed.converged})
     if lazy:

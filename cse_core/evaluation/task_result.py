@@ -46,6 +46,19 @@ class WordScore:
         return value
 
 
+@dataclass(frozen=True)
+class TextLengths:
+    """How long the texts of a task are for a model.
+
+    Attributes:
+        mean: Tokens of a text, special tokens counted.
+        longer: Share x100 of the texts that are longer than the model takes: cut, or sliced.
+    """
+
+    mean: float
+    longer: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskResult:
     """The score of one task, or the mean over transfer tasks.
@@ -61,6 +74,7 @@ class TaskResult:
         folds: Folds that were scored, None with a test part.
         probed: What the classifier did, None for a mean.
         texts: What became of long texts.
+        tokens: How long the texts are, None where nobody counted.
         files: The files.
         fingerprint: Equal where texts, labels and parts are equal.
         lexical: Scores of words alone, None where they were not asked for.
@@ -79,6 +93,7 @@ class TaskResult:
     folds: int | None = None
     probed: Probed | None = None
     texts: str = ""
+    tokens: TextLengths | None = None
     files: tuple[str, ...] = ()
     fingerprint: str = ""
     lexical: WordScore | None = None
@@ -116,6 +131,11 @@ class TaskResult:
             "converged": self.probed.converged,
             "seed": self.seed,
         }
+        if self.tokens is not None:
+            value["tokens"] = {
+                "mean": round(self.tokens.mean, 4),
+                "longer": round(self.tokens.longer, 4),
+            }
         if self.score.folds:
             value["fold_accuracies"] = [round(each, 4) for each in self.score.folds]
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cse_core.errors import CseError
 from cse_core.evaluation.lexical import Units, units_of
 from cse_core.evaluation.probe import SEED, Probed, Progress, Rows, Split, probe
-from cse_core.evaluation.task_result import Accuracy, TaskResult, WordScore
+from cse_core.evaluation.task_result import Accuracy, TaskResult, TextLengths, WordScore
 from cse_core.evaluation.tasks import TRANSFER_TASKS, Task
 from cse_core.evaluation.vectors import Encode, EncodedTexts
 
@@ -24,6 +24,7 @@ def evaluate_tasks(
     tasks: Sequence[Task],
     *,
     texts: str = "",
+    measure: Callable[[Sequence[str]], TextLengths] | None = None,
     words: Mapping[str, WordScore] | None = None,
     seed: int = SEED,
     progress: Progress | None = None,
@@ -36,6 +37,7 @@ def evaluate_tasks(
         encode: The encoder; called once, with the distinct texts of all tasks.
         tasks: The tasks.
         texts: What ``encode`` does with long texts, for the report.
+        measure: Counts the tokens of texts; called for each task with all of its own.
         words: What ``score_words`` gave for each task.
         seed: Of the folds.
         progress: Hears how far it is.
@@ -67,6 +69,7 @@ def evaluate_tasks(
             replace(
                 _result(task, classes, split, probed),
                 texts=texts,
+                tokens=measure((*task.texts, *task.seconds)) if measure is not None else None,
                 lexical=(words or {}).get(task.name),
                 seed=seed,
             )

@@ -84,6 +84,10 @@ def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
     assert result("--labelled", files[1], "--labelled", files[0]) == sliced
     cut = result("--suite", "classify", "--data-dir", ".", "--long-texts", "cut")
     assert cut["texts"] == "cut at 16 tokens"
+    assert cut["tokens"] == sliced["tokens"] and sliced["tokens"]["longer"] == 100
+    whole = result("--suite", "classify", "--data-dir", ".", "--max-length", "512")
+    assert whole["tokens"] == {"mean": sliced["tokens"]["mean"], "longer": 0}
+    assert 20 < whole["tokens"]["mean"] < 40
     assert cut["dev_accuracy"] < sliced["dev_accuracy"]  # what differs stands at the end
 
 

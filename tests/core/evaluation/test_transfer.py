@@ -19,7 +19,7 @@ from cse_core.evaluation import probe as probe_module
 from cse_core.evaluation.lexical import words
 from cse_core.evaluation.probe import GRID, GRID_WITHOUT_DEV, Rows, Split, probe
 from cse_core.evaluation.task_report import tasks_json, tasks_table
-from cse_core.evaluation.task_result import Accuracy, TaskResult
+from cse_core.evaluation.task_result import Accuracy, TaskResult, TextLengths
 from cse_core.evaluation.tasks import Task, find_transfer, read_tasks
 from cse_core.evaluation.transfer import evaluate_tasks, score_words
 from tests.core.evaluation.conftest import HashEncoder
@@ -253,7 +253,13 @@ def test_words_of_pairs_and_of_texts_without_any(write: Write, tasks: list[Task]
 
 def test_the_report(tasks: list[Task], encoder: HashEncoder) -> None:
     scored = {task.name: score_words(task) for task in tasks}
-    results = evaluate_tasks(encoder, tasks, texts="cut at 8 tokens", words=scored, seed=3)
+
+    def measure(texts: Sequence[str]) -> TextLengths:
+        return TextLengths(5.25, 100 * sum(text > "m" for text in texts) / len(texts))
+
+    results = evaluate_tasks(
+        encoder, tasks, texts="cut at 8 tokens", measure=measure, words=scored, seed=3
+    )
     told = tasks_json(results)
     assert list(told) == ["mr", "sst2", "mrpc", "transfer.mean-of-3"]
     mr, sst2 = told["mr"], told["sst2"]
@@ -273,7 +279,16 @@ def test_the_report(tasks: list[Task], encoder: HashEncoder) -> None:
     for key in ("accuracy", "tfidf", "majority"):
         assert mean[key] == pytest.approx(np.mean([told[name][key] for name in names]), abs=1e-3)
     shown = drawn([results, results])
-    for text in ("transfer.mean-of-3", "+0.00", "F1", "TF-IDF", "mr 4 inner folds"):
+    assert mr["tokens"] == {"mean": 5.25, "longer": measure(tasks[0].texts).longer}
+    assert "tokens" not in mean
+    for text in (
+        "Texts of two: cut at 8 tokens; tokens a text: mr 5.2",
+        "transfer.mean-of-3",
+        "+0.00",
+        "F1",
+        "TF-IDF",
+        "mr 4 inner folds",
+    ):
         assert text in shown
 
 
