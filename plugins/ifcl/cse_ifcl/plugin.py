@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from cse_core.composition import Facts
 from cse_core.records import (
     AugmenterSpec,
     LossSpec,
@@ -20,6 +23,18 @@ from cse_ifcl.options import (
 PAPER = "Xiao, Li and Chen: Identical and Fraternal Twins, arXiv 2307.10932, 2023"
 
 
+def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
+    """Refuse a folder that is not there; what a bare name stands for is known when it is loaded."""
+    name = options.model
+    if name is None or not name.startswith((".", "/", "~")):
+        return options
+    if not Path(name).expanduser().exists():
+        raise ValueError(
+            f"model = {name}: there is no such folder; name another: --set aug.fusion.model=NAME"
+        )
+    return options
+
+
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
     """Return the fusion of two languages' embeddings."""
@@ -32,6 +47,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             point=lambda options: options.at,
             requires=lambda options: (f"column:{options.column}",),
             remedy="make it with cse data translate",
+            derive=_checked,
             paper=PAPER,
         )
     ]

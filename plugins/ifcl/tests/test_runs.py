@@ -168,12 +168,13 @@ def test_a_second_model_that_is_not_there(
     data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     gone = str(tmp_path / "gone")
-    refused(
-        words(data, tmp_path / "run", "--aug.fusion.model", gone),
-        capfd,
-        "aug.fusion.model",
-        gone,
-    )
+    for more in ([], ["--dry-run"]):
+        refused(
+            words(data, tmp_path / "run", "--aug.fusion.model", gone, *more),
+            capfd,
+            "aug.fusion.model",
+            f"{gone}: there is no such folder",
+        )
 
 
 def test_weights_that_vanish(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
