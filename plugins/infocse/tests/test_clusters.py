@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_infocse import graph
+from cse_infocse import graph, idc_kmeans
 from cse_infocse.documents import Documents, documents_of
 from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
 from cse_infocse.stopping import enough
+from sklearn.cluster import MiniBatchKMeans
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
@@ -192,16 +193,51 @@ def test_pairs_carry_their_cluster() -> None:
 
 
 @pytest.mark.parametrize("within", ["document", "corpus"])
-def test_kmeans_pairs(within: str) -> None:
+def test_kmeans_pairs_equal_a_loop(within: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences go to their nearest centre; pairs are of one document, or one of each sentence."""
     corpus = corpus_of([7, 12, 30, 9])
-    part: Any = make_part("positives", "idc-kmeans", clusters=3, within=within, shard=20)
+    fitted: list[Any] = []
+
+    class Watched(MiniBatchKMeans):  # type: ignore[misc]
+        def fit(self, *given: Any) -> Any:
+            fitted.append(super().fit(*given))
+            return fitted[0]
+
+    monkeypatch.setattr(idc_kmeans, "MiniBatchKMeans", Watched)
+    part: Any = make_part(
+        "positives", "idc-kmeans", clusters=3, within=within, shard=20, pairs_per_document=None
+    )
     asked = Asked(corpus)
     asked.progress = lambda *told: None  # type: ignore[method-assign]
     pairs = part.next_round(asked.context()).pairs
-    assert len(pairs["text"]) and (pairs["text"] != pairs["positive"]).all()
-    assert corpus.documents is not None
-    same = corpus.documents[pairs["text"]] == corpus.documents[pairs["positive"]]
-    assert same.all() == (within == "document")
+    vectors = asked.encode(list(corpus.column("text"))).tolist()
+    centres = fitted[0].cluster_centers_.tolist()
+    label = [
+        min(range(3), key=lambda k: sum((a - b) ** 2 for a, b in zip(v, centres[k], strict=True)))
+        for v in vectors
+    ]
+    assert len(set(label)) == 3
+    document = np.asarray(corpus.documents).tolist()
+    found = list(
+        zip(*(pairs[name].tolist() for name in ("text", "positive", "cluster")), strict=True)
+    )
+    if within == "document":
+        wanted = []
+        for i, j in itertools.combinations(range(len(label)), 2):
+            if label[i] == label[j] and document[i] == document[j]:
+                own = [
+                    k
+                    for k in range(len(label))
+                    if (label[k], document[k]) == (label[i], document[i])
+                ]
+                wanted.append((i, j, own[0]))
+        assert sorted(found) == sorted(wanted)
+        return
+    for i, j, first in found:
+        assert i != j and label[i] == label[j] and first == label.index(label[i])
+    # Each sentence has one partner; of two that drew each other one pair is left.
+    assert {each for i, j, _ in found for each in (i, j)} == set(range(len(label)))
+    assert any(document[i] != document[j] for i, j, _ in found)
 
 
 @pytest.mark.parametrize(
