@@ -25,6 +25,7 @@ from cse_core.objective import Objective, Objectives
 from cse_core.passes import Frame, Pass
 from cse_core.precision import Precision
 from cse_core.rows import TrainingRows
+from cse_core.settings import TrainOptions
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
 from cse_core.views import ViewBuilder
 
@@ -53,6 +54,7 @@ class Engine:
         rows: The rows of the round.
         precision: Number format of the encoder.
         losses: Names of the losses of the round; None is all.
+        train: Settings of the round; by default those of the run.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Engine:
         rows: TrainingRows,
         precision: Precision,
         losses: tuple[str, ...] | None = None,
+        train: TrainOptions | None = None,
     ) -> None:
         self.assembly = assembly
         self.rows = rows
@@ -68,7 +71,8 @@ class Engine:
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or _requires_input(assembly)
-        self.frame = Frame(assembly, rows, self.builder, precision, input_level)
+        settings = train or assembly.composition.train
+        self.frame = Frame(assembly, rows, self.builder, settings, precision, input_level)
         self.previous: Fields = {}
         self.fresh_points = self._points("fresh")
         self.previous_points = self._points("previous")

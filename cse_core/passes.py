@@ -25,6 +25,7 @@ from cse_core.precision import Precision
 from cse_core.randomness import derive_seed
 from cse_core.records import StoreSpec
 from cse_core.rows import TrainingRows
+from cse_core.settings import TrainOptions
 from cse_core.types import INPUT, Embeddings, StepContext
 from cse_core.views import PreparedView, ViewBuilder
 
@@ -38,6 +39,7 @@ class Frame:
     assembly: Assembly
     rows: TrainingRows
     builder: ViewBuilder
+    train: TrainOptions
     precision: Precision
     input_level: bool
 
@@ -64,7 +66,7 @@ class Pass:
         self.frame = frame
         self.assembly = frame.assembly
         self.device = frame.assembly.device
-        self.train = frame.assembly.composition.train
+        self.train = frame.train
         self.rank, self.size = distributed.world()
         start, stop = distributed.share(len(index), self.rank, self.size)
         self.all_index, self.index, self.first_owner = index, index[start:stop], start

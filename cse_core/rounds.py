@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,9 +77,6 @@ class TrainingRound:
 class Rounds:
     """Asks the miners for rounds, in recipe order; one round over the corpus where none asks.
 
-    While a round is trained, the settings of the assembly's composition are the round's: its steps
-    are encoded in chunks of the size that it asks for.
-
     Args:
         assembly: The run's parts.
         corpus: The training rows.
@@ -106,8 +103,6 @@ class Rounds:
             for choice in assembly.composition.of("positives")
             if cast(MinerSpec, choice.spec).rounds
         ]
-        self.composition = assembly.composition
-        self.current: TrainingRound | None = None
         self.number = 0
         self.place = 0
         self.scores: list[float | None] = []
@@ -115,11 +110,6 @@ class Rounds:
 
     def next(self, resumed: bool) -> TrainingRound | None:
         """Return the next round, the interrupted one again where ``resumed``."""
-        self.assembly.composition = self.composition
-        self.current = self._next(resumed)
-        return self.current
-
-    def _next(self, resumed: bool) -> TrainingRound | None:
         if not self.miners:
             if self.over:
                 return None
@@ -155,15 +145,12 @@ class Rounds:
 
     def begin(self, number: int, rows: TrainingRows) -> None:
         """Show every part the rows of a round that begins, or goes on after a break."""
-        if self.current is not None and self.current.train:
-            train = self.current.options(self.composition.train)
-            self.assembly.composition = replace(self.composition, train=train)
         for part in self.assembly.parts.values():
             part.begin_round(rows, self.context(number))
 
     def context(self, number: int) -> RoundContext:
         """Return what parts may ask for before a round."""
-        seed = self.composition.train.seed
+        seed = self.assembly.composition.train.seed
 
         def draws(name: str, **_: Any) -> torch.Generator:
             return generator(torch.device("cpu"), seed, number, "round", name)

@@ -160,7 +160,7 @@ class Trainer:
         total = options.steps(len(rows))
         cadence = Cadence.of(options, total)
         self.rounds.begin(current.number, rows)
-        engine = Engine(self.assembly, rows, self.precision, current.losses)
+        engine = Engine(self.assembly, rows, self.precision, current.losses, options)
         optimizer = Optimizer(self.assembly, options, total)
         tally = Tally(resume.values["losses"] if resume else [], self.assembly.device)
         step = 0

@@ -59,7 +59,8 @@ class Steps:
         )
         self.total = max(options.steps(len(rows)), planned)
         self.engines = {
-            each.name: Engine(self.assembly, rows, each, current.losses) for each in precisions
+            each.name: Engine(self.assembly, rows, each, current.losses, options)
+            for each in precisions
         }
         for engine in self.engines.values():
             engine.builder.tokenise(prepared.reporter)
