@@ -51,7 +51,7 @@ KNOWN_PARTS: tuple[KnownPart, ...] = (
     *_parts("cse-hicl", "positives", "same-sequence", provides=("positives:same-sequence",)),
     *_parts("cse-hicl", "negatives", "averaging"),
     *_parts("cse-hicl", "loss", "entailment"),
-    *_parts("cse-hicl", "recipe", "hicl", "hicl-v2", "hicl-esimcse", "hicl-sncse"),
+    *_parts("cse-hicl", "recipe", "hicl", "hicl-v2", "hicl-esimcse", "hicl-sncse", "hicl-v2-sncse"),
     *_parts("cse-iscse", "positives", "knn-smoothing", provides=("positives:knn-smoothing",)),
     *_parts("cse-iscse", "positives", "kmeans-smoothing", provides=("positives:kmeans-smoothing",)),
     *_parts("cse-iscse", "recipe", "is-cse", "is-cse-dclr", "is-cse-cards"),

@@ -92,12 +92,13 @@ def cse_losses() -> list[LossSpec]:
 
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
-    """Return HiCL over three methods, and HiCLv2."""
+    """Return HiCL over three methods, and HiCLv2 over two."""
     told = {
         "hicl": "long texts as segments: SimCSE's loss over segments and over whole texts",
         "hicl-v2": "HiCL with a third term: a segment and its own text (HiCLv2)",
         "hicl-esimcse": "HiCL over ESimCSE: repeated words, a momentum queue of whole texts",
         "hicl-sncse": "HiCL over SNCSE: prompts around every segment, negations of whole texts",
+        "hicl-v2-sncse": "HiCLv2 over SNCSE: a segment and its own text beside the margin loss",
     }
     return [
         RecipeSpec(name=name, summary=summary, path=f"cse_hicl:recipes/{name}.toml", paper=PAPER)

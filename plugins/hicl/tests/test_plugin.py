@@ -112,6 +112,20 @@ def settings(batch_size: int, lr: float, alpha: float) -> dict[str, Any]:
     }
 
 
+def settings_v2(
+    batch_size: int, lr: float, alpha: float, beta: float, margin: float
+) -> dict[str, Any]:
+    """Return what HiCLv2 over SNCSE has: what alpha and beta leave weighs both of its losses."""
+    return {
+        "train.batch_size": batch_size,
+        "train.lr": lr,
+        "loss.local.weight": constant(alpha),
+        "loss.entailment.weight": constant(beta),
+        "loss.global.weight": constant(1 - alpha - beta),
+        "loss.bml.weight": constant((1 - alpha - beta) * margin),
+    }
+
+
 class TestHicl(RecipeSuite):
     recipe = "hicl"
     # Table 13 of the paper: alpha and learning rate by encoder.
@@ -180,6 +194,21 @@ class TestHiclSncse(RecipeSuite):
         "bert-large": settings(128, 1e-5, 0.01),
         "roberta-base": {**settings(256, 1e-5, 0.01), "loss.bml.weight": constant(0.99 * 5e-4)},
         "roberta-large": {**settings(128, 5e-6, 0.15), "loss.bml.weight": constant(0.85 * 5e-4)},
+    }
+
+    @pytest.fixture(autouse=True)
+    def _needs_its_parts(self) -> None:
+        needs(("aug", "negation"), ("pool", "mask-prompt"), ("loss", "bml"))
+
+
+class TestHiclV2Sncse(RecipeSuite):
+    recipe = "hicl-v2-sncse"
+    # Table 14 of the paper: alpha and beta of large encoders, all at 5e-6; base encoders are ours.
+    expects = {
+        "bert-base": settings_v2(256, 1e-5, 0.01, 3e-4, 1e-3),
+        "bert-large": settings_v2(128, 5e-6, 0.01, 3e-4, 1e-3),
+        "roberta-base": settings_v2(256, 1e-5, 0.01, 1e-5, 5e-4),
+        "roberta-large": settings_v2(128, 5e-6, 0.15, 1e-5, 5e-4),
     }
 
     @pytest.fixture(autouse=True)

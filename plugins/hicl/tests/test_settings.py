@@ -47,14 +47,12 @@ VARIANTS: dict[str, tuple[Kinds, list[str]]] = {
 }
 
 
+SNCSE: tuple[Part, ...] = (("aug", "negation"), ("pool", "mask-prompt"), ("loss", "bml"))
 RECIPES: dict[str, tuple[Kinds, list[str], tuple[Part, ...]]] = {
     "hicl-v2": ({}, ["params.beta=0.0001"], ()),
     "hicl-esimcse": ({}, [], (("aug", "word-repetition"), ("negatives", "momentum-queue"))),
-    "hicl-sncse": (
-        {"loss": ["+entailment"]},
-        ["loss.entailment.weight=3e-4", "loss.global.weight=1 - alpha - 3e-4"],
-        (("aug", "negation"), ("pool", "mask-prompt"), ("loss", "bml")),
-    ),
+    "hicl-sncse": ({}, [], SNCSE),
+    "hicl-v2-sncse": ({}, ["params.beta=0.0001"], SNCSE),
 }
 """HiCL over other methods, and HiCLv2, with what they need of other plugins."""
 
@@ -297,7 +295,12 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "missing"), [("hicl-esimcse", "cse-esimcse"), ("hicl-sncse", "cse-sncse")]
+    ("recipe", "missing"),
+    [
+        ("hicl-esimcse", "cse-esimcse"),
+        ("hicl-sncse", "cse-sncse"),
+        ("hicl-v2-sncse", "cse-sncse"),
+    ],
 )
 def test_a_missing_plugin_is_named(recipe: str, missing: str) -> None:
     """In one line, with the command that installs it."""
