@@ -31,6 +31,7 @@ from cse_cli.probes import (
     score_words_of,
     show_tasks,
     shown_progress,
+    warn_of_lengths,
 )
 from cse_cli.retrieval import (
     Words,
@@ -176,6 +177,7 @@ def evaluate(
     classified: list[list[TaskResult]] = []
     retrieved: list[list[RetrievalResult]] = []
     described: list[str] = []
+    lengths: list[int] = []
     with shown_progress(json) as progress:
         known: dict[str, WordScore] = {}
         titles: Words = {}
@@ -189,6 +191,7 @@ def evaluate(
                 precision=precision,
             )
             described.append(f"{model.description}, at most {model.stack.max_length} tokens")
+            lengths.append(model.stack.max_length)
             encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
             if sets.sets:
                 scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
@@ -204,6 +207,7 @@ def evaluate(
                         batch_tokens=batch_tokens,
                         seed=seed,
                         progress=progress,
+                        max_length=max_length,
                     )
                 )
             if held:
@@ -211,6 +215,8 @@ def evaluate(
                 retrieved.append(score_documents(encode, held, titles, progress))
     for note in (*sets.notes, *tasks.notes):
         tell(note)
+    if results:
+        warn_of_lengths(models, lengths)
     if pairs_out is not None:
         write_pairs_out(pairs_out, sets.sets, [r.cosines for r in results[0] if not r.sets])
         tell(f"pairs with their cosines are in {pairs_out}")

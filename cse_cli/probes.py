@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cse_cli.console import say_table
+from cse_cli.console import say_table, warn
 from cse_cli.progress import reporter_for
 from cse_core.errors import CseError, did_you_mean
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LongTexts = Literal["cut", "slice"]
 LONG_TEXTS = ("cut", "slice")
+CUT_AT = 512
+"""Tokens that texts which are cut may have, where the encoder takes so many and none is named."""
 BLOCK = 256
 """Texts between two looks at the clock."""
 
@@ -144,18 +146,35 @@ def score_tasks(
     batch_tokens: int,
     seed: int,
     progress: Progress,
+    max_length: int | None = None,
 ) -> list[TaskResult]:
-    """Score a model on all tasks."""
+    """Score a model on all tasks.
+
+    Texts that are cut are cut where the encoder ends, whatever length it was trained with, so that
+    models are compared on the same texts.
+
+    Args:
+        model: The model.
+        found: The tasks.
+        words: Scores of words alone.
+        batch_tokens: Tokens that the encoder is given at once.
+        seed: Of the folds.
+        progress: Hears how far it is.
+        max_length: Longest text in tokens that the user named, with which the model was loaded.
+    """
     from cse_core.evaluation.transfer import evaluate_tasks
 
     results: list[TaskResult] = []
     for group in found.groups:
-        encode, texts = _encoder(model, group.long_texts, batch_tokens)
+        reads = model
+        if group.long_texts == "cut" and max_length is None:
+            reads = replace(model, stack=replace(model.stack, max_length=cut_length(model.stack)))
+        encode, texts = _encoder(reads, group.long_texts, batch_tokens)
         results += evaluate_tasks(
             _in_blocks(encode, progress, f"texts of {model.name}"),
             group.tasks,
             texts=texts,
-            measure=partial(measure, model.stack, group.long_texts),
+            measure=partial(measure, reads.stack, group.long_texts),
             words=words,
             seed=seed,
             progress=progress,
@@ -177,6 +196,20 @@ def _encoder(model: SentenceModel, long_texts: LongTexts, batch_tokens: int) -> 
             return encode_sliced(model.stack, texts, model.device, batch_tokens).numpy()
 
     return encode, f"mean over slices of {length} tokens, weighted by their length"
+
+
+def cut_length(stack: Stack) -> int:
+    """Return at how many tokens texts are cut: where the encoder ends, at most ``CUT_AT``."""
+    # A model that slices takes texts of any length.
+    return CUT_AT if stack.slicer is not None else min(CUT_AT, stack.encoder.max_positions)
+
+
+def warn_of_lengths(models: Sequence[str], lengths: Sequence[int]) -> None:
+    """Warn where graded pairs of models are compared that cut their texts at other lengths."""
+    if len(set(lengths)) > 1:
+        told = ", ".join(f"{n} at {length}" for n, length in zip(models, lengths, strict=True))
+        warn(f"the models cut the texts of pairs at different lengths ({told} tokens); "
+             "--max-length N is for all")  # fmt: skip
 
 
 def measure(stack: Stack, long_texts: LongTexts, texts: Sequence[str]) -> TextLengths:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cse_core.loading import package_path
 from tests.cli.conftest import Cse, refused
 
 THINGS = ("dog", "cat", "horse", "boat", "train", "car")
@@ -89,6 +91,35 @@ def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
     assert whole["tokens"] == {"mean": sliced["tokens"]["mean"], "longer": 0}
     assert 20 < whole["tokens"]["mean"] < 40
     assert cut["dev_accuracy"] < sliced["dev_accuracy"]  # what differs stands at the end
+
+
+@pytest.fixture
+def short(folder: Path) -> Path:
+    """Return a copy of the starter that says it was trained with 16 tokens."""
+    copy = folder / "short"
+    shutil.copytree(package_path("cse_starter:encoder"), copy)
+    manifest = json.loads((copy / "cse.json").read_text()) if (copy / "cse.json").exists() else {}
+    plain = {"row": {"use": "mean", "options": {}}, "heads": [], "slice": None}
+    (copy / "cse.json").write_text(json.dumps({**plain, **manifest, "max_length": 16}))
+    return copy
+
+
+def test_compared_models_read_the_same_texts(cse: Cse, folder: Path, short: Path) -> None:
+    """Whatever they were trained with, unless a length is named; pairs keep the model's own."""
+    words = ("eval", "starter", "short", "--data-dir", ".", "--no-baselines", "--json")
+    told = cse(*words, "--suite", "transfer", "--suite", "sts")
+    assert told.code == 0, told.err
+    one, other = json.loads(told.out)["models"]
+    assert other["encoder"].endswith("at most 16 tokens")
+    assert other["results"]["mr"] == one["results"]["mr"]
+    assert one["results"]["mr"]["texts"] == "cut at 512 tokens"
+    assert "short at 16 tokens" in told.err
+    told = cse(*words, "--suite", "transfer", "--max-length", "12")
+    for model in json.loads(told.out)["models"]:
+        assert model["results"]["mr"]["texts"] == "cut at 12 tokens"
+    assert "different lengths" not in told.err
+    told = cse(*words, "--suite", "transfer", "--long-texts", "slice")
+    assert "slices of 16 tokens" in json.loads(told.out)["models"][1]["results"]["mr"]["texts"]
 
 
 def test_tables_that_are_no_labelled_texts_are_told(cse: Cse, folder: Path) -> None:
