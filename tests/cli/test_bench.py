@@ -58,7 +58,8 @@ def test_the_installed_command_shows_a_table_and_keeps_it(
     assert lines[1] == "measuring: 0 of 6"
     assert lines[-1] == f"kept in {cache}"
     assert all(line.startswith("measuring: ") for line in lines[1:-1])
-    assert everything(tmp_path) == ["cache", "cache/bench.json", "sentences.txt"]
+    written = ["cache", "cache/bench.json", "cache/bench.lock", "sentences.txt"]
+    assert everything(tmp_path) == written
     (kept,) = measurements()
     assert set(kept.seconds) == {"fp32", "bf16"} and kept.gain is not None
     assert (kept.recipe, kept.batch_size, kept.hidden) == ("simcse", 8, 32)

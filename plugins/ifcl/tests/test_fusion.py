@@ -265,16 +265,15 @@ def test_its_state_is_a_name_and_a_hash(encoder: RaggedEncoder) -> None:
 
 
 def test_a_second_model_that_is_not_there(tmp_path: Path) -> None:
-    corpus = tiny_corpus(columns=("fraternal",))
-    made = compose(
-        kinds={"aug": ["fusion"]},
-        sets=[f"aug.fusion.model={tmp_path / 'none'}"],
-        corpus=corpus,
-    )
-    with pytest.raises(CseError) as caught:
-        Rig(made, corpus)
-    line = str(caught.value)
-    assert "\n" not in line and line.startswith("aug.fusion.model: ") and "none" in line
+    for name in (str(tmp_path / "none"), "no-such-model-of-any-hub"):
+        corpus = tiny_corpus(columns=("fraternal",))
+        with pytest.raises(CseError) as caught:
+            made = compose(
+                kinds={"aug": ["fusion"]}, sets=[f"aug.fusion.model={name}"], corpus=corpus
+            )
+            Rig(made, corpus)
+        line = str(caught.value)
+        assert "\n" not in line and line.startswith("aug.fusion") and name in line
 
 
 def test_without_the_column_it_is_refused() -> None:

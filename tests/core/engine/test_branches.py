@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from cse_core.gradients import GradientCapture
+from cse_core.protocols import NegativeStore
 from tests.core.engine.test_views_and_levels import encoded, work_of
+from tests.fixtures.small_parts import Queue
 from tests.fixtures.tiny import Bench
 
 HEADED = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
@@ -158,8 +160,10 @@ def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
 
 
 def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
-    encoder: str, other_encoder: str, folder: Path
+    encoder: str, other_encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # One that keeps vectors of another size and brings none of them to a loss.
+    monkeypatch.setattr(Queue, "candidates", NegativeStore.candidates)
     recipe = HEADED + (
         f'[[branch]]\nuse = "frozen"\nmodel = "{other_encoder}"\n'
         '[[negatives]]\nuse = "queue"\nbranch = "frozen"\n[[aug]]\nuse = "push"\n'

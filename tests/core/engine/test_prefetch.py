@@ -255,9 +255,10 @@ def test_a_text_augmenter_s_texts_are_tokenised_in_the_step_and_no_others(
     monkeypatch.setattr(TextTokenizer, "_encodings", encodings)
     run = begin("sncse", tmp_path)
     run.run()
-    corpus = set(run.corpus.column("text"))
+    corpus = {*run.corpus.column("text"), ""}  # an empty text is wrapped before anything is written
     steps = [texts for texts in asked if not set(texts) <= corpus]
-    assert len(steps) == 8 and len(asked) - len(steps) <= 3
+    others = [texts for texts in asked if set(texts) <= corpus and texts != [""]]
+    assert len(steps) == 8 and len(others) <= 3
 
 
 def nobody_asks(*_: Any) -> Any:
