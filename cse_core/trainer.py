@@ -141,15 +141,15 @@ class Trainer:
             about=self.about,
         )
 
+    def rows_of(self, current: TrainingRound) -> TrainingRows:
+        """Return the rows of a round: the corpus, or the pairs that it brings."""
+        if current.pairs is None:
+            return self.base
+        return TrainingRows(self.corpus, self._longest(), current.pairs, self.base, current.number)
+
     def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
         options = current.options(self.train)
-        rows = (
-            self.base
-            if current.pairs is None
-            else TrainingRows(
-                self.corpus, self._longest(), current.pairs, self.base, current.number
-            )
-        )
+        rows = self.rows_of(current)
         batches = Batches(
             len(rows),
             options.batch_size,

@@ -14,7 +14,7 @@ from cse_core.context import Moment
 from cse_core.engine import Engine, StepResult
 from cse_core.optimizer import Optimizer
 from cse_core.precision import Precision
-from cse_core.rows import Batches, TrainingRows
+from cse_core.rows import Batches
 from cse_core.run import RunFolder
 from cse_core.training import Prepared
 
@@ -39,16 +39,13 @@ class Steps:
         self.assembly = prepared.assembly
         self.device = prepared.device
         trainer = prepared.trainer(RunFolder(folder))
-        for part in self.assembly.parts.values():
-            part.prepare(prepared.corpus)
+        trainer.prepare()
         current = trainer.rounds.next(False)
         if current is None:
             raise RuntimeError("a run without a round reached the engine")
         self.round = current.number
         options = current.options(prepared.composition.train)
-        rows = trainer.base
-        if current.pairs is not None:
-            rows = TrainingRows(prepared.corpus, rows.longest, current.pairs, rows, current.number)
+        rows = trainer.rows_of(current)
         trainer.rounds.begin(current.number, rows)
         self.batches = Batches(
             len(rows),
