@@ -16,6 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from cse_core.errors import CseError
 from cse_core.evaluation import probe as probe_module
+from cse_core.evaluation import transfer
 from cse_core.evaluation.lexical import words
 from cse_core.evaluation.probe import GRID, GRID_WITHOUT_DEV, Rows, Split, probe
 from cse_core.evaluation.task_report import tasks_json, tasks_table
@@ -243,6 +244,26 @@ def test_words_equal_a_plain_tfidf(tasks: list[Task]) -> None:
     assert score.score == Accuracy(pytest.approx(100 * np.mean(right)))
     assert score.units == "words"
     assert score.score.accuracy > 70
+
+
+def test_words_by_their_inner_products(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(1)
+    rows = []
+    for _ in range(120):
+        label = int(draw.integers(3))
+        topical = [f"t{label}x{n}" for n in draw.integers(60, size=2)]
+        rows.append(
+            (str(label), " ".join([*topical, *(f"w{n}" for n in draw.integers(900, size=30))]))
+        )
+    (task,) = read_tasks([write("q.tsv", table([*rows, rows[0], rows[0]], "label", "text"))])
+    few, by_products = transfer._WordFeatures(task, words).of(np.arange(100)), score_words(task)
+    monkeypatch.setattr(transfer, "MOST_SQUARED", 0)
+    many, by_words = transfer._WordFeatures(task, words).of(np.arange(100)), score_words(task)
+    assert few.shape == (122, 122)
+    assert many.shape[1] > 500
+    assert np.allclose(few @ few.T, (many @ many.T).todense(), atol=1e-6)
+    assert by_products.score == by_words.score
+    assert 40 < by_words.score.accuracy < 100
 
 
 def test_words_of_pairs_and_of_texts_without_any(write: Write, tasks: list[Task]) -> None:
