@@ -79,25 +79,25 @@ PEER = "sentence-transformers"
 _PLAIN = "a step of plain simcse"
 _SHARE = "the steps of the same run"
 
+
+def _training(key: str, rows: str) -> tuple[Row, ...]:
+    """Return the comparisons of training on one kind of rows."""
+
+    def row(name: str, precision: str, peer: str, bound: float) -> Row:
+        what = f"sentences per second in training, {precision}, {rows}"
+        against = f"{PEER}' trainer, {peer}"
+        return Row(f"training.{key}{name}", what, against, aim=Aim(bound, least=True))
+
+    return (
+        row("fp32", "fp32", "fp32", 1.75),
+        row("bf16", "bf16", "fp32", 5),
+        row("bf16-bf16", "bf16", "bf16", 2.2),
+    )
+
+
 ROWS = (
-    Row(
-        "training.fp32",
-        "sentences per second in training, fp32",
-        f"{PEER}' trainer, fp32",
-        aim=Aim(1.75, least=True),
-    ),
-    Row(
-        "training.bf16",
-        "sentences per second in training, bf16",
-        f"{PEER}' trainer, fp32",
-        aim=Aim(5, least=True),
-    ),
-    Row(
-        "training.bf16-bf16",
-        "sentences per second in training, bf16",
-        f"{PEER}' trainer, bf16",
-        aim=Aim(2.2, least=True),
-    ),
+    *_training("", "sentences as they are"),
+    *_training("mixed-", "rows of mixed lengths"),
     Row(
         "encoding.fp32",
         "sentences encoded per second, fp32, default batches of each",

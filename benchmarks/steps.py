@@ -134,20 +134,26 @@ def own(work: Work) -> Watch:
     return watch
 
 
-def tokenising(work: Work) -> float:
-    """Return the seconds that cse takes to tokenise a batch, before the first step."""
+def tokenising(work: Work) -> tuple[float, float]:
+    """Return the seconds that cse takes to tokenise a batch, and the padding of padded batches.
+
+    Both are of the texts' first 20 batches; padding is a share of the tokens, in [0, 1).
+    """
     from cse_core.pretrained import load_tokenizer
     from cse_core.tokens import TextTokenizer
 
     tokenizer = TextTokenizer(load_tokenizer(work.model))
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
     batches = [texts[i : i + work.batch] for i in range(0, len(texts), work.batch)][:20]
-    taken = []
+    taken, tokens, padded = [], 0, 0
     for batch in batches:
         began = time.perf_counter()
-        tokenizer.table(batch, work.length)
+        table = tokenizer.table(batch, work.length)
         taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+        lengths = (table.offsets.diff() + tokenizer.special_count).clamp(max=work.length)
+        tokens += int(lengths.sum())
+        padded += len(batch) * int(lengths.max())
+    return statistics.median(taken), 1 - tokens / padded
 
 
 def in_process(work: Work) -> dict[str, Any]:

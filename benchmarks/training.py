@@ -2,9 +2,12 @@
 
 Same random BERT, same sentences in the same order, same batches, length and loss, in one process,
 in turn, so that a noisy machine is as noisy for both. cse tokenises before the first step, the peer
-in each: what cse's tokens take is measured and counted to its steps.
+in each: what cse's tokens take is measured and counted to its steps. What is gained depends on the
+padding, so there are two kinds of rows: the sentences as they are, and their words cut anew into
+rows of very different lengths, a third of whose padded batches is padding.
 
-    python -m benchmarks.training [--repeats 5] [--steps 6] [--texts FILE] [--mixed]
+    python -m benchmarks.training [--repeats 5] [--steps 6] [--texts FILE]
+        [--rows sentences mixed]
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from benchmarks.report import Report, parser
 from benchmarks.steps import PEER, Work, run, tokenising
 
 FOR_VOCABULARY = 20_000
+NAMES = {"sentences": "sentences as they are", "mixed": "rows of mixed lengths"}
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -28,7 +32,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made = parser(__doc__)
     made.add_argument("--steps", type=int, default=6, help="steps of a repeat, after one more")
     made.add_argument("--texts", metavar="FILE", help="sentences instead of the starter's")
-    made.add_argument("--mixed", action="store_true", help="rows of very different lengths")
+    made.add_argument("--rows", nargs="+", choices=list(NAMES), default=list(NAMES))
     made.add_argument("--batch", type=int, default=64)
     made.add_argument("--length", type=int, default=32, help="tokens of a text at most")
     made.add_argument("--layers", type=int, default=6)
@@ -45,32 +49,34 @@ def main() -> None:
     options = arguments()
     report = Report("training")
     shape = Shape(options.layers, options.hidden)
-    texts = read(options.texts, FOR_VOCABULARY, mixed=options.mixed)
-    with tempfile.TemporaryDirectory() as temporary:
-        base = Work(
-            who=PEER,
-            model=make_model(Path(temporary) / "model", texts, shape),
-            texts=write(
-                Path(temporary) / "texts.txt", texts[: options.batch * (options.steps + 1)]
-            ),
-            length=options.length,
-            batch=options.batch,
-            steps=options.steps,
-        )
-        seconds = measure(base, precisions(options.precisions), options.repeats)
-        tokens = tokenising(base)
     report.say(
         f"A random BERT of {shape}, batches of {options.batch}, at most {options.length} tokens; "
-        f"{options.repeats} repeats of {options.steps} steps; "
-        f"{'rows of mixed lengths' if options.mixed else 'sentences'} of "
-        f"{'a file' if options.texts else 'the starter'}. cse's tokens, {1000 * tokens:.2f} ms a "
-        "batch, are counted to its steps."
+        f"{options.repeats} repeats of {options.steps} steps on "
+        f"{'a file' if options.texts else 'the starter'}."
     )
-    found = {
-        name: [each + (0 if name.startswith(PEER) else tokens) for each in of_name]
-        for name, of_name in seconds.items()
-    }
-    compare(report, found, options.batch)
+    for rows in options.rows:
+        texts = read(options.texts, FOR_VOCABULARY, mixed=rows == "mixed")
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            base = Work(
+                who=PEER,
+                model=make_model(folder / "model", texts, shape),
+                texts=write(folder / "texts.txt", texts[: options.batch * (options.steps + 1)]),
+                length=options.length,
+                batch=options.batch,
+                steps=options.steps,
+            )
+            seconds = measure(base, precisions(options.precisions), options.repeats)
+            tokens, padding = tokenising(base)
+        report.say(
+            f"Of a padded batch of {NAMES[rows]}, {padding:.0%} is padding; cse's tokens, "
+            f"{1000 * tokens:.2f} ms a batch, are counted to its steps."
+        )
+        found = {
+            name: [each + (0 if name.startswith(PEER) else tokens) for each in of_name]
+            for name, of_name in seconds.items()
+        }
+        compare(report, rows, found, options.batch, f"{padding:.0%} padding")
     report.finish(options.json)
 
 
@@ -90,17 +96,20 @@ def measure(base: Work, formats: tuple[str, ...], repeats: int) -> dict[str, lis
     return alternate(works, repeats)
 
 
-def compare(report: Report, seconds: dict[str, list[float]], batch: int) -> None:
-    """Fill the report with speeds and ratios."""
+def compare(
+    report: Report, rows: str, seconds: dict[str, list[float]], batch: int, note: str
+) -> None:
+    """Fill the report with speeds and ratios on one kind of rows."""
     plain = seconds[f"{PEER} fp32"]
-    report.add("fp32", ratios(plain, seconds["simcse fp32"]))
+    key = "mixed-" if rows == "mixed" else ""
+    report.add(f"{key}fp32", ratios(plain, seconds["simcse fp32"]), note)
     if "simcse bf16" in seconds:
-        report.add("bf16", ratios(plain, seconds["simcse bf16"]))
-        report.add("bf16-bf16", ratios(seconds[f"{PEER} bf16"], seconds["simcse bf16"]))
+        of_bf16 = ratios(seconds[f"{PEER} bf16"], seconds["simcse bf16"])
+        report.add(f"{key}bf16", ratios(plain, seconds["simcse bf16"]), note)
+        report.add(f"{key}bf16-bf16", of_bf16, note)
     else:
-        why = no_bf16() or "not asked for"
-        report.skip("bf16", why)
-        report.skip("bf16-bf16", why)
+        for left_out in ("bf16", "bf16-bf16"):
+            report.skip(f"{key}{left_out}", no_bf16() or "not asked for")
     lines = [
         [
             name.replace("simcse", "cse"),
@@ -109,7 +118,7 @@ def compare(report: Report, seconds: dict[str, list[float]], batch: int) -> None
         ]
         for name, of_name in seconds.items()
     ]
-    report.table("Training", ["", "sentences/s", f"of {PEER} fp32"], lines)
+    report.table(NAMES[rows].capitalize(), ["", "sentences/s", f"of {PEER} fp32"], lines)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from torch import nn
 from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
 from cse_core.export import HEADS
-from cse_core.facts import MANIFEST
+from cse_core.facts import MANIFEST, model_folder
 from cse_core.loading import load_factory, package_path
 from cse_core.precision import Precision, resolve_device, resolve_precision
 from cse_core.pretrained import load_tokenizer
@@ -197,9 +197,7 @@ def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
         return cast(dict[str, Any], _read_json(folder / MANIFEST))
     if not (folder / "modules.json").is_file():
         return plain
-    lengths = folder / "sentence_bert_config.json"
-    if lengths.is_file():
-        plain["max_length"] = _read_json(lengths).get("max_seq_length") or longest
+    plain["max_length"] = min(longest, _saved_length(folder) or longest)
     for module in cast(list[dict[str, Any]], _read_json(folder / "modules.json")):
         kind, path = module["type"].rpartition(".")[2], folder / module["path"]
         if kind == "Pooling":
@@ -217,6 +215,21 @@ def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
                 hint="encode with sentence-transformers instead",
             )
     return plain
+
+
+def _saved_length(folder: Path) -> int | None:
+    """Return how many tokens a row has, from where sentence-transformers keeps it.
+
+    Older versions keep it in a file of their own, newer ones (6.2 does) with the tokenizer.
+    """
+    word = model_folder(folder, str(folder))
+    for file, name in (
+        ("sentence_bert_config.json", "max_seq_length"),
+        ("tokenizer_config.json", "model_max_length"),
+    ):
+        if (word / file).is_file() and (length := _read_json(word / file).get(name)):
+            return int(length)
+    return None
 
 
 def _pooling(config: dict[str, Any], folder: Path) -> str:

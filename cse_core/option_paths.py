@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cse_core.annotations import field_accepts, in_words, plain
 from cse_core.composition import Composition, PlannedPart
-from cse_core.options import Options
+from cse_core.options import Options, describe
 from cse_core.settings import CORE_OPTIONS, ViewOptions
 
 
@@ -57,16 +57,6 @@ def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[Optio
 def panel(part: PlannedPart) -> str:
     """Return the heading of a part's options: its path and who brings it."""
     return f"{part.path} ({part.distribution} {part.version})"
-
-
-def describe(model: type[Options], name: str) -> str:
-    """Return what an option does; a model that only changes a default inherits the words."""
-    for each in model.__mro__:
-        if issubclass(each, Options) and name in each.model_fields:
-            described = each.model_fields[name].description
-            if described:
-                return " ".join(described.split())
-    return ""
 
 
 def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:

@@ -26,6 +26,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from cse_core.errors import CseError
+from cse_core.facts import model_folder
 
 WHERE = "model.name"
 
@@ -164,18 +165,11 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
 
 
 def _checked_name(path_or_name: str | Path) -> str:
-    """Return the name if it may be one; a folder must be there and have a config.json."""
+    """Return the name if it may be one, or the folder with the config.json."""
     name = os.path.expanduser(str(path_or_name))
     folder = Path(name)
     if folder.is_dir():
-        if not (folder / "config.json").exists():
-            raise CseError(
-                "no config.json in the folder",
-                where=WHERE,
-                value=name,
-                hint="name the folder that holds the encoder's config.json",
-            )
-        return name
+        return str(model_folder(folder, name))
     if folder.exists():
         raise CseError("not a folder", where=WHERE, value=name, hint="name the folder it is in")
     looks_like_path = isinstance(path_or_name, Path) or name.count("/") > 1 or name[:1] in "./"

@@ -18,8 +18,7 @@ from cse_core import vocabulary
 from cse_core.annotations import field_accepts, in_words, plain
 from cse_core.builtins import plugin as builtins
 from cse_core.known import KNOWN_PARTS
-from cse_core.option_paths import describe
-from cse_core.options import HeadOptions, Options
+from cse_core.options import HeadOptions, Options, describe
 from cse_core.records import COMPONENT_SPECS, ComponentSpec
 from cse_core.settings import (
     DataOptions,

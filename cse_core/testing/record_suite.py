@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from cse_core import protocols
 from cse_core.loading import load_factory
-from cse_core.options import Options
+from cse_core.options import Options, describe
 from cse_core.plugin_checks import PluginFault, check_record, default_options
 from cse_core.records import ComponentSpec, Kind, PoolerSpec
 from cse_core.registry import Registered, Registry
@@ -74,7 +74,7 @@ class RecordSuite:
     def test_its_options_are_described_and_frozen(self) -> None:
         """Each option has a text, unknown names are refused, values cannot be changed."""
         model = self.found().spec.options
-        silent = [name for name, each in model.model_fields.items() if not each.description]
+        silent = [name for name in model.model_fields if not describe(model, name)]
         promise(not silent, f"options without a description: {', '.join(silent)}")
         config = model.model_config
         promise(config.get("frozen") is True, "its options model is not frozen")

@@ -418,7 +418,7 @@ def pickled(folder):
 
 DAMAGES = {
     "no such folder": shutil.rmtree,
-    "no config.json": lambda f: (f / "config.json").unlink(),
+    "without config.json": lambda f: (f / "config.json").unlink(),
     "no weights": lambda f: (f / "model.safetensors").unlink(),
     "cut short": cut_short,
     "pickled": pickled,
