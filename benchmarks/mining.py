@@ -2,10 +2,11 @@
 
 The miner is asked for a round as a training asks it, shard by shard, with the encoder as it is. All
 seconds that are not the encoder's are clustering: finding the documents, the graph, its components,
-the pairs. Memory is that of a process of its own, for all documents and for a quarter of them.
+the pairs. Memory is that of a process of its own, for all documents and for a quarter of them. With
+--whole, one more pass takes all documents that the file has.
 
     python -m benchmarks.mining [--documents 1000] [--shard 5000] [--repeats 5] [--articles FILE]
-        [--model starter]
+        [--model starter] [--whole]
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -40,6 +42,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made.add_argument("--shard", type=int, default=5000, help="sentences mined at once")
     made.add_argument("--model", default="starter")
     made.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    made.add_argument("--whole", action="store_true", help="one pass over the whole file too")
     made.add_argument("--child", metavar="JSON", help=argparse.SUPPRESS)
     return made.parse_args(words)
 
@@ -72,6 +75,10 @@ def main() -> None:
     of_size = memory(report, options)
     whole, part = of_size.values()
     report.add("memory", ratios(_of(whole, "most"), _of(part, "most")))
+    if options.whole and options.articles:
+        all_of_it(report, options)
+    else:
+        report.skip("whole", "needs --whole and a file of documents")
     report.finish(options.json)
 
 
@@ -92,6 +99,17 @@ def memory(report: Report, options: argparse.Namespace) -> dict[str, list[dict[s
     head = ["documents", "sentences", "MB before", "peak MB", "added MB"]
     report.table("Memory of mining", head, lines)
     return found
+
+
+def all_of_it(report: Report, options: argparse.Namespace) -> None:
+    """Mine every document of the file once, in a process of its own."""
+    found = in_own_process("benchmarks.mining", _task(options, sys.maxsize))
+    share = found["clustering"] / found["encoding"]
+    told = f"{found['documents']:,.0f} documents of {found['sentences']:,.0f} sentences, one pass"
+    report.add("whole", [100 * share], told)
+    line = [f"{found[name]:,.0f}" for name in ("pairs", "encoding", "clustering", "before", "most")]
+    head = ["pairs", "s of encoding", "s of clustering", "MB before", "peak MB"]
+    report.table(f"The whole file: {told}", head, [line])
 
 
 def _task(options: argparse.Namespace, count: int) -> dict[str, Any]:
@@ -186,12 +204,20 @@ class Mining:
 
 
 def remember(**task: Any) -> dict[str, float]:
-    """Return the memory of mining in this process, in MB."""
+    """Return the memory of mining in this process, in MB, what was mined, and the seconds."""
     mining = Mining(**task)
     before = resident()
     forget_peak()
-    mining.once()
-    return {"before": before, "most": peak(), "sentences": float(len(mining.corpus))}
+    encoding, clustering = mining.once()
+    return {
+        "before": before,
+        "most": peak(),
+        "documents": mining.documents,
+        "sentences": len(mining.corpus),
+        "pairs": mining.pairs,
+        "encoding": encoding,
+        "clustering": clustering,
+    }
 
 
 if __name__ == "__main__":

@@ -181,6 +181,7 @@ ROWS = (
         "%",
         Aim(10),
     ),
+    Row("mining.whole", "the same, all documents of the file", "the same", "%", Aim(10)),
     Row(
         "mining.memory",
         "peak memory of a process that mines all documents",

@@ -60,6 +60,7 @@ SECTIONS = (
     Section(
         "mining",
         "Mining",
+        sizes=("--whole",),
         quick=("--repeats", "1", "--documents", "40", "--shard", "200"),
         texts=False,
         articles=True,
