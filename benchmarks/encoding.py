@@ -2,8 +2,9 @@
 
 The same model folder, the same sentences in the same, unsorted order, the same number format, in
 one process, in turn; each repeat takes its own share of the sentences. Three pairs: the default
-batches of each (8,192 tokens; 32 texts), and in fp32 on an eighth of each share equal batches of
-either size. The vectors are compared, row by row: a lost order or other work ends the benchmark.
+batches of each, and in fp32 on an eighth of each share equal batches, large ones and the peer's
+default of 32 texts. The vectors are compared, row by row: a lost order or other work ends the
+benchmark.
 
     python -m benchmarks.encoding [--count 100000] [--repeats 5] [--texts FILE] [--model FOLDER]
 """
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
     Encode = Callable[[Sequence[str], int], Vectors]
 
-TOKENS, TEXTS = 8192, 32
-"""What ``cse encode`` and sentence-transformers encode at once, by default."""
+TEXTS = 32
+"""What sentence-transformers encodes at once, by default."""
+LARGE = 8192
+"""Tokens of a large batch."""
 FOR_VOCABULARY = 20_000
 ALLOWED = {"fp32": 1e-4, "bf16": 0.05}
 """Largest difference of two vectors, as a share of the longest one's length."""
@@ -91,11 +94,13 @@ class Sides:
     """Both ways to vectors, and the share of texts that is next.
 
     Attributes:
+        at_once: Tokens that cse's call takes by default.
         tokens: Tokens of a text, special ones counted, on average.
     """
 
     own: Encode
     peer: Encode
+    at_once: int
     tokens: float
 
 
@@ -103,15 +108,15 @@ def measure(report: Report, folder: str, shares: list[list[str]], precision: str
     """Time both on all shares, in fp32 also in equal batches, and compare the vectors."""
     sides = both(folder, precision, shares[0])
     check = Check(precision)
-    own, peer = (sides.own, TOKENS), (sides.peer, TEXTS)
+    own, peer = (sides.own, sides.at_once), (sides.peer, TEXTS)
     speeds = time_all({"own": own, "peer": peer}, shares, check)
     report.add(precision, ratios(speeds["own"], speeds["peer"]))
-    batches = [f"{TOKENS} tokens", f"{TEXTS} texts"] * 3
+    batches = [f"{sides.at_once} tokens", f"{TEXTS} texts"]
     if precision == "fp32":
-        many = max(round(TOKENS / sides.tokens), 1)
+        many = max(round(LARGE / sides.tokens), 1)
         few = max(round(TEXTS * sides.tokens), 1)
         equal = {
-            "own large": own,
+            "own large": (sides.own, LARGE),
             "peer large": (sides.peer, many),
             "own small": (sides.own, few),
             "peer small": peer,
@@ -120,7 +125,7 @@ def measure(report: Report, folder: str, shares: list[list[str]], precision: str
         speeds.update(time_all(equal, some, check))
         report.add("fp32-large", ratios(speeds["own large"], speeds["peer large"]))
         report.add("fp32-small", ratios(speeds["own small"], speeds["peer small"]))
-        batches[3:5] = f"{many} texts", f"{few} tokens"
+        batches += [f"{LARGE} tokens", f"{many} texts", f"{few} tokens", f"{TEXTS} texts"]
     lines = [
         ["cse" if name.startswith("own") else PEER, batch, spread(values, ".0f")]
         for (name, values), batch in zip(speeds.items(), batches, strict=False)
@@ -137,30 +142,30 @@ def both(folder: str, precision: str, texts: Sequence[str]) -> Sides:
 
     from benchmarks.peer import Encoder
     from cse_cli.models import encode_blocks, load_model
+    from cse_core.stack import tokens_at_once
 
     loaded = load_model(folder, registry(), device="cpu", precision=precision)
     table = loaded.stack.tokenizer.table(list(texts), loaded.stack.max_length)
     special = loaded.stack.tokenizer.special_count
-    _same_defaults()
+    _same_default()
 
     def own(texts: Sequence[str], batch: int) -> Vectors:
         blocks = [vectors for _, vectors in encode_blocks(loaded, texts, batch)]
         return np.concatenate(blocks)
 
     tokens = int(table.offsets[-1]) / len(texts) + special
-    return Sides(own, Encoder(folder, precision).encode, tokens)
+    with loaded.precision.autocast():
+        at_once = tokens_at_once(loaded.device)
+    return Sides(own, Encoder(folder, precision).encode, at_once, tokens)
 
 
-def _same_defaults() -> None:
-    """Make sure that the batches are still what each takes by default."""
+def _same_default() -> None:
+    """Make sure that the peer's batches are still what it takes by default."""
     from sentence_transformers import SentenceTransformer
 
-    from cse_cli.encode import encode
-
-    own = inspect.signature(encode).parameters["batch_tokens"].default
     peer: Any = inspect.signature(SentenceTransformer.encode).parameters["batch_size"].default
-    if (own, peer) != (TOKENS, TEXTS):
-        raise SystemExit(f"the default batches are {own} tokens and {peer} texts now")
+    if peer != TEXTS:
+        raise SystemExit(f"the default batch of {PEER} is {peer} texts now")
 
 
 class Check:

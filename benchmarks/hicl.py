@@ -27,7 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.inputs import Shape, full_rows, make_model, read, write
+from benchmarks.inputs import Shape, content_lengths, full_rows, make_model, read, write
 from benchmarks.measure import alternate, ratios, spread
 from benchmarks.report import Report, parser
 from benchmarks.steps import PEER, Work, in_process, run
@@ -234,16 +234,6 @@ def rows_of(who: str, lengths: Sequence[int], work: Work) -> list[int]:
         else:
             rows += [max(batch) + 2] * len(batch)
     return rows
-
-
-def content_lengths(model: str, texts: Sequence[str]) -> list[int]:
-    """Return the tokens of each text, without special tokens."""
-    from transformers import AutoTokenizer
-
-    encoded = AutoTokenizer.from_pretrained(model)(
-        list(texts), add_special_tokens=False, verbose=False
-    )
-    return [len(ids) for ids in encoded["input_ids"]]
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -71,19 +72,16 @@ def load(path: str | None, unit: str = "sentence") -> Corpus:
     return load_corpus(options, datasets=datasets)
 
 
-def read(path: str | None, count: int, unit: str = "sentence", *, mixed: bool = False) -> list[str]:
+def read(path: str | None, count: int, unit: str = "sentence") -> list[str]:
     """Return distinct texts of a file, or of the starter, in a drawn order.
 
     Args:
         path: The file.
         count: How many at most; of sentences just so many, made of the others' words if need be.
         unit: What a text is.
-        mixed: Whether they are cut anew, to rows of very different lengths.
     """
     texts = [" ".join(text.split()) for text in dict.fromkeys(load(path, unit).column("text"))]
     random.Random(0).shuffle(texts)
-    if mixed:
-        texts = mix_lengths(texts, count)
     return enough(texts, count) if unit == "sentence" else texts[:count]
 
 
@@ -100,18 +98,38 @@ def enough(texts: Sequence[str], count: int) -> list[str]:
     raise SystemExit("there are no texts to measure on")
 
 
-def mix_lengths(texts: Sequence[str], count: int) -> list[str]:
-    """Return rows of the texts' running words: log-normal lengths, median 17, mean 20 words.
+def mix_lengths(
+    texts: Sequence[str], count: int, lengths: Callable[[Sequence[str]], list[int]]
+) -> list[str]:
+    """Return rows of the texts' running words: log-normal lengths, median 17, mean 20 tokens.
 
-    A third of a padded batch is padding then, as with sentences of mixed sources.
+    Of batches padded to 32 tokens, special ones counted, a third is padding then, as with sentences
+    of mixed sources.
+
+    Args:
+        texts: The texts.
+        count: How many rows, fewer where the words end.
+        lengths: Gives the tokens of each word.
     """
     words = [word for text in texts for word in text.split()]
-    draws, rows, start = random.Random(0), [], 0
+    ends = list(itertools.accumulate(lengths(words)))
+    draws, rows, start, done = random.Random(0), [], 0, 0
     while len(rows) < count and start < len(words):
-        length = max(1, min(150, round(draws.lognormvariate(math.log(17), 0.57))))
-        rows.append(" ".join(words[start : start + length]))
-        start += length
+        done += max(1, min(150, round(draws.lognormvariate(math.log(17), 0.57))))
+        stop = max(bisect.bisect_right(ends, done), start + 1)
+        rows.append(" ".join(words[start:stop]))
+        start, done = stop, ends[stop - 1]
     return list(dict.fromkeys(rows))
+
+
+def content_lengths(model: str, texts: Sequence[str]) -> list[int]:
+    """Return the tokens of each text, without special tokens."""
+    from transformers import AutoTokenizer
+
+    encoded = AutoTokenizer.from_pretrained(model)(
+        list(texts), add_special_tokens=False, verbose=False
+    )
+    return [len(ids) for ids in encoded["input_ids"]]
 
 
 def full_rows(texts: Sequence[str], count: int, words: int = 700) -> list[str]:

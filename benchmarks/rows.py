@@ -106,12 +106,12 @@ ROWS = (
     ),
     Row(
         "encoding.fp32-large",
-        "the same, equal batches: cse's default for both",
+        "the same, equal batches of about 8,192 tokens",
         f"{PEER}' `encode`, fp32",
     ),
     Row(
         "encoding.fp32-small",
-        f"the same, equal batches: {PEER}' default for both",
+        f"the same, equal batches of 32 texts, {PEER}' default",
         f"{PEER}' `encode`, fp32",
     ),
     Row(

@@ -15,9 +15,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from benchmarks.inputs import Shape, make_model, read, write
+from benchmarks.inputs import Shape, content_lengths, make_model, mix_lengths, read, write
 from benchmarks.machine import no_bf16, precisions
 from benchmarks.measure import alternate, ratios, spread
 from benchmarks.report import Report, parser
@@ -54,29 +55,35 @@ def main() -> None:
         f"{options.repeats} repeats of {options.steps} steps on "
         f"{'a file' if options.texts else 'the starter'}."
     )
-    for rows in options.rows:
-        texts = read(options.texts, FOR_VOCABULARY, mixed=rows == "mixed")
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary)
-            base = Work(
+    texts = read(options.texts, FOR_VOCABULARY)
+    needed = options.batch * (options.steps + 1)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        model = make_model(folder / "model", texts, shape)
+        of_kind = {
+            "sentences": texts[:needed],
+            "mixed": mix_lengths(texts, needed, partial(content_lengths, model)),
+        }
+        for rows in options.rows:
+            work = Work(
                 who=PEER,
-                model=make_model(folder / "model", texts, shape),
-                texts=write(folder / "texts.txt", texts[: options.batch * (options.steps + 1)]),
+                model=model,
+                texts=write(folder / f"{rows}.txt", of_kind[rows]),
                 length=options.length,
                 batch=options.batch,
                 steps=options.steps,
             )
-            seconds = measure(base, precisions(options.precisions), options.repeats)
-            tokens, padding = tokenising(base)
-        report.say(
-            f"Of a padded batch of {NAMES[rows]}, {padding:.0%} is padding; cse's tokens, "
-            f"{1000 * tokens:.2f} ms a batch, are counted to its steps."
-        )
-        found = {
-            name: [each + (0 if name.startswith(PEER) else tokens) for each in of_name]
-            for name, of_name in seconds.items()
-        }
-        compare(report, rows, found, options.batch, f"{padding:.0%} padding")
+            seconds = measure(work, precisions(options.precisions), options.repeats)
+            tokens, padding = tokenising(work)
+            report.say(
+                f"Of a padded batch of {NAMES[rows]}, {padding:.0%} is padding; cse's tokens, "
+                f"{1000 * tokens:.2f} ms a batch, are counted to its steps."
+            )
+            found = {
+                name: [each + (0 if name.startswith(PEER) else tokens) for each in of_name]
+                for name, of_name in seconds.items()
+            }
+            compare(report, rows, found, options.batch, f"{padding:.0%} padding")
     report.finish(options.json)
 
 

@@ -68,7 +68,7 @@ def encode(
     max_length: MaxLengthOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = 8192,
+    batch_tokens: BatchTokensOption = None,
 ) -> None:
     """Encode texts: one vector for each line."""
     plugins = installed(context)

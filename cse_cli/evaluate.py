@@ -134,7 +134,7 @@ def evaluate(
     max_length: MaxLengthOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = 8192,
+    batch_tokens: BatchTokensOption = None,
     pairs_out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write each pair with gold score and cosine (tsv)."),

@@ -143,7 +143,7 @@ def score_tasks(
     found: Groups,
     words: dict[str, WordScore],
     *,
-    batch_tokens: int,
+    batch_tokens: int | None,
     seed: int,
     progress: Progress,
     max_length: int | None = None,
@@ -157,7 +157,7 @@ def score_tasks(
         model: The model.
         found: The tasks.
         words: Scores of words alone.
-        batch_tokens: Tokens that the encoder is given at once.
+        batch_tokens: Tokens that the encoder is given at once; by default what the device likes.
         seed: Of the folds.
         progress: Hears how far it is.
         max_length: Longest text in tokens that the user named, with which the model was loaded.
@@ -182,7 +182,9 @@ def score_tasks(
     return results
 
 
-def _encoder(model: SentenceModel, long_texts: LongTexts, batch_tokens: int) -> tuple[Encode, str]:
+def _encoder(
+    model: SentenceModel, long_texts: LongTexts, batch_tokens: int | None
+) -> tuple[Encode, str]:
     from cse_cli.models import encoder
     from cse_core.slices import encode_sliced
 

@@ -45,7 +45,7 @@ def search(
     max_length: MaxLengthOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = 8192,
+    batch_tokens: BatchTokensOption = None,
 ) -> None:
     """Find the texts nearest to a query by cosine."""
     if top < 1:
@@ -77,7 +77,7 @@ def search(
 
 
 def _nearest(
-    model: Any, queries: list[str], texts: list[str], top: int, batch_tokens: int
+    model: Any, queries: list[str], texts: list[str], top: int, batch_tokens: int | None
 ) -> list[dict[str, Any]]:
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np

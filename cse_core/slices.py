@@ -13,7 +13,7 @@ from cse_core.types import offsets_of, positions_of
 
 
 def encode_sliced(
-    stack: Stack, texts: Sequence[str], device: torch.device, batch_tokens: int = 8192
+    stack: Stack, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
 ) -> Tensor:
     """Return ``[N, D]`` float32 vectors of texts of any length on the CPU.
 
@@ -25,7 +25,7 @@ def encode_sliced(
         stack: From texts to vectors.
         texts: The texts.
         device: Where to compute.
-        batch_tokens: Tokens of one encoder call, about.
+        batch_tokens: Tokens of one encoder call, about; by default as :meth:`Stack.encode`.
     """
     whole = stack.tokenizer.table(texts)
     total = whole.offsets.diff()

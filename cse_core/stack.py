@@ -192,22 +192,23 @@ class Stack:
 
     @torch.no_grad()
     def encode(
-        self, texts: Sequence[str], device: torch.device, batch_tokens: int = 8192
+        self, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
     ) -> Tensor:
         """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
 
         Args:
             texts: The texts; encoded in order of length, returned in their own.
             device: Where to compute.
-            batch_tokens: Tokens of one encoder call, about.
+            batch_tokens: Tokens of one encoder call, about; None takes :func:`tokens_at_once`.
         """
         return self.encode_table(self.tokenizer.table(texts, self.max_length), device, batch_tokens)
 
     @torch.no_grad()
     def encode_table(
-        self, table: TokenTable, device: torch.device, batch_tokens: int = 8192
+        self, table: TokenTable, device: torch.device, batch_tokens: int | None = None
     ) -> Tensor:
         """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`."""
+        at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
         with _in_mode([self.encoder, *self._after_encoder()], training=False):
             lengths = table.offsets[1:] - table.offsets[:-1]
             order = torch.argsort(lengths, stable=True)
@@ -216,7 +217,7 @@ class Stack:
             start = 0
             while start < len(order):
                 before = int(cost[start - 1]) if start else 0
-                stop = int(torch.searchsorted(cost, before + batch_tokens, right=True))
+                stop = int(torch.searchsorted(cost, before + at_once, right=True))
                 stop = max(stop, start + 1)
                 tokens = self.rows(table.rows(order[start:stop]), "anchor")
                 levels = self.embed(tokens, device)
@@ -228,6 +229,16 @@ class Stack:
             out = torch.empty_like(encoded)
             out[order] = encoded
             return out
+
+
+def tokens_at_once(device: torch.device) -> int:
+    """Return how many tokens an encoder call without gradient takes on a device.
+
+    On a CPU in fp32 so few that what a layer makes of them stays in the caches. In bf16 every call
+    casts the weights anew, and a GPU is idle between small calls: more of them.
+    """
+    few = device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return 1024 if few else 8192
 
 
 @contextmanager

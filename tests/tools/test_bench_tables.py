@@ -126,10 +126,14 @@ def test_texts_are_made_of_the_others_words_where_there_are_too_few() -> None:
 
 def test_mixed_rows_keep_the_order_of_the_words() -> None:
     words = [f"w{number}" for number in range(5000)]
-    rows = mix_lengths([" ".join(words)], 100)
+    rows = mix_lengths([" ".join(words)], 100, lambda each: [1] * len(each))
     assert " ".join(rows).split() == words[: sum(len(row.split()) for row in rows)]
     lengths = sorted(len(row.split()) for row in rows)
     assert 12 < lengths[len(rows) // 2] < 22 and lengths[-1] > 35
+    halves = mix_lengths([" ".join(words)], 100, lambda each: [2] * len(each))
+    assert " ".join(halves).split() == words[: sum(len(row.split()) for row in halves)]
+    shorter = sorted(len(row.split()) for row in halves)
+    assert 5 < shorter[len(halves) // 2] < 12, "lengths are of tokens"
     assert [len(row.split()) for row in full_rows(["a b c"], 2, words=7)] == [7, 7]
 
 
