@@ -75,6 +75,7 @@ def _part(record: Record) -> dict[str, Any]:
 
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_core.annotations import field_accepts, in_words, plain
+    from cse_core.options import describe
 
     return [
         {
@@ -85,7 +86,7 @@ def _options(record: Any) -> list[dict[str, Any]]:
             else plain(info.get_default(call_default_factory=True)),
             "required": info.is_required(),
             "own": name not in type(record).options_base.model_fields,
-            "description": " ".join((info.description or "").split()),
+            "description": describe(record.options, name),
         }
         for name, info in record.options.model_fields.items()
     ]

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -139,11 +138,10 @@ def test_an_interrupt_leaves_nothing(sentences: Path, encoder: str, tmp_path: Pa
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(temporary)},
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not list(temporary.glob("cse-bench-*")):
-        assert time.monotonic() < deadline and run.poll() is None
-        time.sleep(0.05)
-    time.sleep(1)
+    assert run.stderr is not None
+    # While modules are imported, libraries may swallow an interrupt; what is long is the measuring.
+    assert any(line.startswith("measuring") for line in run.stderr)
+    assert list(temporary.glob("cse-bench-*"))
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (130, "")
