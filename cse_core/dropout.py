@@ -82,16 +82,19 @@ class _Masked(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, drawn: Tensor, least: int, scale: float) -> Tensor:
         ctx.save_for_backward(drawn)
         ctx.least, ctx.scale = least, scale
-        kept = torch.empty(drawn.shape, dtype=values.dtype)
-        torch.ge(drawn, least, out=kept)
-        return kept.mul_(values).mul_(scale)
+        return _masked(values, drawn, least, scale)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         (drawn,) = ctx.saved_tensors
-        kept = torch.empty(drawn.shape, dtype=gradients[0].dtype)
-        torch.ge(drawn, ctx.least, out=kept)
-        return kept.mul_(gradients[0]).mul_(ctx.scale), None, None, None
+        return _masked(gradients[0], drawn, ctx.least, ctx.scale), None, None, None
+
+
+def _masked(values: Tensor, drawn: Tensor, least: int, scale: float) -> Tensor:
+    """Return ``values * scale`` where the draw reaches ``least``, else zero."""
+    kept = torch.empty(drawn.shape, dtype=values.dtype)
+    torch.ge(drawn, least, out=kept)
+    return torch.addcmul(kept.new_zeros(()), kept, values, value=scale, out=kept)
 
 
 def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:

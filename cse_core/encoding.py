@@ -21,6 +21,7 @@ from cse_core.anatomy import (
     word_table,
 )
 from cse_core.attention import PACKED, register_packed_attention
+from cse_core.casts import CastOnce
 from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.errors import CseError
 from cse_core.last_layer import LastLayer
@@ -106,6 +107,8 @@ class RaggedEncoder(nn.Module):
         self._windowed = getattr(model.config, "sliding_window", None) is not None
         self.packed, self.why_padded = False, "padding was asked for"
         self._last_layer: LastLayer | None = None
+        self._casts = CastOnce()
+        self._casts.watch(model)
         self._choose_layout(attention)
 
     def _choose_layout(self, attention: Literal["auto", "packed", "padded"]) -> None:
@@ -276,6 +279,7 @@ class RaggedEncoder(nn.Module):
         with (
             self._tapped(layout, on_input, layers, taken),
             reading or nullcontext(),
+            self._casts.keeping(),
             self._seeded(),
         ):
             out = self.model(

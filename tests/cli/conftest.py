@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +57,22 @@ def call_installed(*words: str, cwd: Path, given: bytes = b"") -> Told:
     """Run the installed command as a user would."""
     done = subprocess.run([CSE, *words], cwd=cwd, input=given, capture_output=True, timeout=300)
     return Told(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@contextmanager
+def started(*words: str, cwd: Path, env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """The installed command as it runs, to interrupt; it does not outlive the block.
+
+    A shell lets what it starts in the background ignore SIGINT, and children inherit that.
+    """
+    with subprocess.Popen(
+        [CSE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
+        env={**os.environ, **env}, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as run:  # fmt: skip
+        try:
+            yield run
+        finally:
+            run.kill()
 
 
 def refused(told: Told, *words: Sequence[str] | str) -> None:

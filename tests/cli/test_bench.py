@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from cse_core.bench.kept import measurements
-from tests.cli.conftest import CSE, Cse, call_installed, refused
+from tests.cli.conftest import Cse, call_installed, refused, started
 from tests.cli.test_start_up import HEAVY, SCRIPT
 from tests.fixtures.tiny import make_encoder
 
@@ -133,17 +132,13 @@ def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
 def test_an_interrupt_leaves_nothing(sentences: Path, encoder: str, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    words = [CSE, "bench", *chosen(sentences, encoder), *WORK, "--steps", "100000"]
-    run = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(temporary)},
-    )  # fmt: skip
-    assert run.stderr is not None
-    # While modules are imported, libraries may swallow an interrupt; what is long is the measuring.
-    assert any(line.startswith("measuring") for line in run.stderr)
-    assert list(temporary.glob("cse-bench-*"))
-    run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    words = ("bench", *chosen(sentences, encoder), *WORK, "--steps", "100000")
+    with started(*words, cwd=tmp_path, env={"TMPDIR": str(temporary)}) as run:
+        assert run.stderr is not None
+        assert any(line.startswith("measuring") for line in run.stderr)
+        assert list(temporary.glob("cse-bench-*"))
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "interrupted: nothing is kept"
     assert not list(temporary.glob("cse-bench-*"))

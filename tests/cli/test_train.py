@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CSE, Cse, call_installed, refused
+from tests.cli.conftest import Cse, call_installed, refused, started
 
 SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")
 
@@ -73,13 +72,13 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = folder / "texts.txt"
     texts.write_text("\n".join(f"sentence number {n}" for n in range(64)), encoding="utf-8")
     words = short(texts, folder / "run", "--train.max_steps", "5000", "--set", "train.save_steps=2")
-    run = subprocess.Popen([CSE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not list((folder / "run" / "checkpoints").glob("step-*")):
-        assert time.monotonic() < deadline and run.poll() is None
-        time.sleep(0.1)
-    run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    with started(*words, cwd=folder, env={}) as run:
+        deadline = time.monotonic() + 120
+        while not list((folder / "run" / "checkpoints").glob("step-*")):
+            assert time.monotonic() < deadline and run.poll() is None
+            time.sleep(0.1)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
     assert out == ""
     last = err.splitlines()[-1]
