@@ -18,19 +18,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-CSE = str(Path(sys.executable).with_name("cse"))
+CSE = [str(Path(sys.executable).with_name("cse"))]
+BF16_PRODUCTS = [sys.executable, str(Path(__file__).with_name("bf16_products.py"))]
 SETS = ("stsb.dev", "stsb.test")
 
 
-def command(*arguments: str) -> dict[str, Any]:
+def command(*arguments: str, cse: list[str] = CSE) -> dict[str, Any]:
     """Run a cse command with --json and return what it prints."""
-    done = subprocess.run([CSE, *arguments, "--json"], check=True, capture_output=True, text=True)
+    done = subprocess.run([*cse, *arguments, "--json"], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
 
-def scores(model: str, sts: str, *more: str) -> dict[str, float]:
+def scores(model: str, sts: str) -> dict[str, float]:
     """Return Spearman x100 of a model on the suite's STS-B files."""
-    found = command("eval", model, "--suite", "sts", "--data-dir", sts, "--no-baselines", *more)
+    found = command("eval", model, "--suite", "sts", "--data-dir", sts, "--no-baselines")
     return {name: found["results"][name]["spearman"] for name in SETS}
 
 
@@ -49,6 +50,11 @@ def main() -> None:
     parser.add_argument("--rows", default="64000")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--dev", default="stsb", help="stsb: STS-B dev chooses; none: the last")
+    parser.add_argument(
+        "--bf16-products",
+        action="store_true",
+        help="train through bf16_products.py, where the processor has no bf16 instructions",
+    )
     parser.add_argument("extra", nargs="*", help="more words for cse train, after --")
     options = parser.parse_args()
     out = Path(options.out)
@@ -67,7 +73,10 @@ def main() -> None:
         for setting in options.set:
             words += ["--set", setting]
         began = time.time()
-        command(*(["train", "--resume", str(run)] if (run / "run.toml").exists() else words))
+        command(
+            *(["train", "--resume", str(run)] if (run / "run.toml").exists() else words),
+            cse=BF16_PRODUCTS if options.bf16_products else CSE,
+        )
         line = {
             "name": options.name,
             "seed": int(seed),
