@@ -213,15 +213,8 @@ def _expected(composition: Composition, plugins: Installed) -> ExpectedTime | No
 
 
 def _named(composition: Composition) -> Path:
-    """Return the folder of a run that names none.
-
-    Raises:
-        CseError: If several processes run, whose clocks would name several folders.
-    """
+    """Return the folder of a run that names none; of several processes the first one's counts."""
     import time
-
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise CseError("several processes need one folder", hint="name it: --out runs/NAME")
 
     from cse_core.training import default_out
 

@@ -9,7 +9,6 @@ FlashAttention kernel takes them as they are.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from functools import cache
 
@@ -63,6 +62,10 @@ def packed_attention(
         key, value = (
             x.view(1, row_layout.tokens, -1, size).transpose(1, 2) for x in row_layout.memory
         )
+    if torch.is_autocast_enabled(query.device.type):
+        # Rotary embeddings leave queries and keys in fp32 beside values in bf16.
+        dtype = torch.get_autocast_dtype(query.device.type)
+        query, key, value = (x.to(dtype) for x in (query, key, value))
     shared = heads // key.shape[1]
     if shared > 1:
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
@@ -121,16 +124,16 @@ def _varlen_kernel(query: Tensor, p: float) -> Callable[..., Tensor] | None:
         return None
     if torch.cuda.get_device_capability(query.device) < (8, 0):
         return None
-    if _has("flash_attn"):
+    if _has("flash_attn", "flash_attn_varlen_func"):
         return _flash_attn
-    return _torch_varlen if p == 0.0 and _has("torch.nn.attention.varlen") else None
+    return _torch_varlen if p == 0.0 and _has("torch.nn.attention.varlen", "varlen_attn") else None
 
 
 @cache
-def _has(module: str) -> bool:
+def _has(module: str, function: str) -> bool:
     try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
+        return hasattr(importlib.import_module(module), function)
+    except Exception:  # a build that fits neither torch nor the driver fails in many ways
         return False
 
 

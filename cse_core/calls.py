@@ -100,8 +100,11 @@ class Call:
             owner = owner + shift if shift else owner
         else:
             text = owner - base
-            slot = slot + view.repeats.to(self.device)[text] * SLOTS
-            owner = view.owner.to(self.device)[text] + self.first_owner
+            repeats, owners = (
+                each.to(self.device, non_blocking=True) for each in (view.repeats, view.owner)
+            )
+            slot = slot + repeats[text] * SLOTS
+            owner = owners[text] + self.first_owner
         return Embeddings(
             vectors if vectors.dtype.itemsize >= 4 else vectors.float(),
             owner,

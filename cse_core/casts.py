@@ -24,7 +24,7 @@ class CastOnce:
     def __init__(self) -> None:
         self._keeps = False
         self._states: Tensor | None = None
-        self._version = 0
+        self._version: tuple[int, bool] | None = None
         self._cast: Tensor | None = None
 
     def watch(self, model: nn.Module) -> None:
@@ -48,8 +48,9 @@ class CastOnce:
         kind = states.device.type
         if not self._keeps or states.dtype != torch.float32 or not torch.is_autocast_enabled(kind):
             return None
-        # The same tensor changed in place is another input.
-        if states is not self._states or states._version != self._version:
-            self._states, self._version = states, states._version
+        # The same tensor changed in place is another input; inference tensors do not tell.
+        version = None if states.is_inference() else (states._version, torch.is_grad_enabled())
+        if version is None or states is not self._states or version != self._version:
+            self._states, self._version = states, version
             self._cast = states.to(torch.get_autocast_dtype(kind))
         return self._cast, *inputs[1:]

@@ -7,6 +7,7 @@ and the gradients of the encoder, which each process has for its own rows alone,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -68,12 +69,13 @@ def gather_rows(values: Tensor) -> Tensor:
 
 
 def any_of(flag: bool) -> bool:
-    """Return whether a flag is set in any process."""
-    if world()[1] == 1:
-        return flag
-    flags: list[Any] = [None] * world()[1]
-    dist.all_gather_object(flags, flag)
-    return any(flags)
+    """Return whether a flag is set in any process; no device is waited for."""
+    return total(int(flag)) > 0
+
+
+def total(count: int) -> int:
+    """Return the sum of a number over the processes; no device is waited for."""
+    return int(_summed(torch.tensor([count]))[0])
 
 
 def from_first(make: Callable[[], Made]) -> Made:
@@ -94,10 +96,24 @@ def wait() -> None:
 
 
 def _sizes(values: Tensor) -> list[int]:
-    count = torch.tensor([len(values)], device=values.device)
-    counts = [torch.empty_like(count) for _ in range(world()[1])]
-    dist.all_gather(counts, count)
-    return [int(each) for each in counts]
+    rank, size = world()
+    counts = torch.zeros(size, dtype=torch.int64)
+    counts[rank] = len(values)
+    sizes: list[int] = _summed(counts).tolist()
+    return sizes
+
+
+def _summed(counts: Tensor) -> Tensor:
+    """Return the sum over the processes of a tensor on the CPU."""
+    if world()[1] > 1:
+        dist.all_reduce(counts, group=_on_cpu())
+    return counts
+
+
+@cache
+def _on_cpu() -> dist.ProcessGroup | None:
+    """Return a group for what is known on the CPU, so that no GPU is waited for."""
+    return None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
 
 
 def _whole(values: Tensor, sizes: list[int]) -> Tensor:
@@ -108,7 +124,7 @@ def _whole(values: Tensor, sizes: list[int]) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """Sum gradients over the processes, a missing one as zero."""
+    """Sum gradients over the processes; one that some lack is zero there, and all lack none."""
     _reduce(parameters, 1.0)
 
 
@@ -120,9 +136,11 @@ def average_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
 def _reduce(parameters: Iterable[torch.nn.Parameter], factor: float) -> None:
     if world()[1] == 1:
         return
-    for parameter in {id(each): each for each in parameters}.values():
-        if not parameter.requires_grad:
-            continue
+    trained = [each for each in dict.fromkeys(parameters) if each.requires_grad]
+    used = _summed(torch.tensor([int(each.grad is not None) for each in trained]))
+    for parameter, processes in zip(trained, used.tolist(), strict=True):
+        if not processes:
+            continue  # the optimiser leaves it alone, as in one process
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         dist.all_reduce(parameter.grad)

@@ -43,8 +43,7 @@ class DropoutSource:
         """Restart the masks; the same value and the same shapes give the same masks."""
         # SFC64 gives a 64-bit word in half the time of torch's Mersenne twister.
         self._words = np.random.SFC64(value % 2**64)
-        if torch.cuda.is_available():
-            torch.cuda.manual_seed_all(value % 2**63)
+        _seed_accelerators(value % 2**63)
 
     def next_seed(self) -> int:
         """Draw a seed for something that has its own generator."""
@@ -68,6 +67,13 @@ class DropoutSource:
             return torch.from_numpy(words.view(np.uint8)[:count]).view(shape), self.steps(p)
         drawn = torch.from_numpy(words.view(np.int16)[:count]).view(shape)
         return drawn, self.steps(p) - 2**15
+
+
+def _seed_accelerators(value: int) -> None:
+    """Restart the default generators of the GPUs here, of whatever kind."""
+    if torch.accelerator.is_available():
+        module = torch.get_device_module(torch.accelerator.current_accelerator())
+        getattr(module, "manual_seed_all", module.manual_seed)(value)
 
 
 class _Masked(torch.autograd.Function):

@@ -144,7 +144,7 @@ class Engine:
             return self.objectives(
                 vectors,
                 work.roles,
-                work.rows.to(self.device),
+                work.rows.to(self.device, non_blocking=True),
                 self.keys,
                 work.context(),
                 ledger=ledger,

@@ -22,7 +22,7 @@ def token_keys(tokens: TokenBatch) -> Tensor:
     row = tokens.row_of_token()
     special = tokens.special.long()
     counted = torch.cumsum(special, 0)
-    starts = tokens.offsets[:-1].to(row.device)
+    starts = tokens.offsets[:-1].to(row.device, non_blocking=True)
     before = torch.zeros_like(row)
     if len(row):
         before = (counted - special)[starts.clamp_max(len(row) - 1)][row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from cse_core.checkpoint import Checkpoint
 from cse_core.export import save_model
 from cse_core.reporting import Reporter
 from cse_core.run import RunFolder
-from cse_core.scoring import Scorer
+from cse_core.scoring import Best, Scorer
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ def finish(
     chosen = best.score is not None
     distributed.wait()
     if chosen:
-        saved.restore_weights(assembly, Checkpoint.read(folder.best(best.round)))
+        kept = Checkpoint.read(folder.best(best.round))
+        saved.restore_weights(assembly, kept)
+        best = _of(kept, best, select)
     else:
         reporter.message("no dev set chose a checkpoint: the last weights are kept")
     step = best.step if chosen else steps
@@ -89,3 +91,17 @@ def finish(
         folder.write_result({**asdict(outcome), "model": "model", "seconds": round(seconds, 1)})
         folder.link_latest()
     return outcome
+
+
+def _of(kept: Checkpoint, best: Best, select: str | None) -> Best:
+    """Return what the saved weights reached.
+
+    A run that was killed may have saved better ones after the checkpoint that it went on from, and
+    come no higher the second time.
+    """
+    scores = {name: value for name, value in kept.values.items() if name != "step"}
+    if kept.values["step"] == best.step:
+        return best
+    return replace(
+        best, step=kept.values["step"], scores=scores, score=scores.get(select or "", best.score)
+    )

@@ -86,7 +86,9 @@ def load_model(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if from_scratch:
-                return _without_pooler(AutoModel.from_config(config, trust_remote_code=False))
+                return _without_pooler(
+                    AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+                )
             with _quiet():
                 model, report = AutoModel.from_pretrained(
                     name,

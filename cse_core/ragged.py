@@ -20,7 +20,8 @@ def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
         width: Slots of a row.
     """
     starts = torch.arange(len(offsets) - 1) * width
-    return starts.repeat_interleave(offsets.diff()).to(positions.device) + positions
+    slots = starts.repeat_interleave(offsets.diff())
+    return slots.to(positions.device, non_blocking=True) + positions
 
 
 class Packed:
@@ -81,12 +82,12 @@ class Padded:
         self.rows, self.longest = len(lengths), int(lengths.max())
         self._slots = row_slots(positions, offsets, self.longest)
         places = torch.arange(self.longest)
-        real = (places < lengths[:, None]).to(tokens.device)
+        real = (places < lengths[:, None]).to(tokens.device, non_blocking=True)
         taken = torch.zeros_like(real)
         taken.view(-1)[self._slots.clamp(0, real.numel() - 1)] = True
         if not torch.equal(taken, real):
             raise ValueError("the positions of a row are not 0 up to its length in some order")
-        self.positions = places.to(tokens.device).expand(self.rows, -1)
+        self.positions = places.to(tokens.device, non_blocking=True).expand(self.rows, -1)
         self.arguments: dict[str, Any] = {"attention_mask": real.long()}
 
     def to_model(self, tokens: Tensor) -> Tensor:

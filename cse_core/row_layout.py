@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -55,13 +56,24 @@ class LengthClass:
         return self._bias[key]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _HeadIndex:
     """Where the vector of a token and a head lies in padded order, and back."""
 
     index: Tensor  # [slots * heads] into [T * heads]
     inverse: Tensor  # [T * heads] into [slots * heads]
-    padding: Tensor  # slots of padding, into [slots * heads]
+    padding: Tensor  # [slots * heads] bool
+
+    @cached_property
+    def padded(self) -> Tensor:
+        """Slots of padding, into ``[slots * heads]``; how many there are, a GPU must be asked."""
+        return self.padding.nonzero().squeeze(1)
+
+    def clear(self, slots: Tensor) -> Tensor:
+        """Put zeros on the padding of ``[slots * heads, d]``, in place."""
+        if slots.device.type == "cpu":
+            return slots.index_fill_(0, self.padded, 0.0)
+        return slots.masked_fill_(self.padding[:, None], 0.0)
 
 
 class RowLayout:
@@ -88,28 +100,41 @@ class RowLayout:
         self._starts = offsets[:-1]
         self._lengths = offsets.diff()
         self.longest = int(self._lengths.max())
-        self.offsets = offsets.to(device=device, dtype=torch.int32, non_blocking=True)
-        self._rows = _length_classes(self._lengths, split=device.type == "cpu")
-        self.classes: list[LengthClass] = []
-        for rows in self._rows:
-            real = self._real(rows)
-            uneven = None if bool(real.all()) else real.to(device, non_blocking=True)
-            self.classes.append(LengthClass(len(rows), real.shape[1], uneven))
+        self.offsets = self._there(offsets.to(torch.int32))
         self._indices: dict[int, _HeadIndex] = {}
         self.memory: tuple[Tensor, Tensor] | None = None
+
+    @cached_property
+    def _rows(self) -> list[Tensor]:
+        """Rows of each class; a kernel for rows of any length asks for none."""
+        return _length_classes(self._lengths, split=self.device.type == "cpu")
+
+    @cached_property
+    def classes(self) -> list[LengthClass]:
+        """Classes of rows of similar length, which attend together."""
+        return [self._class_of(self._lengths[rows]) for rows in self._rows]
+
+    def _class_of(self, lengths: Tensor) -> LengthClass:
+        longest = int(lengths.max())
+        if int(lengths.min()) == longest:
+            return LengthClass(len(lengths), longest, None)
+        place = torch.arange(longest, device=self.device)
+        return LengthClass(len(lengths), longest, place < self._there(lengths)[:, None])
+
+    def _there(self, values: Tensor) -> Tensor:
+        return values.to(self.device, non_blocking=True)
 
     def split(self, rows: Tensor) -> list[Tensor]:
         """Return ``[R, heads, d]``, one vector a row, as ``[r * heads, 1, d]`` for each class."""
         return [
-            rows.index_select(0, of_class.to(self.device, non_blocking=True)).flatten(0, 1)[:, None]
+            rows.index_select(0, self._there(of_class)).flatten(0, 1)[:, None]
             for of_class in self._rows
         ]
 
     def merge(self, parts: list[Tensor], heads: int) -> Tensor:
         """Return what :meth:`split` gave as ``[R, heads, d]``, in the order of the rows."""
         rows = torch.cat([part.reshape(-1, heads, part.shape[-1]) for part in parts])
-        order = torch.cat(self._rows).argsort().to(self.device, non_blocking=True)
-        return rows.index_select(0, order)
+        return rows.index_select(0, self._there(torch.cat(self._rows).argsort()))
 
     def pad(self, tokens: Tensor) -> list[Tensor]:
         """Return ``[T, heads, d]`` as ``[r * heads, l, d]`` for each class of rows."""
@@ -130,29 +155,34 @@ class RowLayout:
         tokens: Tensor = _Unpad.apply(slots, self._index(heads))  # type: ignore[no-untyped-call]
         return tokens.view(self.tokens, heads, size)
 
-    def _real(self, rows: Tensor) -> Tensor:
-        return torch.arange(int(self._lengths[rows].max())) < self._lengths[rows, None]
-
     def _index(self, heads: int) -> _HeadIndex:
+        """Return where the vectors of so many heads lie; only what is one a row is made on the CPU.
+
+        Slots are in the order ``[row of a class, head, place in the row]``, class behind class.
+        """
         if heads not in self._indices:
-            head = torch.arange(heads)[None, :, None]
-            index, padding = [], []
-            inverse = torch.empty(self.tokens * heads, dtype=torch.int64)
-            first = 0
-            for rows in self._rows:
-                real = self._real(rows)[:, None, :].expand(-1, heads, -1)
-                place = torch.arange(real.shape[2])
-                # Padding repeats its row's last token: any finite value does.
-                token = self._starts[rows, None] + place.minimum(self._lengths[rows, None] - 1)
-                source = token[:, None, :] * heads + head
-                slot = first + torch.arange(real.numel()).view(real.shape)
-                inverse[source[real]] = slot[real]
-                padding.append(slot[~real])
-                index.append(source.flatten())
-                first += real.numel()
-            parts = (torch.cat(index), inverse, torch.cat(padding))
-            on_device = (part.to(self.device, non_blocking=True) for part in parts)
-            self._indices[heads] = _HeadIndex(*on_device)
+            rows = torch.cat(self._rows)
+            width = torch.cat([torch.full((c.rows,), c.longest) for c in self.classes])
+            slots = width * heads
+            count = int(slots.sum())
+            first, wide = torch.zeros_like(self._lengths), torch.zeros_like(self._lengths)
+            first[rows], wide[rows] = slots.cumsum(0) - slots, width
+            begin, first, wide, length = map(
+                self._there, (self._starts, first, wide, self._lengths)
+            )
+            token = torch.arange(self.tokens, device=self.device)
+            row = torch.repeat_interleave(length, output_size=self.tokens)
+            head = torch.arange(heads, device=self.device)
+            place = first[row] + token - begin[row]
+            inverse = (place[:, None] + wide[row][:, None] * head).flatten()
+            # Padding repeats its row's first vector: any finite value does.
+            fill = torch.repeat_interleave(
+                begin[self._there(rows)] * heads, self._there(slots), output_size=count
+            )
+            index = fill.index_copy_(0, inverse, torch.arange(len(inverse), device=self.device))
+            padding = torch.ones(count, dtype=torch.bool, device=self.device)
+            padding.index_fill_(0, inverse, False)
+            self._indices[heads] = _HeadIndex(index, inverse, padding)
         return self._indices[heads]
 
 
@@ -197,4 +227,5 @@ class _Unpad(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         slots = gradients[0].index_select(0, ctx.at.index)
-        return slots.index_fill_(0, ctx.at.padding, 0.0), None
+        cleared: Tensor = ctx.at.clear(slots)
+        return cleared, None

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import signal
+import time
 from typing import Any
+
+PATIENCE = 1.0
+"""Seconds after the first signal in which a second one is taken for the same."""
 
 
 class Stopped(Exception):
@@ -15,7 +19,10 @@ class Stopped(Exception):
 
 
 class StopSignals:
-    """Notes SIGINT and SIGTERM while it is entered; the second one interrupts at once.
+    """Notes SIGINT and SIGTERM while it is entered; a later SIGINT interrupts at once.
+
+    A launcher sends its processes once more what they have had already, and must not end the
+    writing of a checkpoint: SIGTERM never interrupts, and SIGINT not within a second.
 
     Attributes:
         asked: Whether one has come.
@@ -23,6 +30,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.asked = False
+        self._since = 0.0
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -41,6 +49,7 @@ class StopSignals:
         self._before = {}
 
     def _hear(self, number: int, frame: object) -> None:
-        if self.asked:
+        if not self.asked:
+            self.asked, self._since = True, time.monotonic()
+        elif number == signal.SIGINT and time.monotonic() - self._since > PATIENCE:
             raise KeyboardInterrupt
-        self.asked = True

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cse_core import distributed
 from cse_core.engine import StepResult
 from cse_core.errors import CseError
 
@@ -64,12 +65,13 @@ class Tally:
         self._began = time.perf_counter()
 
     def line(self) -> dict[str, Any]:
-        """Return the mean loss and the speeds."""
+        """Return the mean loss and the speeds; every process calls it."""
         seconds = max(self.seconds, 1e-9)
+        tokens = distributed.total(self.tokens)
         return {
             "loss": float(torch.stack(self.losses).mean()),
             "sentences_per_second": self.rows / seconds,
-            "tokens_per_second": self.tokens / seconds,
+            "tokens_per_second": tokens / seconds,
         }
 
     def begin(self) -> None:

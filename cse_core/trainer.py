@@ -213,6 +213,8 @@ class Trainer:
                 if saving or self._enough(patience):
                     self._save(step, current.number, optimizer, engine, tally)
                 if stopping:
+                    # A launcher that sees one process end stops the one that writes.
+                    distributed.wait()
                     raise Stopped(step)
                 tally.go_on()
         if step < total:

@@ -96,8 +96,8 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
         )
     found = folder.checkpoints()
     checkpoint = Checkpoint.read(found[-1]) if found else None
-    written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
     composition = resolve(registry, recipe=folder.recipe)
+    written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
     then = written.get("run", {})
     composition = replace(
         composition,

@@ -106,8 +106,9 @@ def _category(event: Any, known: dict[int, str | None]) -> str | None:
     category = None if event is None else known[id(event)]
     for each in reversed(chain):
         if category is None:
+            name = each.name.lower()
             category = _MARKED.get(each.name) or _CATEGORY.get(each.name)
-            if category is None and "attention" in each.name.lower():
+            if category is None and ("attention" in name or "attn" in name):
                 category = ATTENTION
         known[id(each)] = category
     return category

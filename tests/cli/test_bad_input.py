@@ -202,3 +202,10 @@ def test_a_bug_keeps_its_traceback(cse: Cse, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("cse_core.manager.load_plugins", explode)
     with pytest.raises(RuntimeError, match="a bug"):
         cse("list-plugins")
+
+
+def test_a_run_whose_recipe_is_damaged_is_refused(cse: Cse, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    (folder / "run.toml").write_text("[[[")
+    refused(cse("train", "--resume", str(folder)), "run.toml")

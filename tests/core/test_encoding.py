@@ -281,6 +281,31 @@ def test_bf16_stays_within_its_precision(make):
     assert error < 1.5 * (padded - exact).norm() / exact.norm()
 
 
+@pytest.mark.parametrize("family", ["EuroBert", "NomicBert", "Gte", "JinaEmbeddingsV3", "Esm"])
+@pytest.mark.parametrize("training", [False, True])
+def test_rotary_families_take_bf16(family, training):
+    """Their queries and keys leave the rotation in fp32, beside values in bf16."""
+    special = {"pad_token_id": 1 if family in ("JinaEmbeddingsV3", "Esm") else 0}
+    if family == "EuroBert":
+        special |= {"num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2}
+    if family == "Esm":
+        special |= {"mask_token_id": 3, "position_embedding_type": "rotary"}
+    config = getattr(transformers, f"{family}Config")(
+        **SIZES, **special, max_position_embeddings=64
+    )
+    model = getattr(transformers, f"{family}Model")(config)
+    encoder = RaggedEncoder(model).train(training)
+    encoder.use_dropout(source := DropoutSource())
+    exact = encode(encoder, LENGTHS).last
+    source.seed(0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        last = encode(encoder, LENGTHS).last
+    last.float().sum().backward()
+    assert encoder.packed
+    if not training:
+        assert (last.float() - exact).norm() < 0.05 * exact.norm()
+
+
 @pytest.mark.parametrize("make", [bert, mpnet, modernbert])
 def test_dropout_draws_from_the_source_alone(make):
     chance = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
@@ -388,6 +413,13 @@ def test_the_starter_encoder_equals_its_plain_model(folder):
     positions = torch.cat([torch.arange(int(length)) for length in lengths])
     ids = batch["input_ids"][batch["attention_mask"].bool()]
     close(encoder(encoder.word_embeddings(ids), positions, offsets).last, expected)
+
+
+def test_weights_from_scratch_are_fp32_whatever_the_configuration_says(folder):
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"dtype": "bfloat16"}))
+    encoder = RaggedEncoder.load(folder, from_scratch=True, seed=1)
+    assert {each.dtype for each in encoder.parameters()} == {torch.float32}
 
 
 def test_load_from_scratch_and_dropout(folder):

@@ -72,13 +72,14 @@ def test_the_outermost_operator_decides() -> None:
         step, update, Event("aten::mm", 4.0, cpu_parent=update), backward, product,
         Event("aten::copy_", 1.5, cpu_parent=product),
         Event("aten::_scaled_dot_product_flash_attention", 2.0, cpu_parent=step),
+        Event("FlashAttnVarlenFuncBackward", 1.0, cpu_parent=step),
         Event("aten::mm", 50.0), replace(product, is_async=True),
     ]  # fmt: skip
     found = shares(events)
-    total = 14.0
+    total = 15.0
     assert found[where.OPTIMISER] == pytest.approx(6 / total)
     assert found[where.PRODUCTS] == pytest.approx(4.5 / total)
-    assert found[where.ATTENTION] == pytest.approx(2 / total)
+    assert found[where.ATTENTION] == pytest.approx(3 / total)
     assert found[where.OTHER] == pytest.approx(1.5 / total)
 
 

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from cse_core import distributed
 from tests.fixtures.process import steps, whole
 from tests.fixtures.tiny import sentences
 
@@ -137,3 +138,15 @@ def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
         np.testing.assert_allclose(scores, numbers, atol=1e-6)
         close(found, expected)
     assert (folder / "two" / "model" / "modules.json").is_file()
+
+
+def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the optimiser would decay it, as it does not in one process."""
+    monkeypatch.setattr(distributed, "world", lambda: (0, 2))
+    monkeypatch.setattr(distributed, "_on_cpu", lambda: None)
+    monkeypatch.setattr(distributed.dist, "all_reduce", lambda values, group=None: values.mul_(2))
+    used, unused = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    used.grad = torch.full((3,), 4.0)
+    distributed.average_gradients([used, unused, used])
+    assert torch.equal(used.grad, torch.full((3,), 4.0))
+    assert unused.grad is None

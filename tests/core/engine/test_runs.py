@@ -15,8 +15,9 @@ from cse_core.builtins.infonce import Infonce
 from cse_core.checkpoint import Checkpoint, weights
 from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.outcome import _of
 from cse_core.reporting import Reporter
-from cse_core.scoring import Scorer
+from cse_core.scoring import Best, Scorer
 from cse_core.signals import Stopped
 from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
 from cse_core.trainer import Trainer
@@ -280,3 +281,14 @@ def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
         train(composition, registry, out=out, reporter=stopping)
     assert resume(out, registry, reporter=Reporter()).steps == 3
     assert seen == [False, False, True]
+
+
+def test_a_run_tells_of_the_weights_that_it_saved() -> None:
+    """Killed after it saved better weights than the second attempt reached."""
+    best = Best(score=70.0, step=5, round=1, scores={"dev.spearman": 70.0}, waited=2)
+    again = Checkpoint({}, {"step": 5, "dev.spearman": 70.0})
+    assert _of(again, best, "dev.spearman") == best
+    better = Checkpoint({}, {"step": 7, "dev.spearman": 80.0, "dev.uniformity": -2.0})
+    found = _of(better, best, "dev.spearman")
+    assert (found.step, found.round, found.score) == (7, 1, 80.0)
+    assert found.scores == {"dev.spearman": 80.0, "dev.uniformity": -2.0}

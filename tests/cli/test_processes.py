@@ -1,0 +1,50 @@
+"""``cse train`` in two processes, as torchrun starts it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from cse_core.checkpoint import Checkpoint
+from tests.cli.conftest import started
+
+
+def test_two_processes_share_a_folder_and_stop_with_a_whole_checkpoint(
+    sentences: Path, tmp_path: Path
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = (
+        "train", "-r", "simcse", "-d", str(sentences), "--dev", "none",
+        "--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32",
+        "--train.max_steps", "100000", "--set", "train.save_steps=20",
+    )  # fmt: skip
+    env = {
+        "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                started(*words, cwd=tmp_path, env={**env, "RANK": rank, "LOCAL_RANK": rank})
+            )
+            for rank in ("0", "1")
+        ]
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("runs/*/checkpoints/step-*")):
+            assert time.monotonic() < deadline
+            assert [each.poll() for each in both] == [None, None]
+            time.sleep(0.1)
+        for _ in range(2):  # a scheduler signals them, and so does the launcher
+            for each in both:
+                each.send_signal(signal.SIGTERM)
+        said = [each.communicate(timeout=60) for each in both]
+    assert [each.returncode for each in both] == [130, 130], said
+    (run,) = tmp_path.glob("runs/simcse-*")
+    last = said[0][1].splitlines()[-1]
+    step = int(last.removeprefix("stopped after step ").split(";")[0])
+    assert Checkpoint.read(run / "checkpoints" / f"step-{step}").values["step"] == step
+    assert "stopped" not in said[1][1]
