@@ -73,7 +73,7 @@ def _seed_accelerators(value: int) -> None:
     """Restart the default generators of the GPUs here, of whatever kind."""
     if torch.accelerator.is_available():
         module = torch.get_device_module(torch.accelerator.current_accelerator())
-        getattr(module, "manual_seed_all", module.manual_seed)(value)
+        (getattr(module, "manual_seed_all", None) or module.manual_seed)(value)
 
 
 class _Masked(torch.autograd.Function):

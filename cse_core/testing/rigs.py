@@ -95,6 +95,7 @@ class Rig:
         registry: Where second encoders are found; ``starter`` means the run's own.
         precision: ``fp32`` or ``bf16``.
         total_steps: Steps of the round, for schedules.
+        device: Where it trains.
         watch: Whether the parts' pure methods are called twice and compared.
 
     Attributes:
@@ -113,16 +114,18 @@ class Rig:
         registry: Registry | None = None,
         precision: str = "fp32",
         total_steps: int = 10,
+        device: str = "cpu",
         watch: bool = False,
     ) -> None:
         registry = registry or installed_registry()
         own = composition.model.name
         self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
-        self.precision = resolve_precision(precision, torch.device("cpu"))
+        self.device = torch.device(device)
+        self.precision = resolve_precision(precision, self.device)
         self.assembly: Assembly = build(
             composition,
             corpus=corpus,
-            device=torch.device("cpu"),
+            device=self.device,
             resolve_model=lambda name: own if name == STARTER else resolve_model(name, registry),
             total_steps=total_steps,
             model_path=own,
@@ -183,7 +186,7 @@ class Rig:
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
         with self.precision.autocast():
-            return replace(self.assembly.stack, heads={}).encode(texts, torch.device("cpu"))
+            return replace(self.assembly.stack, heads={}).encode(texts, self.device)
 
     def weights(self) -> dict[str, Tensor]:
         """Return a copy of all trained weights."""
@@ -208,7 +211,7 @@ class Rig:
         saved.restore_weights(self.assembly, read)
         saved.restore_parts(self.assembly, read)
         self.optimizer.restore(read.part("optimizer"))
-        self.engine.previous = saved.unpack_fields(read, torch.device("cpu"))
+        self.engine.previous = saved.unpack_fields(read, self.device)
         self.done = read.values["step"]
 
     def _update(self, step: int) -> Tensor | None:
