@@ -1,0 +1,90 @@
+"""Steps of every installed part on a pretended device and on the CPU; a line of JSON each.
+
+``python -m tests.device.steps``, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import torch
+
+from cse_core import randomness
+from cse_core.composition import Composition
+from cse_core.data import Corpus
+from cse_core.registry import Registry
+from cse_core.testing import compose, installed_registry, tiny_corpus
+from cse_core.testing.completion import complete
+from cse_core.testing.encoders import shared_encoder
+from cse_core.testing.rigs import Rig
+from tests.device.cases import CASES, Case, named
+from tests.device.pretended import WAITS, pretended, values
+
+
+class _Torch:
+    """torch, where the pretended device's generators are the CPU's: it has none of its own."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def Generator(self, device: torch.device | None = None) -> torch.Generator:  # noqa: N802
+        return torch.Generator()
+
+
+def losses(
+    composition: Composition, corpus: Corpus, registry: Registry, device: str
+) -> tuple[list[float], bool]:
+    """Return the losses of three steps, and whether heads draw dropout of their own.
+
+    ``WAITS`` has what the second and the third step waited for.
+    """
+    rig = Rig(composition, corpus, registry=registry, device=device)
+    rig.begin()
+    rig._update = partial(_update, rig)  # type: ignore[method-assign]
+    found = rig.step(1)
+    WAITS.clear()
+    found += rig.step(2)
+    inside = (each for _, module in rig.assembly.modules() for each in module.modules())
+    drawn = any(getattr(each, "p", 0.0) for each in inside)
+    return [float(values(each.loss)) for each in found], drawn
+
+
+def _update(rig: Rig, step: int) -> Any:
+    """Move the weights without the kit's look at every gradient."""
+    return rig.optimizer.update(step)
+
+
+def line(case: Case, registry: Registry) -> dict[str, Any]:
+    """Return what a case came to."""
+    kind, name, sets = case
+    needed = complete(registry, [(kind, name)], {(kind, name): {}})
+    corpus = tiny_corpus(columns=needed.columns)
+    composition = compose(
+        kinds=needed.kinds,
+        sets=[*needed.sets, "model.dropout=0", *sets],
+        registry=registry,
+        encoder=shared_encoder(cased=needed.cased),
+        corpus=corpus,
+    )
+    here, drawn = losses(composition, corpus, registry, "cpu")
+    try:
+        with pretended() as device:
+            there, _ = losses(composition, corpus, registry, device)
+    except Exception as error:
+        return {"case": named(case), "error": f"{type(error).__name__}: {error}"}
+    return {"case": named(case), "cpu": here, "there": there, "drawn": drawn, "waits": WAITS}
+
+
+def main() -> None:
+    """Run every case."""
+    torch.set_num_threads(1)
+    randomness.torch = _Torch()  # type: ignore[attr-defined]
+    registry = installed_registry()
+    for case in CASES:
+        print(json.dumps(line(case, registry)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
