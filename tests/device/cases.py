@@ -17,8 +17,8 @@ CASES: tuple[Case, ...] = (
     ("aug", "fgsm", CHUNKS),
 )
 JOINED = ("positives.labels",)
-"""Views with unlike rows: titles, and documents of many sentences. The loss takes the rows that both
-have; how many these are, only the keys on the device say."""
+"""Views with unlike rows: titles, and documents of many sentences. The loss takes the rows that
+both have; how many these are, only the keys on the device say."""
 
 
 def named(case: Case) -> str:
