@@ -9,10 +9,10 @@ echo "1. What is installed"
 echo
 echo "2. What a run of parts of two papers would do: word embeddings perturbed along the gradient and"
 echo "   a queue of earlier keys (MoCoSE) under the twins loss (IFCL)"
-"$CSE" train --aug fgsm --negatives queue --loss twins --dry-run
+"$CSE" train --aug fgsm --negatives queue --loss twins --train.max_steps 160 --dry-run
 echo
 echo "3. The run itself, from the starter encoder on the starter's texts"
-"$CSE" train --aug fgsm --negatives queue --loss twins --out "$OUT"
+"$CSE" train --aug fgsm --negatives queue --loss twins --train.max_steps 160 --out "$OUT"
 echo
 echo "4. Spearman x100 on held-out graded pairs of the starter, before and after"
 "$CSE" eval starter "$OUT" --data starter --max-length 128
