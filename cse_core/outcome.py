@@ -99,9 +99,9 @@ def _of(kept: Checkpoint, best: Best, select: str | None) -> Best:
     A run that was killed may have saved better ones after the checkpoint that it went on from, and
     come no higher the second time.
     """
-    scores = {name: value for name, value in kept.values.items() if name != "step"}
     if kept.values["step"] == best.step:
         return best
+    scores = {name: value for name, value in kept.values.items() if name != "step"}
     return replace(
         best, step=kept.values["step"], scores=scores, score=scores.get(select or "", best.score)
     )

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import signal
-import socket
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
 from cse_core.checkpoint import Checkpoint
 from tests.cli.conftest import started
+from tests.fixtures.ranks import two_ranks
 
 
 def test_two_processes_share_a_folder_and_stop_with_a_whole_checkpoint(
     sentences: Path, tmp_path: Path
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     words = (
         "train", "-r", "simcse", "-d", str(sentences), "--dev", "none",
         "--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32",
         "--train.max_steps", "100000", "--set", "train.save_steps=20",
     )  # fmt: skip
-    env = {
-        "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
     with ExitStack() as stack:
         both = [
-            stack.enter_context(
-                started(*words, cwd=tmp_path, env={**env, "RANK": rank, "LOCAL_RANK": rank})
-            )
-            for rank in ("0", "1")
+            stack.enter_context(started(*words, cwd=tmp_path, env=rank)) for rank in two_ranks()
         ]
         deadline = time.monotonic() + 120
         while not list(tmp_path.glob("runs/*/checkpoints/step-*")):

@@ -6,7 +6,6 @@ import concurrent.futures
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -36,6 +35,7 @@ from cse_core.tokens import TextTokenizer
 from cse_core.trainer import Trainer
 from cse_core.types import StepContext, TokenBatch, View
 from cse_core.views import ViewBuilder
+from tests.fixtures.ranks import two_ranks
 from tests.fixtures.tiny import CPU, FP32, Bench, metrics, sentences
 
 ROOT = Path(__file__).parents[3]
@@ -350,23 +350,16 @@ def test_rows_for_a_gpu_are_laid_into_pinned_memory(
 def in_two(folder: Path, job: dict[str, Any], before: str) -> list[dict[str, Tensor]]:
     """Train a run in two processes; return the weights of both."""
     folder.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     path = folder / "job.json"
     path.write_text(json.dumps({**job, "folder": str(folder), "out": str(folder / "run")}))
-    env = {
-        **os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
     call = f"{before}\nfrom tests.fixtures.process import main\nmain({str(path)!r})"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", call], cwd=ROOT,
-            env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**os.environ, **rank, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        for rank in range(2)
+        for rank in two_ranks()
     ]  # fmt: skip
     try:
         said = [each.communicate(timeout=300)[0] for each in running]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from cse_core import distributed
 from tests.fixtures.process import steps, whole
+from tests.fixtures.ranks import two_ranks
 from tests.fixtures.tiny import sentences
 
 ROOT = Path(__file__).parents[3]
@@ -66,22 +66,15 @@ BATCHES = [list(range(8)), list(range(8, 13)), [13], [14, 15, 16]]
 
 
 def in_two(job: dict[str, Any], folder: Path) -> list[tuple[dict[str, Tensor], list[float]]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     path = folder / "job.json"
     path.write_text(json.dumps({**job, "folder": str(folder)}))
-    env = {
-        **os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
     running = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.fixtures.process", str(path)], cwd=ROOT,
-            env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**os.environ, **rank, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        for rank in range(2)
+        for rank in two_ranks()
     ]  # fmt: skip
     try:
         said = [each.communicate(timeout=120)[0] for each in running]
