@@ -183,7 +183,7 @@ class Bench:
 
 @cache
 def _folder(model: str) -> str:
-    from cse_core.inference import resolve_model
+    from cse_core.facts import resolve_model
 
     return resolve_model(model, registry())
 

@@ -179,7 +179,7 @@ class Mining:
         import torch
 
         from cse_core.protocols import RoundContext
-        from cse_core.randomness import generator
+        from cse_core.seeds import generator
 
         def refuse(name: str) -> Any:
             raise RuntimeError(f"idc asked for the encoder {name}")

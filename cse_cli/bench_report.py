@@ -103,7 +103,7 @@ def _machine(report: BenchReport) -> str:
 
 
 def _auto(report: BenchReport) -> str:
-    from cse_core.bench.kept import faster
+    from cse_core.precision import faster
 
     return "" if report.gain is None else faster(report.gain.median)
 

@@ -94,7 +94,7 @@ def list_data(
 
 def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
     """Return where the files of each suite are, None for what is not there."""
-    from cse_core.evaluation.documents import locate_documents
+    from cse_core.evaluation.document_suite import locate_documents
     from cse_core.evaluation.suite import CHINESE_FILES, locate_files, locate_suite
     from cse_core.evaluation.tasks import TRANSFER_TASKS, locate_classification, locate_transfer
 
@@ -284,8 +284,8 @@ def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, A
     import numpy as np
     from tokenizers import Tokenizer
 
-    from cse_core.facts import model_folder
     from cse_core.loading import package_path
+    from cse_core.model_files import model_folder
 
     registry = plugins.registry
     if registry.has("encoder", model):

@@ -44,9 +44,9 @@ from cse_cli.scores import scores_json, show_scores
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.retrieval import RetrievalResult
     from cse_core.evaluation.sts import Result
     from cse_core.evaluation.task_result import TaskResult, WordScore
+    from cse_core.evaluation.title_retrieval import RetrievalResult
     from cse_core.evaluation.vectors import Encode
     from cse_core.inference import SentenceModel
 

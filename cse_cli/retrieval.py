@@ -10,7 +10,8 @@ from cse_cli.console import say_table, tell
 
 if TYPE_CHECKING:
     from cse_core.evaluation.documents import DocumentSet
-    from cse_core.evaluation.retrieval import Progress, Recall, RetrievalResult
+    from cse_core.evaluation.retrieval import Progress, Recall
+    from cse_core.evaluation.title_retrieval import RetrievalResult
     from cse_core.evaluation.vectors import Encode
 
 Words = dict[str, "tuple[Recall, str]"]
@@ -31,7 +32,8 @@ def find_document_sets(
     """
     if not files and "retrieval" not in suites:
         return []
-    from cse_core.evaluation.documents import check_distinct, find_documents, read_documents
+    from cse_core.evaluation.document_suite import check_distinct, find_documents
+    from cse_core.evaluation.documents import read_documents
 
     whole = "retrieval" in suites and not (files and data_dir is None)
     found = find_documents(data_dir) if whole else []
@@ -42,7 +44,7 @@ def find_document_sets(
 
 def score_document_words(sets: Sequence[DocumentSet]) -> Words:
     """Return the recall of words alone on each set: it is the same for every model."""
-    from cse_core.evaluation.retrieval import score_words
+    from cse_core.evaluation.title_retrieval import score_words
 
     return {each.name: score_words(each) for each in sets}
 
@@ -51,7 +53,7 @@ def score_documents(
     encode: Encode, sets: Sequence[DocumentSet], words: Words, progress: Progress
 ) -> list[RetrievalResult]:
     """Score a model on all sets."""
-    from cse_core.evaluation.retrieval import evaluate_retrieval
+    from cse_core.evaluation.title_retrieval import evaluate_retrieval
 
     return [evaluate_retrieval(encode, each, words.get(each.name), progress) for each in sets]
 

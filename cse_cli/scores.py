@@ -10,9 +10,9 @@ from cse_cli.probes import Groups
 from cse_cli.retrieval import retrieval_json
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.retrieval import RetrievalResult
     from cse_core.evaluation.sts import Result
     from cse_core.evaluation.task_result import TaskResult
+    from cse_core.evaluation.title_retrieval import RetrievalResult
 
 
 def scores_json(

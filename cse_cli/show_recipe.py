@@ -124,7 +124,7 @@ def _text(name: str, plugins: Installed) -> str:
     from pathlib import Path
 
     from cse_core.loading import package_path
-    from cse_core.recipe import RUN_FILE
+    from cse_core.model_files import RUN_FILE
 
     if plugins.registry.has("recipe", name):
         return package_path(plugins.registry.recipe(name).spec.path).read_text(encoding="utf-8")

@@ -30,8 +30,8 @@ from cse_core.protocols import (
     Setup,
     SlicePooler,
 )
-from cse_core.randomness import derive_seed, generator
 from cse_core.records import AugmenterSpec, PoolerSpec
+from cse_core.seeds import derive_seed, generator
 from cse_core.stack import Stack
 from cse_core.tokens import TextTokenizer
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from cse_core.assembly import Assembly
+from cse_core.atomic_files import whole_folder
 from cse_core.errors import CseError
-from cse_core.files import whole_folder
 from cse_core.gradients import GradientField
 
 TENSORS, STATE = "state.safetensors", "state.json"

@@ -21,14 +21,14 @@ from cse_core.checks import (
 )
 from cse_core.closure import add_branches, check_closure
 from cse_core.command_line import apply_kinds, apply_sets, model_name
-from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
+from cse_core.composition import Composition, PlannedPart, PlannedView
 from cse_core.errors import CseError, raise_all
 from cse_core.facts import model_facts
 from cse_core.merging import Draft, Instance, merge_documents
 from cse_core.options import Options
 from cse_core.plan import plan_feeds, plan_passes, plan_views
 from cse_core.recipe import KINDS, Document, default_document, read_recipe
-from cse_core.records import Kind
+from cse_core.records import Facts, Kind
 from cse_core.registry import Registry
 from cse_core.settings import (
     DataOptions,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_core.options import Options
-from cse_core.records import ComponentSpec, Kind, MinerSpec
+from cse_core.records import ComponentSpec, Facts, Kind, MinerSpec
 from cse_core.settings import (
     DataOptions,
     InferenceOptions,
     ModelOptions,
     TrainOptions,
 )
+from cse_core.vocabulary import Role
 
 if TYPE_CHECKING:
     from cse_core.registry import Registered
 
-Role = Literal["anchor", "positive", "identical", "soft_negative", "negative", "aux"]
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 
@@ -90,38 +89,6 @@ class PlannedPass:
     views: tuple[str, ...]
     gradient: bool
     why: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What is known before anything heavy is loaded; None where it is not.
-
-    Attributes:
-        family: ``model_type`` of the encoder's configuration.
-        cased: Whether its vocabulary keeps capital letters.
-        steps: Optimiser steps of the run.
-        rows: Rows of the data.
-        columns: Columns of the data.
-        views: ``branch`` and ``column`` of each view; the composer adds it.
-        branches: Options of each branch as plain values; the composer adds it.
-    """
-
-    model: str
-    family: str | None = None
-    hidden: int | None = None
-    embedding: int | None = None
-    layers: int | None = None
-    positions: int | None = None
-    cased: bool | None = None
-    mask_token: bool | None = None
-    starter: bool = False
-    batch_size: int = 0
-    steps: int | None = None
-    rows: int | None = None
-    columns: tuple[str, ...] | None = None
-    precision: str = "auto"
-    views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from cse_core.composition import Composition
-from cse_core.errors import CseError
+from cse_core.negatives import unequal
 from cse_core.options import LossOptions, StoreOptions
 from cse_core.protocols import Head, NegativeStore
 from cse_core.stack import Stack
@@ -35,15 +35,6 @@ def check_dimensions(
         found, wanted = (_dimension(stacks, name, level) for name in (branch, own))
         if None not in (found, wanted) and found != wanted:
             raise unequal(where, what, found, wanted)
-
-
-def unequal(where: str, what: str, found: int | None, wanted: int | None) -> CseError:
-    """Return the error of vectors that do not meet the anchors."""
-    return CseError(
-        f"{what} have {found} dimensions and the anchors {wanted}",
-        where=where,
-        hint="give the heads of all branches one dimension",
-    )
 
 
 def _meetings(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,36 +25,11 @@ from cse_core.dropout import DropoutSource, replace_dropout
 from cse_core.errors import CseError
 from cse_core.last_layer import LastLayer
 from cse_core.pretrained import load_model
-from cse_core.ragged import Packed, Padded
+from cse_core.row_layout import Packed, Padded
+from cse_core.types import Hidden
 from cse_core.word_table import WordTable
 
 InputHook = Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """What an encoder makes of ``T`` tokens in ``R`` rows.
-
-    Attributes:
-        last: ``[T, H]``, the model's output; ``[R, H]`` where one token a row was asked for.
-        layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
-            output of layer ``i``; the last one is ``last``, after the model's final norm if any.
-        read_alone: Whether ``last`` holds the tokens that were asked for and no others.
-    """
-
-    last: Tensor
-    layers: dict[int, Tensor] = field(default_factory=dict)
-    read_alone: bool = False
-
-    def at(self, read: Tensor) -> Tensor:
-        """Return the last states ``[R, H]`` of one token a row, those that were asked for if any.
-
-        Args:
-            read: ``[R]`` int64 indices of tokens.
-        """
-        if self.read_alone:
-            return self.last
-        return self.last.index_select(0, read.to(self.last.device, non_blocking=True))
 
 
 class RaggedEncoder(nn.Module):

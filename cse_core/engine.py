@@ -19,12 +19,12 @@ from torch import Tensor
 from cse_core import distributed
 from cse_core.assembly import Assembly
 from cse_core.calls import Levels
-from cse_core.context import Moment
 from cse_core.gradients import Fields, GradientCapture
 from cse_core.objective import Objective, Objectives
 from cse_core.passes import Frame, Pass
 from cse_core.precision import Precision
 from cse_core.rows import TrainingRows
+from cse_core.seeds import Moment
 from cse_core.settings import TrainOptions
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
 from cse_core.views import ViewBuilder

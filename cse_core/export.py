@@ -9,15 +9,12 @@ from typing import Any, cast
 from safetensors.torch import save_file
 
 from cse_core.assembly import Assembly
+from cse_core.atomic_files import whole_folder
 from cse_core.composition import Composition, PlannedPart
-from cse_core.facts import MANIFEST
-from cse_core.files import whole_folder
+from cse_core.model_files import HEADS, MANIFEST
 from cse_core.options import HeadOptions
 from cse_core.protocols import Head
 from cse_core.records import PoolerSpec
-
-HEADS = "heads.safetensors"
-"""Weights of its heads, and of a row pooler or slicer that has any."""
 
 
 def inference_choices(

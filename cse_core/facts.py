@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cse_core.composition import Facts
 from cse_core.errors import CseError, did_you_mean
 from cse_core.known import known_parts
 from cse_core.loading import package_path
-from cse_core.recipe import RUN_FILE
+from cse_core.model_files import MANIFEST, _json, model_folder
+from cse_core.records import Facts
 from cse_core.registry import Registry
 
 STARTER = "starter"
@@ -25,8 +24,6 @@ _OFFSET_POSITIONS = frozenset(
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _PATIENCE = 5.0
 """Seconds that the hub has for an answer."""
-MANIFEST = "cse.json"
-"""The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
 _FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 
 
@@ -64,34 +61,6 @@ def model_facts(name: str, registry: Registry) -> Facts:
             f"({_names(registry)}) or a model of the Hugging Face hub",
         )
     return _of_files(name, _from_hub(name, registry))
-
-
-def model_folder(path: Path, name: str) -> Path:
-    """Return the folder with the encoder's ``config.json``: itself, its ``model/``, or a module's.
-
-    Raises:
-        CseError: If there is none.
-    """
-    if not path.is_dir():
-        raise CseError(
-            "is a file, not a model folder",
-            where="model.name",
-            value=name,
-            hint="name the folder that holds config.json",
-        )
-    for folder in (path, path / "model"):
-        if (folder / "config.json").is_file():
-            return folder
-        modules = folder / "modules.json"
-        if modules.is_file():
-            for module in _json(modules, name, kind=list):
-                inner = folder / str(module.get("path", "")) if isinstance(module, dict) else folder
-                if (inner / "config.json").is_file() and inner != folder:
-                    return inner
-    hint = "name the folder that save_pretrained wrote"
-    if (path / RUN_FILE).is_file():
-        hint = "this run has saved no model yet"
-    raise CseError("is a folder without config.json", where="model.name", value=name, hint=hint)
 
 
 def _of_files(name: str, files: Mapping[str, dict[str, Any]], *, starter: bool = False) -> Facts:
@@ -170,19 +139,6 @@ def _read_folder(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _json(path: Path, name: str, *, kind: type) -> Any:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no JSON text"
-        raise CseError(
-            f"{path.name} {reason}", where="model.name", value=name, hint="save the model again"
-        ) from None
-    if not isinstance(content, kind):
-        raise CseError(f"{path.name} has another form", where="model.name", value=name)
-    return content
-
-
 def _says_enough(settings: Mapping[str, Any]) -> bool:
     return isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings
 
@@ -235,3 +191,27 @@ def _from_hub(name: str, registry: Registry) -> dict[str, dict[str, Any]]:
 
 def _names(registry: Registry) -> str:
     return ", ".join(found.name for found in registry.encoders()) or "none is installed"
+
+
+def resolve_model(name: str, registry: Registry) -> str:
+    """Return the folder or hub name that a model's name stands for.
+
+    Args:
+        name: A run's folder, a model folder, an installed encoder, or a hub name.
+        registry: The installed parts.
+    """
+    path = Path(name).expanduser()
+    if (path / "model" / "config.json").is_file():
+        return str(path / "model")
+    if path.is_dir():
+        if (path / "run.toml").is_file():
+            raise CseError(
+                "this run has no finished model yet",
+                where="model",
+                value=name,
+                hint=f"finish it with `cse train --resume {name}`",
+            )
+        return str(path)
+    if registry.has("encoder", name):
+        return str(package_path(registry.encoder(name).spec.path))
+    return name

@@ -17,43 +17,19 @@ from torch import nn
 
 from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
-from cse_core.export import HEADS
-from cse_core.facts import MANIFEST, model_folder
-from cse_core.loading import load_factory, package_path
+from cse_core.facts import resolve_model
+from cse_core.loading import load_factory
+from cse_core.model_files import HEADS, MANIFEST, model_folder
 from cse_core.precision import Precision, resolve_device, resolve_precision
 from cse_core.pretrained import load_tokenizer
 from cse_core.protocols import Head, Metric, RowPooler, Setup, SlicePooler
-from cse_core.randomness import generator
 from cse_core.records import Kind
 from cse_core.registry import Registry
+from cse_core.seeds import generator
 from cse_core.stack import Stack
 from cse_core.tokens import TextTokenizer
 
 _POOLING = {"cls_token": "cls", "mean_tokens": "mean"}
-
-
-def resolve_model(name: str, registry: Registry) -> str:
-    """Return the folder or hub name that a model's name stands for.
-
-    Args:
-        name: A run's folder, a model folder, an installed encoder, or a hub name.
-        registry: The installed parts.
-    """
-    path = Path(name).expanduser()
-    if (path / "model" / "config.json").is_file():
-        return str(path / "model")
-    if path.is_dir():
-        if (path / "run.toml").is_file():
-            raise CseError(
-                "this run has no finished model yet",
-                where="model",
-                value=name,
-                hint=f"finish it with `cse train --resume {name}`",
-            )
-        return str(path)
-    if registry.has("encoder", name):
-        return str(package_path(registry.encoder(name).spec.path))
-    return name
 
 
 @dataclass

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cse_core.composition import Facts
 from cse_core.errors import CseError, did_you_mean
 from cse_core.plugin_info import NOUNS
 from cse_core.recipe import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
-from cse_core.records import Kind
+from cse_core.records import Facts, Kind
 
 
 @dataclass

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.dimensions import unequal
+from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
@@ -191,3 +191,12 @@ def _rows(
     batch: Batch, name: str, vectors: Tensor, owner: Tensor, mask: Tensor | None = None
 ) -> Negatives:
     return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])
+
+
+def unequal(where: str, what: str, found: int | None, wanted: int | None) -> CseError:
+    """Return the error of vectors that do not meet the anchors."""
+    return CseError(
+        f"{what} have {found} dimensions and the anchors {wanted}",
+        where=where,
+        hint="give the heads of all branches one dimension",
+    )

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from cse_core import negatives as of
 from cse_core.assembly import Assembly
-from cse_core.composition import Role
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.types import (
     SENTENCE,
@@ -23,6 +22,7 @@ from cse_core.types import (
     Positives,
     StepContext,
 )
+from cse_core.vocabulary import Role
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
 ALIGNED_ROLES = ("anchor", "positive", "identical")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cse_core.schedule import Schedule
 
@@ -142,3 +143,25 @@ class MetricOptions(Options):
 
 Temperature = Annotated[float, Field(gt=0)]
 """A softmax temperature."""
+
+PATIENCE_FORM = re.compile(r"([1-9][0-9]*) *(steps?|epochs?|evaluations?)")
+"""A patience with its unit."""
+
+
+def _checked_patience(value: int | str) -> int | str:
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    if isinstance(value, int):
+        if value < 1:
+            raise ValueError("must be at least 1")
+        return value
+    if not PATIENCE_FORM.fullmatch(value):
+        raise ValueError(
+            "must be a number of evaluations, or a number with its unit: 5 evaluations, "
+            "20000 steps, 2 epochs"
+        )
+    return value
+
+
+Patience = Annotated[int | str, AfterValidator(_checked_patience)]
+"""A number of evaluations, or a text with the unit: ``20000 steps``, ``2 epochs``."""

@@ -15,19 +15,18 @@ from torch import Tensor
 from cse_core import distributed
 from cse_core.assembly import Assembly
 from cse_core.calls import Call, Levels
-from cse_core.composition import Role
-from cse_core.context import Moment, draws
 from cse_core.gradients import Fields, GradientCapture
 from cse_core.objective import ALIGNED_ROLES
 from cse_core.options import StoreOptions
 from cse_core.perturbation import EMBEDDINGS, Perturbation, look_up
 from cse_core.precision import Precision
-from cse_core.randomness import derive_seed
 from cse_core.records import StoreSpec
 from cse_core.rows import TrainingRows
+from cse_core.seeds import Moment, derive_seed, draws
 from cse_core.settings import TrainOptions
 from cse_core.types import INPUT, Embeddings, StepContext
 from cse_core.views import PreparedView, ViewBuilder
+from cse_core.vocabulary import Role
 
 __all__ = ["Frame", "Moment", "Pass"]
 

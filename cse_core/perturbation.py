@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cse_core.assembly import PlacedAugmenter
 from cse_core.calls import Spans
-from cse_core.context import Draws
 from cse_core.gradients import Fields, GradientCapture
+from cse_core.seeds import Draws
 from cse_core.types import StepContext, TokenBatch, View
 from cse_core.views import SLOTS, PreparedView, ViewBuilder
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import cast, get_args
 
-from cse_core.composition import PlannedPart, PlannedPass, PlannedView, Role
+from cse_core.composition import PlannedPart, PlannedPass, PlannedView
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, StoreOptions
 from cse_core.records import AugmenterSpec, BranchSpec, StoreSpec
 from cse_core.sketch import BASE_VIEWS, Sketch, augmented_views
+from cse_core.vocabulary import Role
 
 _ROLES = frozenset(get_args(Role))
 

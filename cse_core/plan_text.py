@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cse_core.annotations import plain
-from cse_core.composition import Composition, Facts, PlannedPart, PlannedView
+from cse_core.composition import Composition, PlannedPart, PlannedView
 from cse_core.options import Options
+from cse_core.records import Facts
 
 if TYPE_CHECKING:
     from cse_core.bench.expected import ExpectedTime

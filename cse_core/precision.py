@@ -9,7 +9,6 @@ from pathlib import Path
 
 import torch
 
-from cse_core.bench.kept import faster
 from cse_core.errors import CseError
 
 NAMES = ("auto", "fp32", "bf16", "fp16")
@@ -178,3 +177,12 @@ def resolve_device(name: str = "auto") -> torch.device:
                 hint="use auto or cpu",
             ) from error
     return device
+
+
+GAIN = 1.1
+"""How many times faster than fp32 bf16 has to be for ``auto`` to take it."""
+
+
+def faster(gain: float) -> str:
+    """Return the number format that ``auto`` takes where bf16 was ``gain`` times faster."""
+    return "bf16" if gain >= GAIN else "fp32"

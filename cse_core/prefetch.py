@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.composition import Role
 from cse_core.stack import Stack
 from cse_core.types import TokenBatch
+from cse_core.vocabulary import Role
 
 Prompt = tuple[str, str]
 Content = Callable[[str, Tensor, Any], TokenBatch]

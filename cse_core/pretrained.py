@@ -18,7 +18,6 @@ from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModel,
-    AutoModelForSeq2SeqLM,
     AutoTokenizer,
     PreTrainedModel,
 )
@@ -26,7 +25,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from cse_core.errors import CseError
-from cse_core.facts import model_folder
+from cse_core.model_files import model_folder
 
 WHERE = "model.name"
 
@@ -74,12 +73,12 @@ def load_model(
     Raises:
         CseError: If files are missing, cut short or pickled, do not fit, or need remote code.
     """
-    name = _checked_name(path_or_name)
+    name = checked_name(path_or_name)
     folder = Path(name) if Path(name).is_dir() else None
     if folder is not None and not from_scratch:
-        _check_weights(folder)
-    with _explained(name):
-        local = folder is not None or not _hub_answers()
+        check_weights(folder)
+    with explained(name):
+        local = folder is not None or not hub_answers()
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local)
         if dropout is not None:
             _set_dropout(config, dropout)
@@ -89,7 +88,7 @@ def load_model(
                 return _without_pooler(
                     AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
                 )
-            with _quiet():
+            with quiet():
                 model, report = AutoModel.from_pretrained(
                     name,
                     config=config,
@@ -100,46 +99,8 @@ def load_model(
                     ignore_mismatched_sizes=True,
                     output_loading_info=True,
                 )
-    _check_fit(report, name)
+    check_fit(report, name)
     return _without_pooler(model)
-
-
-def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenizer]:
-    """Load a sequence-to-sequence model in fp32 and its tokenizer.
-
-    Args:
-        path_or_name: A folder, or a name on the hub.
-
-    Raises:
-        CseError: As ``load_model`` and ``load_tokenizer``, or it is no such model.
-    """
-    name = _checked_name(path_or_name)
-    local = Path(name).is_dir()
-    with _explained(name):
-        offline = local or not _hub_answers()
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=offline)
-        if not config.is_encoder_decoder:
-            raise CseError(
-                f"{config.model_type} is no sequence-to-sequence model",
-                where=WHERE,
-                value=name,
-                hint="name a translation model, such as one of Marian, T5, mBART, M2M100 or NLLB",
-            )
-        if local:
-            _check_weights(Path(name))
-        with _quiet():
-            model, report = AutoModelForSeq2SeqLM.from_pretrained(
-                name,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=offline,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-            )
-    _check_fit(report, name)
-    return model, load_tokenizer(name)
 
 
 def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
@@ -148,7 +109,7 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
     Raises:
         CseError: If there is none, it is damaged, or it needs remote code.
     """
-    name = _checked_name(path_or_name)
+    name = checked_name(path_or_name)
     folder = Path(name)
     if folder.is_dir() and not any((folder / file).exists() for file in _TOKENIZER_FILES):
         raise CseError(
@@ -157,16 +118,16 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
             value=name,
             hint="put the encoder's tokenizer.json and tokenizer_config.json there",
         )
-    with _explained(name, part="the tokenizer"):
+    with explained(name, part="the tokenizer"):
         return AutoTokenizer.from_pretrained(
             name,
             use_fast=True,
             trust_remote_code=False,
-            local_files_only=folder.is_dir() or not _hub_answers(),
+            local_files_only=folder.is_dir() or not hub_answers(),
         )
 
 
-def _checked_name(path_or_name: str | Path) -> str:
+def checked_name(path_or_name: str | Path) -> str:
     """Return the name if it may be one, or the folder with the config.json."""
     name = os.path.expanduser(str(path_or_name))
     folder = Path(name)
@@ -182,7 +143,8 @@ def _checked_name(path_or_name: str | Path) -> str:
     return name
 
 
-def _check_weights(folder: Path) -> None:
+def check_weights(folder: Path) -> None:
+    """Refuse a folder without weights, or with pickled ones alone."""
     if any((folder / file).exists() for file in _WEIGHTS):
         return
     if any((folder / file).exists() for file in _PICKLED):
@@ -200,7 +162,7 @@ def _check_weights(folder: Path) -> None:
     )
 
 
-def _check_fit(report: dict[str, Any], name: str) -> None:
+def check_fit(report: dict[str, Any], name: str) -> None:
     """Refuse weights that would leave a part of the encoder as it was drawn."""
     wrong = sorted(str(key[0]) for key in report["mismatched_keys"])
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
@@ -214,7 +176,7 @@ def _check_fit(report: dict[str, Any], name: str) -> None:
         )
 
 
-def _hub_answers() -> bool:
+def hub_answers() -> bool:
     """Say whether the hub's address is known here, without the minute its client would try."""
     if is_offline_mode():
         return False
@@ -228,7 +190,7 @@ def _hub_answers() -> bool:
 
 
 @contextmanager
-def _explained(name: str, part: str = "the model") -> Iterator[None]:
+def explained(name: str, part: str = "the model") -> Iterator[None]:
     """Turn what transformers raises over a model's files into one line."""
     try:
         yield
@@ -281,7 +243,7 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
             hint="name a model with model.safetensors",
         )
     if isinstance(error, OSError):
-        answers = _hub_answers()
+        answers = hub_answers()
         state = "the hub has none that can be had" if answers else "the hub is offline here"
         return CseError(
             f"no folder of this name, and {state}",
@@ -293,7 +255,7 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silence transformers' bar and table of unused weights; missing ones are reported here."""
     level = transformers_logging.get_verbosity()
     bar = transformers_logging.is_progress_bar_enabled()

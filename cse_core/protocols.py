@@ -30,11 +30,12 @@ from cse_core.types import (
 )
 
 if TYPE_CHECKING:
-    from cse_core.composition import Role
     from cse_core.data import Corpus
-    from cse_core.encoding import Hidden, RaggedEncoder
+    from cse_core.encoding import RaggedEncoder
     from cse_core.rows import TrainingRows
     from cse_core.tokens import TextTokenizer
+    from cse_core.types import Hidden
+    from cse_core.vocabulary import Role
 
 
 @dataclass(frozen=True)

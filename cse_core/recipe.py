@@ -14,6 +14,7 @@ from tomlkit.items import Table
 from cse_core.composition import Composition, PlannedPart
 from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import package_path
+from cse_core.model_files import RUN_FILE
 from cse_core.records import COMPONENT_SPECS, Kind
 from cse_core.registry import Registry
 from cse_core.settings import CORE_OPTIONS
@@ -24,8 +25,6 @@ CORE_TABLES = tuple(CORE_OPTIONS)
 """Tables of the core's own options, beside ``views``."""
 CONDITIONS = ("family", "hidden", "cased", "starter")
 """Keys of a ``[[when]]`` block that say when it counts."""
-RUN_FILE = "run.toml"
-"""What a run writes beside its model; it is a recipe too."""
 DEFAULT_RECIPE = """\
 [model]
 name = "starter"

@@ -6,8 +6,8 @@ run needs it, never before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from cse_core.options import (
@@ -277,3 +277,35 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     )
 }
 Record = ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known before anything heavy is loaded; None where it is not.
+
+    Attributes:
+        family: ``model_type`` of the encoder's configuration.
+        cased: Whether its vocabulary keeps capital letters.
+        steps: Optimiser steps of the run.
+        rows: Rows of the data.
+        columns: Columns of the data.
+        views: ``branch`` and ``column`` of each view; the composer adds it.
+        branches: Options of each branch as plain values; the composer adds it.
+    """
+
+    model: str
+    family: str | None = None
+    hidden: int | None = None
+    embedding: int | None = None
+    layers: int | None = None
+    positions: int | None = None
+    cased: bool | None = None
+    mask_token: bool | None = None
+    starter: bool = False
+    batch_size: int = 0
+    steps: int | None = None
+    rows: int | None = None
+    columns: tuple[str, ...] | None = None
+    precision: str = "auto"
+    views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

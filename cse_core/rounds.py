@@ -14,16 +14,16 @@ from torch import Tensor
 
 from cse_core import distributed
 from cse_core.assembly import Assembly
+from cse_core.atomic_files import whole_folder
+from cse_core.cadence import in_evaluations
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.files import whole_folder
-from cse_core.patience import in_evaluations
 from cse_core.protocols import RoundContext
-from cse_core.randomness import generator
 from cse_core.records import MinerSpec
 from cse_core.reporting import Reporter
 from cse_core.rows import Pairs, TrainingRows
 from cse_core.run import RunFolder
+from cse_core.seeds import generator
 from cse_core.settings import TrainOptions
 from cse_core.types import Round
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
-from cse_core.randomness import generator
 from cse_core.reporting import Reporter
+from cse_core.seeds import generator
 from cse_core.token_cache import token_table
 from cse_core.tokens import TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch

@@ -10,10 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from cse_core.atomic_files import writable_folder, write_whole
 from cse_core.composition import Composition
 from cse_core.errors import CseError
-from cse_core.files import writable_folder, write_whole
-from cse_core.recipe import RUN_FILE
+from cse_core.model_files import RUN_FILE
 
 METRICS, RESULT = "metrics.jsonl", "result.json"
 _VERSIONS = ("torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")

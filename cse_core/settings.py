@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cse_core.options import Options
-from cse_core.patience import Patience
+from cse_core.options import Options, Patience
 
 COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
 """Columns that the core knows; parts may require others."""

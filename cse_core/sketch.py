@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
-from cse_core.composition import Facts, PlannedPart
+from cse_core.composition import PlannedPart
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
-from cse_core.records import AugmenterSpec, Kind, MinerSpec
+from cse_core.records import AugmenterSpec, Facts, Kind, MinerSpec
 from cse_core.registry import Registry
 from cse_core.settings import (
     COLUMNS,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from cse_core.composition import Role
-from cse_core.encoding import Hidden, RaggedEncoder
+from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
 from cse_core.protocols import RowPooler, SlicePooler
 from cse_core.tokens import TextTokenizer, TokenTable
@@ -18,10 +17,12 @@ from cse_core.types import (
     INPUT,
     SENTENCE,
     Embeddings,
+    Hidden,
     TokenBatch,
     positions_in_order,
     ragged_index,
 )
+from cse_core.vocabulary import Role
 
 Hook = Callable[[Tensor], Tensor]
 

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from cse_core import distributed
-from cse_core.cache import cache_folder
+from cse_core.atomic_files import cache_folder
 from cse_core.reporting import Reporter
 from cse_core.tokens import TextTokenizer, TokenTable
 

@@ -18,7 +18,6 @@ from cse_core.assembly import Assembly
 from cse_core.cadence import Cadence
 from cse_core.checkpoint import Checkpoint
 from cse_core.collapse import BATCH, CollapseWatch, spread
-from cse_core.context import Moment
 from cse_core.data import Corpus
 from cse_core.engine import Engine, StepResult
 from cse_core.export import inference_choices
@@ -30,6 +29,7 @@ from cse_core.rounds import Rounds, TrainingRound
 from cse_core.rows import Batches, TrainingRows
 from cse_core.run import METRICS, MetricsFile, RunFolder
 from cse_core.scoring import Best, Scorer
+from cse_core.seeds import Moment
 from cse_core.signals import Stopped, StopSignals
 from cse_core.stack import Stack
 from cse_core.tally import Tally

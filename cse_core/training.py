@@ -14,6 +14,7 @@ from accelerate import PartialState
 
 from cse_core import distributed
 from cse_core.assembly import build
+from cse_core.atomic_files import write_whole
 from cse_core.bench.kept import measured_gain
 from cse_core.bench.machine import place_of
 from cse_core.checkpoint import Checkpoint
@@ -22,8 +23,7 @@ from cse_core.composition import Composition
 from cse_core.data import Corpus, load_corpus
 from cse_core.data.split import split_texts
 from cse_core.errors import CseError
-from cse_core.files import write_whole
-from cse_core.inference import resolve_model
+from cse_core.facts import resolve_model
 from cse_core.precision import resolve_device, training_precision
 from cse_core.pretrained import load_tokenizer
 from cse_core.recipe import dump_recipe

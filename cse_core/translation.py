@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
+from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.pretrained import load_translator
+from cse_core.pretrained import (
+    WHERE,
+    check_fit,
+    check_weights,
+    checked_name,
+    explained,
+    hub_answers,
+    load_tokenizer,
+    quiet,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,3 +172,41 @@ def _usual_tokens(tokenizer: Any) -> list[str]:
     names = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
     found = (getattr(tokenizer, f"{name}_token", None) for name in names)
     return [str(token) for token in found if token]
+
+
+def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenizer]:
+    """Load a sequence-to-sequence model in fp32 and its tokenizer.
+
+    Args:
+        path_or_name: A folder, or a name on the hub.
+
+    Raises:
+        CseError: As ``load_model`` and ``load_tokenizer``, or it is no such model.
+    """
+    name = checked_name(path_or_name)
+    local = Path(name).is_dir()
+    with explained(name):
+        offline = local or not hub_answers()
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=offline)
+        if not config.is_encoder_decoder:
+            raise CseError(
+                f"{config.model_type} is no sequence-to-sequence model",
+                where=WHERE,
+                value=name,
+                hint="name a translation model, such as one of Marian, T5, mBART, M2M100 or NLLB",
+            )
+        if local:
+            check_weights(Path(name))
+        with quiet():
+            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+                name,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=offline,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+    check_fit(report, name)
+    return model, load_tokenizer(name)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_core.composition import Role
 from cse_core.token_batch import (
     TokenBatch,
     offsets_of,
@@ -18,6 +17,7 @@ from cse_core.token_batch import (
     positions_of,
     ragged_index,
 )
+from cse_core.vocabulary import Role
 
 __all__ = [
     "INPUT",
@@ -319,3 +319,29 @@ class StepContext:
     gradient: Callable[[View, TokenBatch], Tensor | None]
     texts: Callable[[str], list[str]]
     log: Callable[[str, Tensor | float], None]
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What an encoder makes of ``T`` tokens in ``R`` rows.
+
+    Attributes:
+        last: ``[T, H]``, the model's output; ``[R, H]`` where one token a row was asked for.
+        layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
+            output of layer ``i``; the last one is ``last``, after the model's final norm if any.
+        read_alone: Whether ``last`` holds the tokens that were asked for and no others.
+    """
+
+    last: Tensor
+    layers: dict[int, Tensor] = field(default_factory=dict)
+    read_alone: bool = False
+
+    def at(self, read: Tensor) -> Tensor:
+        """Return the last states ``[R, H]`` of one token a row, those that were asked for if any.
+
+        Args:
+            read: ``[R]`` int64 indices of tokens.
+        """
+        if self.read_alone:
+            return self.last
+        return self.last.index_select(0, read.to(self.last.device, non_blocking=True))

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from cse_core import distributed
 from cse_core.assembly import Assembly, PlacedAugmenter
-from cse_core.context import Moment, draws
 from cse_core.prefetch import Ahead, PlainView, Prefetcher
 from cse_core.reporting import Reporter
 from cse_core.rows import TrainingRows
+from cse_core.seeds import Moment, draws
 from cse_core.stack import Stack
 from cse_core.types import StepContext, TokenBatch, View
 

@@ -6,7 +6,7 @@ A token is a word or ``prefix:name``. A tuple inside a tuple lists alternatives.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 WORDS = frozenset({"pairs", "mask-token", "gradient:inputs", "vocab:cased"})
 PREFIXES = frozenset({"view", "level", "positives", "branch", "column"})
@@ -42,3 +42,6 @@ def flatten(needs: tuple[Need, ...]) -> Iterator[str]:
             yield need
         else:
             yield from need
+
+
+Role = Literal["anchor", "positive", "identical", "soft_negative", "negative", "aux"]

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cse_core.bench.kept import Measurement, faster, measured_gain, of_encoder
+from cse_core.bench.kept import Measurement, measured_gain, of_encoder
 from cse_core.bench.machine import Place, expected_place
 from cse_core.bench.work import fingerprint, mean_lengths, work_of
 from cse_core.composition import Composition
+from cse_core.precision import faster
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus

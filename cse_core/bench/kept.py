@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from cse_core.atomic_files import VARIABLE, cache_folder, write_whole
 from cse_core.bench.machine import Place
-from cse_core.cache import VARIABLE, cache_folder
 from cse_core.errors import CseError
-from cse_core.files import write_whole
 
 if TYPE_CHECKING:
     from cse_core.composition import Composition
 
-GAIN = 1.1
-"""How many times faster than fp32 bf16 has to be for ``auto`` to take it."""
 _NAME, _FORM, _MOST = "bench.json", 2, 100
 _MOST_WAITED = 10.0
 _Positive = Annotated[FiniteFloat, Field(gt=0)]
@@ -158,8 +155,3 @@ def measured_gain(place: Place, composition: Composition) -> float | None:
         reversed(found), key=lambda each: abs(math.log(each.batch_size / batch)), default=None
     )
     return None if nearest is None else nearest.gain
-
-
-def faster(gain: float) -> str:
-    """Return the number format that ``auto`` takes where bf16 was ``gain`` times faster."""
-    return "bf16" if gain >= GAIN else "fp32"

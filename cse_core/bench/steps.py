@@ -10,12 +10,12 @@ from pathlib import Path
 import torch
 
 from cse_core.bench.floor import CallRecorder
-from cse_core.context import Moment
 from cse_core.engine import Engine, StepResult
 from cse_core.optimizer import Optimizer
 from cse_core.precision import Precision
 from cse_core.rows import Batches
 from cse_core.run import RunFolder
+from cse_core.seeds import Moment
 from cse_core.training import Prepared
 
 

@@ -111,8 +111,8 @@ def mean_lengths(
 
 
 def _tokenizer_file(name: str, registry: Registry) -> Path | None:
-    from cse_core.facts import model_folder
     from cse_core.loading import package_path
+    from cse_core.model_files import model_folder
 
     file: Path | None = None
     try:

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from cse_core.builtins.options import FirstLastOptions
-from cse_core.encoding import Hidden
 from cse_core.options import PoolerOptions
 from cse_core.protocols import RowPooler, Setup
-from cse_core.types import TokenBatch
+from cse_core.types import Hidden, TokenBatch
 
 
 def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:

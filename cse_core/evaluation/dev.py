@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from cse_core.evaluation.binary import binary_score, is_binary
 from cse_core.evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_core.evaluation.geometry import effective_rank, mean_cosine, measure, singular_values
-from cse_core.evaluation.pairs import PairSet, read_pairs
+from cse_core.evaluation.pairs import PairSet, read_pairs, spearman
 from cse_core.evaluation.retrieval import CUTS, document_vectors, recall_at
-from cse_core.evaluation.sts import spearman
 from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines, unit
 
 _SAMPLE = 1000

@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cse_core.errors import CseError
 from cse_core.evaluation.tables import Row, read_table, stem
@@ -210,3 +214,27 @@ def _scale(lowest: float, highest: float, sick: bool) -> tuple[float, float]:
         if low <= lowest and highest <= high:
             return (low, high)
     return (lowest, highest)
+
+
+_FLAT = 1e-9
+"""Cosines that differ by less are equal: what is left is rounding, not a ranking."""
+
+
+def spearman(gold: Sequence[float], values: NDArray[np.float64]) -> float | None:
+    """Return Spearman's rank correlation x100, ties sharing their mean rank.
+
+    Args:
+        gold: Graded scores, P of them.
+        values: Values to compare ``[P]``.
+
+    Returns:
+        The correlation, or None where it is undefined: fewer than two pairs, or all gold scores
+        or all values equal (within rounding).
+    """
+    if len(gold) < 2 or min(gold) == max(gold) or float(np.ptp(values)) < _FLAT:
+        return None
+    from scipy.stats import ConstantInputWarning, spearmanr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConstantInputWarning)
+        return 100.0 * float(spearmanr(np.asarray(gold), values).statistic)

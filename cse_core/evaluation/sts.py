@@ -6,7 +6,6 @@ over the pairs of all subsets of a set together, no regressor on top.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -19,12 +18,9 @@ from cse_core.errors import CseError
 from cse_core.evaluation.binary import BinaryScore, binary_score
 from cse_core.evaluation.geometry import Geometry, measure
 from cse_core.evaluation.lexical import TextCollection, jaccard, tfidf, units_of
-from cse_core.evaluation.pairs import PairSet
+from cse_core.evaluation.pairs import PairSet, spearman
 from cse_core.evaluation.suite import STS_TESTS
 from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines
-
-_FLAT = 1e-9
-"""Cosines that differ by less are equal: what is left is rounding, not a ranking."""
 
 
 @dataclass(frozen=True)
@@ -136,26 +132,6 @@ class Result:
         if self.geometry:
             value |= self.geometry.to_json()
         return value
-
-
-def spearman(gold: Sequence[float], values: NDArray[np.float64]) -> float | None:
-    """Return Spearman's rank correlation x100, ties sharing their mean rank.
-
-    Args:
-        gold: Graded scores, P of them.
-        values: Values to compare ``[P]``.
-
-    Returns:
-        The correlation, or None where it is undefined: fewer than two pairs, or all gold scores
-        or all values equal (within rounding).
-    """
-    if len(gold) < 2 or min(gold) == max(gold) or float(np.ptp(values)) < _FLAT:
-        return None
-    from scipy.stats import ConstantInputWarning, spearmanr
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConstantInputWarning)
-        return 100.0 * float(spearmanr(np.asarray(gold), values).statistic)
 
 
 def evaluate_sts(

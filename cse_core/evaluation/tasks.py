@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.evaluation.documents import BELOW
+from cse_core.evaluation.document_suite import BELOW
 from cse_core.evaluation.labelled import LabelledSet, is_labelled_file, read_labelled
 from cse_core.evaluation.suite import (
     DATA_VARIABLE,

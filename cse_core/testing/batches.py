@@ -10,18 +10,18 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from cse_core.composition import Role
 from cse_core.loading import load_factory
 from cse_core.objective import ALIGNED_ROLES
 from cse_core.pretrained import load_tokenizer
 from cse_core.protocols import Part, Setup
-from cse_core.randomness import generator
 from cse_core.records import Kind
 from cse_core.registry import Registry
+from cse_core.seeds import generator
 from cse_core.testing.encoders import shared_encoder
 from cse_core.testing.installed import installed_registry
 from cse_core.tokens import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
+from cse_core.vocabulary import Role
 
 CPU = torch.device("cpu")
 Vectors = Callable[[str, str | None], Mapping[str, Embeddings]]

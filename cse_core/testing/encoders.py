@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from cse_core.pretrained import _quiet
+from cse_core.pretrained import quiet
 from cse_core.testing.corpora import WORDS
 
 Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]
@@ -79,7 +79,7 @@ def tiny_encoder(
             if parameter.ndim > 1:
                 torch.nn.init.normal_(parameter, std=0.1)
     folder.mkdir(parents=True, exist_ok=True)
-    with _quiet():
+    with quiet():
         model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from cse_core import negatives as core
 from cse_core.options import LossOptions
-from cse_core.randomness import generator
+from cse_core.seeds import generator
 from cse_core.testing.part_suite import PartSuite
 from cse_core.testing.promises import promise
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext

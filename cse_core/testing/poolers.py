@@ -8,13 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cse_core.composition import Role
-from cse_core.encoding import Hidden
 from cse_core.options import HeadOptions
 from cse_core.records import PoolerSpec
 from cse_core.testing.part_suite import PartSuite
 from cse_core.testing.promises import promise
-from cse_core.types import Embeddings, TokenBatch, ragged_index
+from cse_core.types import Embeddings, Hidden, TokenBatch, ragged_index
+from cse_core.vocabulary import Role
 
 
 class PoolerSuite(PartSuite):

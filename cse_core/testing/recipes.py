@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import torch
 
 from cse_core.composer import resolve
-from cse_core.composition import Composition, Facts
+from cse_core.composition import Composition
 from cse_core.errors import CseError
+from cse_core.records import Facts
 from cse_core.registry import Registry
 from cse_core.testing.corpora import COLUMNS, tiny_corpus
 from cse_core.testing.encoders import shared_encoder

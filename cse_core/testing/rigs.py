@@ -17,15 +17,14 @@ from cse_core import checkpoint as saved
 from cse_core.assembly import Assembly, build
 from cse_core.checkpoint import Checkpoint
 from cse_core.composer import resolve
-from cse_core.composition import Composition, Facts
+from cse_core.composition import Composition
 from cse_core.data import Corpus
 from cse_core.engine import Engine, StepResult
-from cse_core.facts import STARTER, model_facts
-from cse_core.inference import resolve_model
+from cse_core.facts import STARTER, model_facts, resolve_model
 from cse_core.optimizer import Optimizer
 from cse_core.passes import Moment
 from cse_core.precision import resolve_precision
-from cse_core.records import Kind
+from cse_core.records import Facts, Kind
 from cse_core.registry import Registry
 from cse_core.reporting import Reporter
 from cse_core.rounds import Rounds

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from cse_core.randomness import derive_seed
+from cse_core.seeds import derive_seed
 from cse_core.testing.snapshots import difference, random_states, snapshot
 from cse_core.types import StepContext
 

@@ -9,9 +9,8 @@ import torch
 
 from cse_core.data import load_corpus
 from cse_core.errors import CseError
-from cse_core.pretrained import load_translator
 from cse_core.settings import DataOptions
-from cse_core.translation import TranslationOptions, Translator
+from cse_core.translation import TranslationOptions, Translator, load_translator
 from tests.cli.conftest import Cse, refused
 from tests.fixtures.translators import NUMBERS, make_many_languages, make_number_translator
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from cse_core.patience import in_evaluations
+from cse_core.cadence import in_evaluations
 from cse_core.settings import TrainOptions
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from cse_core.composer import resolve
-from cse_core.composition import Facts, PlannedPass
+from cse_core.composition import PlannedPass
 from cse_core.errors import CseError
 from cse_core.plan_text import plan_dict, plan_lines
+from cse_core.records import Facts
 from cse_core.registry import Registry
 from cse_core.schedule import Schedule
 from tests.fixtures.parts import BERT, compose, made_up_registry, refused

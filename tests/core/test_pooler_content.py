@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import torch
 
-from cse_core.encoding import Hidden, RaggedEncoder
+from cse_core.encoding import RaggedEncoder
 from cse_core.protocols import RowPooler, SlicePooler
 from cse_core.stack import Stack
 from cse_core.testing import shared_encoder
 from cse_core.testing.batches import tiny_tokenizer
-from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
+from cse_core.types import Embeddings, Hidden, TokenBatch, offsets_of, positions_of
 
 
 class Backwards(RowPooler):

@@ -10,9 +10,9 @@ import torch
 from cse_core.data import Corpus
 from cse_core.data.corpus import TextColumn
 from cse_core.pretrained import load_tokenizer
-from cse_core.randomness import generator
 from cse_core.reporting import Reporter
 from cse_core.rows import Batches, TrainingRows
+from cse_core.seeds import generator
 from cse_core.testing.encoders import shared_encoder
 from cse_core.tokens import TextTokenizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cse_core.sampling import sample_in_rows
+from cse_core.functional import sample_in_rows
 from cse_core.token_batch import offsets_of, positions_in_order
 
 LENGTHS = torch.tensor([3, 0, 1, 6, 4])

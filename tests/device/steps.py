@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from cse_core import randomness
+from cse_core import seeds as randomness
 from cse_core.composition import Composition
 from cse_core.data import Corpus
 from cse_core.registry import Registry

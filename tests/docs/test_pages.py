@@ -7,7 +7,6 @@ import tomllib
 
 import pytest
 
-from cse_core.composition import Role
 from cse_core.known import KNOWN_DISTRIBUTIONS
 from cse_core.loading import load_factory
 from cse_core.options import (
@@ -21,7 +20,7 @@ from cse_core.options import (
 )
 from cse_core.recipe import _KEYS
 from cse_core.settings import CORE_OPTIONS, ViewOptions
-from cse_core.vocabulary import PREFIXES, WORDS
+from cse_core.vocabulary import PREFIXES, WORDS, Role
 from tests.docs.pages import DOCS, ROOT, Page, pages
 
 PAGES = list(pages())

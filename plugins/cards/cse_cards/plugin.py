@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cse_cards.options import CaseSwitchOptions, RetrievedOptions
-from cse_core.composition import Facts
-from cse_core.records import AugmenterSpec, RecipeSpec, StoreSpec
+from cse_core.records import AugmenterSpec, Facts, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 
 PAPER = "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022"

@@ -15,10 +15,10 @@ from cse_cards.texts import RoundTexts
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
+from cse_core.functional import unit
 from cse_core.options import PoolerOptions
 from cse_core.protocols import NegativeStore, RoundContext, Setup
 from cse_core.rows import TrainingRows
-from cse_core.similarity import unit
 from cse_core.stack import Stack
 from cse_core.tokens import TextTokenizer
 from cse_core.types import Batch, Negatives, StepContext, View

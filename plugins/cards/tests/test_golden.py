@@ -12,9 +12,9 @@ from torch import Tensor
 
 from cse_core import negatives as core
 from cse_core.data import Corpus
+from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.rows import TrainingRows
-from cse_core.similarity import similarity
 from cse_core.testing import make_batch, make_context, make_part
 from cse_core.types import Batch, Negatives, StepContext
 from tests.shared import shared_path

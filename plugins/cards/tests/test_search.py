@@ -7,7 +7,7 @@ import torch
 from cse_cards.search import nearest, room
 from torch import Tensor
 
-from cse_core.similarity import unit
+from cse_core.functional import unit
 
 CPU = torch.device("cpu")
 

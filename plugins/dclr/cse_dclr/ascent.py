@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.similarity import similarity, unit
+from cse_core.functional import similarity, unit
 
 
 @torch.no_grad()

@@ -5,9 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.contrast import infonce_terms, log_sum_exp, reduce_terms
+from cse_core.functional import (
+    Similarity,
+    infonce_terms,
+    log_sum_exp,
+    paired_similarity,
+    reduce_terms,
+    similarity,
+)
 from cse_core.protocols import Loss, Setup
-from cse_core.similarity import Similarity, paired_similarity, similarity
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_dclr.options import DclrOptions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.contrast import infonce_terms
+from cse_core.functional import infonce_terms
 from cse_core.negatives import mask_known
 from cse_core.protocols import Loss, Setup
 from cse_core.types import SENTENCE, Batch, LossOutput, Negatives, Positives, StepContext

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.composition import Facts
-from cse_core.records import LossSpec, MinerSpec, PoolerSpec, RecipeSpec, StoreSpec
+from cse_core.records import Facts, LossSpec, MinerSpec, PoolerSpec, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_hicl.options import (
     LEVEL,

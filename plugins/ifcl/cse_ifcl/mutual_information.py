@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from cse_core.evaluation.pairs import PairSet
+from cse_core.functional import similarity
 from cse_core.protocols import Metric, Setup
-from cse_core.similarity import similarity
 from cse_core.types import Batch, StepContext
 from cse_ifcl.options import MutualInformationOptions
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cse_core.composition import Facts
 from cse_core.records import (
     AugmenterSpec,
+    Facts,
     LossSpec,
     MetricSpec,
     RecipeSpec,

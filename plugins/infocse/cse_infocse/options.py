@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cse_core.options import AugmenterOptions, MinerOptions, PoolerOptions
-from cse_core.patience import Patience
+from cse_core.options import AugmenterOptions, MinerOptions, Patience, PoolerOptions
 
 LEVEL = "slice"
 """The level of the sentences that a document is cut into."""

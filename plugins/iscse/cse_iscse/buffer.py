@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.similarity import unit
+from cse_core.functional import unit
 from cse_core.types import Batch, Positives
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cse_core.composition import Facts
+from cse_core.records import Facts
 from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cse_core.composition import Facts
+from cse_core.records import Facts
 from cse_core.schedule import Schedule
 from cse_mocose.growth import Growth, held_by, told
 from cse_mocose.options import MOST_KEYS, QueueOptions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.composition import Facts
+from cse_core.records import Facts
 from cse_mocose.options import FgsmOptions
 
 ENTRY = 0.04

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.similarity import unit
+from cse_core.functional import unit
 from cse_core.testing import (
     Rig,
     compose,

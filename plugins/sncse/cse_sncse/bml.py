@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cse_core.functional import paired_similarity
 from cse_core.protocols import Loss, Setup
-from cse_core.similarity import paired_similarity
 from cse_core.types import Batch, Embeddings, LossOutput, Negatives, Positives, StepContext
 from cse_sncse.options import BmlOptions
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.composition import Role
-from cse_core.encoding import Hidden
 from cse_core.errors import CseError
 from cse_core.protocols import RowPooler, Setup
 from cse_core.tokens import TextTokenizer
-from cse_core.types import TokenBatch, offsets_of, positions_of
+from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
+from cse_core.vocabulary import Role
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions
 
 _FIRST_PROMPT = frozenset({"anchor", "identical", "aux"})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from cse_core.composition import Facts
-from cse_core.records import AugmenterSpec, LossSpec, PoolerSpec, RecipeSpec
+from cse_core.records import AugmenterSpec, Facts, LossSpec, PoolerSpec, RecipeSpec
 from cse_core.specs import hookimpl
 from cse_sncse.options import (
     NO_SPACY,

@@ -13,7 +13,7 @@ from cse_sncse.mask_prompt import MaskPrompt
 from cse_sncse.options import MaskPromptOptions
 from pydantic import ValidationError
 
-from cse_core.encoding import Hidden, RaggedEncoder
+from cse_core.encoding import RaggedEncoder
 from cse_core.errors import CseError
 from cse_core.inference import load
 from cse_core.pretrained import load_tokenizer
@@ -30,7 +30,7 @@ from cse_core.testing import (
 )
 from cse_core.tokens import TextTokenizer
 from cse_core.training import train
-from cse_core.types import TokenBatch
+from cse_core.types import Hidden, TokenBatch
 
 FAMILIES = ("bert", "roberta", "electra", "distilbert")
 TEXTS = ["Anna paints the boat.", "Boat", "it is the old [MASK] lamp and <mask> bell", "What?"]

@@ -11,18 +11,13 @@ import pytest
 import torch
 
 from cse_core.bench import machine
-from cse_core.bench.kept import (
-    cache_file,
-    faster,
-    keep,
-    measured_gain,
-    measurements,
-    of_encoder,
-)
+from cse_core.bench.kept import cache_file, keep, measured_gain, measurements, of_encoder
 from cse_core.bench.machine import expected_place, place_of
 from cse_core.composer import resolve
-from cse_core.composition import Composition, Facts
+from cse_core.composition import Composition
 from cse_core.errors import CseError
+from cse_core.precision import faster
+from cse_core.records import Facts
 from tests.core.bench.conftest import kept, measured
 from tests.fixtures.parts import made_up_registry
 

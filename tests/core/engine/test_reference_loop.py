@@ -10,7 +10,7 @@ from torch import nn
 from transformers import BertModel
 
 from cse_core.data import Corpus
-from cse_core.randomness import generator
+from cse_core.seeds import generator
 from tests.fixtures.tiny import Bench, composed, metrics, sentences, trainer
 
 

@@ -9,8 +9,9 @@ import torch
 from safetensors.torch import save_file
 
 from cse_core.errors import CseError
-from cse_core.export import HEADS, save_model
+from cse_core.export import save_model
 from cse_core.inference import load
+from cse_core.model_files import HEADS
 from tests.fixtures.tiny import CPU, Bench, registry
 
 RECIPE = '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "scaled"\n[[pool]]\nuse = "mlp"\nkeep = "always"\n'

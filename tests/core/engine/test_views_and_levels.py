@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from cse_core.context import Moment
 from cse_core.objective import align
 from cse_core.passes import Pass
+from cse_core.seeds import Moment
 from cse_core.types import Embeddings
 from tests.fixtures.tiny import Bench, sentences
 

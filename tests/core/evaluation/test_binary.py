@@ -13,9 +13,9 @@ from rich.console import Console
 from cse_core.errors import CseError
 from cse_core.evaluation.binary import BinaryScore, binary_score
 from cse_core.evaluation.dev import name_dev_sets
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows
+from cse_core.evaluation.pairs import PairSet, pairs_from_rows, spearman
 from cse_core.evaluation.report import comparison_table, results_json, results_table
-from cse_core.evaluation.sts import evaluate_sts, spearman
+from cse_core.evaluation.sts import evaluate_sts
 from cse_core.scoring import Scorer
 
 LABELS = [1, 0, 1, 1, 0, 0, 0, 1, 0, 0]

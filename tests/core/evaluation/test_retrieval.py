@@ -12,18 +12,10 @@ import pytest
 
 from cse_core.errors import CseError
 from cse_core.evaluation.dev import DocumentDevSet, read_dev_sets
-from cse_core.evaluation.documents import (
-    find_documents,
-    is_document_file,
-    locate_documents,
-    read_documents,
-)
-from cse_core.evaluation.retrieval import (
-    document_vectors,
-    evaluate_retrieval,
-    recall_at,
-    score_words,
-)
+from cse_core.evaluation.document_suite import find_documents, locate_documents
+from cse_core.evaluation.documents import is_document_file, read_documents
+from cse_core.evaluation.retrieval import document_vectors, recall_at
+from cse_core.evaluation.title_retrieval import evaluate_retrieval, score_words
 from cse_core.scoring import Scorer
 
 WORDS = ("boat", "lamp", "clock", "kite", "drum", "bell", "garden", "bridge")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cse_core.errors import CseError
 from cse_core.evaluation.dev import name_dev_sets, read_dev_sets
 from cse_core.evaluation.lexical import TextCollection
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs
-from cse_core.evaluation.sts import evaluate_sts, spearman
+from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
+from cse_core.evaluation.sts import evaluate_sts
 from cse_core.evaluation.suite import STS_TESTS
 from cse_core.evaluation.vectors import Encode
 from tests.shared import shared_path

@@ -1,12 +1,38 @@
-"""Contrastive terms that several losses are made of, free of overflow and of NaN."""
+"""Similarities, contrastive terms and draws that parts are made of: pure functions of tensors."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from cse_core.similarity import Similarity, paired_similarity, similarity
 from cse_core.types import Negatives, Positives
+
+Similarity = Literal["cosine", "dot"]
+EPS = 1e-8
+"""Smallest norm that a cosine divides by, that of torch's cosine similarity."""
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Return vectors of length one; a zero vector stays zero."""
+    lengths: Tensor = vectors.norm(dim=-1, keepdim=True)
+    return vectors / lengths.clamp_min(EPS)
+
+
+def similarity(left: Tensor, right: Tensor, kind: Similarity = "cosine") -> Tensor:
+    """Return ``[A, N]`` similarities of every row of ``[A, D]`` with every row of ``[N, D]``."""
+    if kind == "cosine":
+        left, right = unit(left), unit(right)
+    scores: Tensor = left @ right.T
+    return scores
+
+
+def paired_similarity(left: Tensor, right: Tensor, kind: Similarity = "cosine") -> Tensor:
+    """Return ``[A, P]`` similarities of each row of ``[A, D]`` with its own of ``[A, P, D]``."""
+    if kind == "cosine":
+        left, right = unit(left), unit(right)
+    return torch.einsum("ad,apd->ap", left, right)
 
 
 def infonce_terms(
@@ -61,3 +87,28 @@ def log_sum_exp(logits: Tensor) -> Tensor:
     none = sums == 0
     logs = torch.where(none, torch.ones_like(sums), sums).log() + largest.squeeze(1)
     return torch.where(none, torch.full_like(logs, -torch.inf), logs)
+
+
+def sample_in_rows(
+    row: Tensor, count: Tensor, draws: Tensor, among: Tensor | None = None
+) -> Tensor:
+    """Return ``[T]`` bool: ``count[r]`` of the items of each row r, those of the least draws.
+
+    No GPU has to be waited for.
+
+    Args:
+        row: ``[T]`` int64, the row of each item, in order.
+        count: ``[R]`` int64, how many of each row; all of a row that has fewer.
+        draws: ``[T]`` independent uniform numbers in [0, 1).
+        among: ``[T]`` bool, items that may be taken; None is all.
+    """
+    # One key of whole numbers, row first: a single sort, on devices without float64 too.
+    drawn = (draws * 2**31).long()
+    if among is not None:
+        drawn = drawn.masked_fill(~among, 2**31)
+    order = torch.argsort((row << 32) + drawn, stable=True)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(row), device=row.device)
+    first = torch.searchsorted(row, torch.arange(len(count), device=row.device))
+    taken = place < (first + count)[row]
+    return taken if among is None else taken & among

@@ -1,4 +1,4 @@
-"""Files and folders that are there complete or not at all."""
+"""Files and folders that are there complete or not at all, and the folder of caches."""
 
 from __future__ import annotations
 
@@ -70,3 +70,23 @@ def writable_folder(path: Path, where: str) -> Path:
             hint="name a folder that you may write to",
         ) from None
     return path
+
+
+VARIABLE = "CSE_CACHE"
+"""Environment variable that names another folder; an empty text or ``off`` is none."""
+
+
+def cache_folder() -> Path | None:
+    """Return the folder, there or not: the user's of this system, or what ``CSE_CACHE`` names.
+
+    Returns:
+        None where nothing is to be kept.
+    """
+    named = os.environ.get(VARIABLE)
+    if named is None:
+        import platformdirs
+
+        return Path(platformdirs.user_cache_dir("cse"))
+    if named.strip().lower() in ("", "off"):
+        return None
+    return Path(os.path.expanduser(named))
