@@ -26,14 +26,14 @@ def complete_part(kind: Kind) -> Complete:
 
 def complete_kind(incomplete: str) -> Iterator[tuple[str, str]]:
     """Complete a kind of part."""
-    from cse_core.plugin_info import NOUNS
+    from cse_core.registry.plugin_info import NOUNS
 
     return _starting(incomplete, NOUNS.items())
 
 
 def complete_status(incomplete: str) -> Iterator[tuple[str, str]]:
     """Complete a plugin's status."""
-    from cse_core.plugin_info import Status
+    from cse_core.registry.plugin_info import Status
 
     return _starting(incomplete, ((status, "") for status in get_args(Status)))
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from cse_translate.cli import translate
 
 from cse_cli.completion import complete_data, complete_model
 from cse_cli.console import plain_table, say, say_json, say_table, tell
 from cse_cli.encode import beside
 from cse_cli.installed import Installed, installed
 from cse_cli.pairs import show_pairs
-from cse_cli.translate import translate
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def list_data(
     json: JsonOption = False,
 ) -> None:
     """List the installed data sets, and what cse eval would find of each suite."""
-    from cse_core.evaluation.suite import DATA_VARIABLE, data_folder
+    from cse_evaluation.suite import DATA_VARIABLE, data_folder
 
     registry = installed(context).registry
     folder, origin = data_folder(data_dir)
@@ -94,9 +94,9 @@ def list_data(
 
 def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
     """Return where the files of each suite are, None for what is not there."""
-    from cse_core.evaluation.document_suite import locate_documents
-    from cse_core.evaluation.suite import CHINESE_FILES, locate_files, locate_suite
-    from cse_core.evaluation.tasks import TRANSFER_TASKS, locate_classification, locate_transfer
+    from cse_evaluation.document_suite import locate_documents
+    from cse_evaluation.suite import CHINESE_FILES, locate_files, locate_suite
+    from cse_evaluation.tasks import TRANSFER_TASKS, locate_classification, locate_transfer
 
     labelled, documents = locate_classification(folder), locate_documents(folder)
     # Both suites may have looked at one broken file.
@@ -271,7 +271,7 @@ app.command("show-pairs")(show_pairs)
 
 def _load(paths: list[str], unit: str, plugins: Installed, limit: int | None = None) -> Corpus:
     from cse_core.data import load_corpus
-    from cse_core.settings import DataOptions
+    from cse_core.recipes.settings import DataOptions
 
     if unit not in UNITS:
         hint = did_you_mean(unit, UNITS)
@@ -284,8 +284,8 @@ def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, A
     import numpy as np
     from tokenizers import Tokenizer
 
-    from cse_core.loading import package_path
-    from cse_core.model_files import model_folder
+    from cse_core.registry.loading import package_path
+    from cse_core.runtime.model_files import model_folder
 
     registry = plugins.registry
     if registry.has("encoder", model):

@@ -13,7 +13,7 @@ import typer
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.option_paths import OptionPath
+    from cse_cli.option_paths import OptionPath
 
 PART_FLAGS = ("aug", "pool", "positives", "negatives", "loss", "branch", "metric")
 """Kinds of parts, each with a flag of its name."""
@@ -131,7 +131,7 @@ def with_options(
 
     Args:
         function: The command.
-        options: The options, as ``cse_core.option_paths`` lists them.
+        options: The options, as ``cse_cli.option_paths`` lists them.
     """
     signature = inspect.signature(function, eval_str=True)
     parameters = list(signature.parameters.values())

@@ -12,11 +12,11 @@ from cse_cli.console import warn
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
-    from cse_core.manager import PluginManager
-    from cse_core.plugin_info import PluginInfo
+    from cse_core.recipes.settings import DataOptions
     from cse_core.records import DatasetSpec
-    from cse_core.registry import Registry
-    from cse_core.settings import DataOptions
+    from cse_core.registry.manager import PluginManager
+    from cse_core.registry.plugin_info import PluginInfo
+    from cse_core.registry.registry import Registry
 
 
 class Installed:
@@ -34,7 +34,7 @@ class Installed:
     def manager(self) -> PluginManager:
         """Load the plugins; warns of names to leave out that no plugin has."""
         from cse_core.errors import did_you_mean
-        from cse_core.manager import load_plugins
+        from cse_core.registry.manager import load_plugins
 
         manager = load_plugins(self.left_out)
         for name in manager.unmatched:
@@ -45,7 +45,7 @@ class Installed:
     @cached_property
     def registry(self) -> Registry:
         """Return the parts of the loaded plugins."""
-        from cse_core.registry import Registry
+        from cse_core.registry.registry import Registry
 
         return Registry.from_plugins(self.manager.infos)
 

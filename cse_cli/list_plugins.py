@@ -34,7 +34,7 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, broken ones with the reason and what mends them."""
-    from cse_core.plugin_info import NOUNS, Status
+    from cse_core.registry.plugin_info import NOUNS, Status
 
     _check("--kind", kind, tuple(NOUNS))
     _check("--status", status, get_args(Status))
@@ -66,7 +66,7 @@ def _name(plugin: dict[str, Any]) -> str:
 
 
 def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
-    from cse_core.plugin_info import kind_of
+    from cse_core.registry.plugin_info import kind_of
 
     parts: dict[str, list[dict[str, str]]] = {}
     for part in info.parts:

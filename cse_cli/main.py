@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from cse_bench import cli as bench
+from cse_evaluation.cli import evaluate
 
 from cse_cli import (
-    bench,
     choosing,
     data,
     encode,
-    evaluate,
     list_plugins,
     list_recipes,
     search,
@@ -150,7 +150,7 @@ def _close_setting(flag: str) -> str | None:
     """Return the flag of a core option whose last name is like an unknown flag."""
     from difflib import get_close_matches
 
-    from cse_core.option_paths import option_paths
+    from cse_cli.option_paths import option_paths
 
     paths = {option.path.partition(".")[2]: option.path for option in option_paths()}
     close = get_close_matches(flag.lstrip("-").replace("-", "_"), paths, n=1, cutoff=0.75)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_core.inference import SentenceModel
-    from cse_core.registry import Registry
+    from cse_core.models.saved_model import SentenceModel
+    from cse_core.registry.registry import Registry
 
 BLOCK = 8192
 """Texts that are encoded together, so that vectors can be written while others are made."""
@@ -62,7 +62,7 @@ def check_model(
     Raises:
         CseError: If there is no such model or pooler, or the length is beyond the model's.
     """
-    from cse_core.facts import model_facts
+    from cse_core.recipes.model_facts import model_facts
 
     if pooling is not None:
         rows = [found.name for found in registry.parts("pool") if _is_row(found.spec)]
@@ -107,7 +107,7 @@ def load_model(
     """
     check_model(name, registry, pooling=pooling, max_length=max_length)
     quieten()
-    from cse_core.inference import load
+    from cse_core.models.saved_model import load
 
     try:
         return load(

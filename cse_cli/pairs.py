@@ -13,7 +13,7 @@ from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
-    from cse_core.rows import Pairs
+    from cse_core.tokenization.training_rows import Pairs
 
 
 def show_pairs(
@@ -31,10 +31,10 @@ def show_pairs(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the pairs of a run's rounds, or one document's clusters round by round."""
-    from cse_core.composer import resolve
-    from cse_core.rounds import read_round
-    from cse_core.run import RunFolder
-    from cse_core.training import training_corpus
+    from cse_core.recipes.compose import resolve
+    from cse_core.training.rounds import read_round
+    from cse_core.training.run import training_corpus
+    from cse_core.training.run_folder import RunFolder
 
     if not (run / "run.toml").is_file():
         raise CseError(

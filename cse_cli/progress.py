@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.console import tell, warn
-from cse_core.reporting import Reporter
+from cse_core.runtime.reporter import Reporter
 
 if TYPE_CHECKING:
     from rich.progress import Progress

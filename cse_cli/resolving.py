@@ -10,10 +10,10 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.installed import Installed
-    from cse_core.composition import Composition, PlannedPart
-    from cse_core.option_paths import OptionPath
+    from cse_cli.option_paths import OptionPath
+    from cse_core.recipes.composition import Composition, PlannedPart
+    from cse_core.recipes.settings import DataOptions
     from cse_core.records import Kind
-    from cse_core.settings import DataOptions
 
 _COUNTED_BYTES = 64 * 2**20
 """Files up to this size are read to count their rows for the plan."""
@@ -30,7 +30,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     Raises:
         CseError: What is wrong with it.
     """
-    from cse_core.composer import resolve
+    from cse_core.recipes.compose import resolve
 
     def lookup(options: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
         return _rows_and_columns(options, installed)
@@ -49,7 +49,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
 
 def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
     """Return the options that help shows: those of the run, or as far as the choice makes sense."""
-    from cse_core.option_paths import option_paths
+    from cse_cli.option_paths import option_paths
 
     for attempt in (choice, replace(choice, sets=[])):
         try:
@@ -61,8 +61,8 @@ def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
 
 def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
     """Return the named parts that there are, with their default options."""
-    from cse_core.composition import PlannedPart
-    from cse_core.plugin_checks import default_options
+    from cse_core.recipes.composition import PlannedPart
+    from cse_core.registry.record_checks import default_options
 
     parts = []
     for kind, names in choice.kinds.items():
@@ -98,8 +98,8 @@ def _rows_and_columns(
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
     """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_core.annotations import plain
-    from cse_core.recipe import default_document, read_recipe
+    from cse_core.recipes.option_types import plain
+    from cse_core.recipes.reading import default_document, read_recipe
 
     documents = [default_document(alone=choice.recipe is None)]
     if choice.recipe is not None:
@@ -130,7 +130,7 @@ def _leads(typed: str, path: str) -> bool:
 
 
 def _origin(document: Any, head: str, name: str, composition: Composition) -> str:
-    from cse_core.recipe import CONDITIONS
+    from cse_core.recipes.reading import CONDITIONS
 
     for block in reversed(document.table.get("when", ())):
         conditions = {key: block[key] for key in CONDITIONS if key in block}

@@ -11,8 +11,8 @@ from cse_cli.console import console, plain_table, say, say_json, say_table
 from cse_cli.installed import installed
 
 if TYPE_CHECKING:
-    from cse_core.plugin_info import PluginInfo
     from cse_core.records import Record
+    from cse_core.registry.plugin_info import PluginInfo
 
 
 def show_plugin(
@@ -53,8 +53,8 @@ def _as_dict(info: PluginInfo) -> dict[str, Any]:
 
 
 def _part(record: Record) -> dict[str, Any]:
-    from cse_core.plugin_info import kind_of
     from cse_core.records import ComponentSpec
+    from cse_core.registry.plugin_info import kind_of
     from cse_core.vocabulary import flatten
 
     told: dict[str, Any] = {
@@ -74,8 +74,8 @@ def _part(record: Record) -> dict[str, Any]:
 
 
 def _options(record: Any) -> list[dict[str, Any]]:
-    from cse_core.annotations import field_accepts, in_words, plain
     from cse_core.options import describe
+    from cse_core.recipes.option_types import field_accepts, in_words, plain
 
     return [
         {

@@ -13,7 +13,7 @@ from cse_cli.installed import Installed, installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.recipe import Document
+    from cse_core.recipes.reading import Document
 
 
 def show_recipe(
@@ -40,7 +40,7 @@ def show_recipe(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a recipe: its parts and settings, what differs per encoder, the file's text."""
-    from cse_core.recipe import read_recipe
+    from cse_core.recipes.reading import read_recipe
 
     if toml and json:
         raise CseError("--toml and --json cannot go together", hint="leave one out")
@@ -85,8 +85,8 @@ def show_recipe(
 
 
 def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:
+    from cse_cli.plan_text import plan_dict, plan_lines
     from cse_cli.resolving import changed_settings, resolve_choice
-    from cse_core.plan_text import plan_dict, plan_lines
 
     try:
         composition = resolve_choice(choice, plugins, look=False)
@@ -100,8 +100,8 @@ def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, st
 
 
 def _blocks(document: Document) -> list[dict[str, Any]]:
-    from cse_core.annotations import plain
-    from cse_core.recipe import CONDITIONS
+    from cse_core.recipes.option_types import plain
+    from cse_core.recipes.reading import CONDITIONS
 
     found = []
     for block in document.table.get("when", ()):
@@ -123,8 +123,8 @@ def _blocks(document: Document) -> list[dict[str, Any]]:
 def _text(name: str, plugins: Installed) -> str:
     from pathlib import Path
 
-    from cse_core.loading import package_path
-    from cse_core.model_files import RUN_FILE
+    from cse_core.registry.loading import package_path
+    from cse_core.runtime.model_files import RUN_FILE
 
     if plugins.registry.has("recipe", name):
         return package_path(plugins.registry.recipe(name).spec.path).read_text(encoding="utf-8")

@@ -50,7 +50,7 @@ def rows_of(file: str, datasets: dict[str, DatasetSpec]) -> list[str]:
         CseError: If it cannot be read or holds no text.
     """
     from cse_core.data import load_corpus
-    from cse_core.settings import DataOptions
+    from cse_core.recipes.settings import DataOptions
 
     corpus = load_corpus(DataOptions(path=(file,)), datasets=datasets)
     for message in corpus.report.messages:

@@ -34,8 +34,9 @@ from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.bench.expected import ExpectedTime
-    from cse_core.composition import Composition
+    from cse_bench.expected import ExpectedTime
+
+    from cse_core.recipes.composition import Composition
 
 
 def train(
@@ -170,8 +171,8 @@ def _run(
     from cse_cli.progress import reporter_for
 
     quieten()
-    from cse_core import training
-    from cse_core.trainer import Stopped
+    from cse_core.training import run as training
+    from cse_core.training.trainer import Stopped
 
     def opening() -> None:
         plugins.warn_of_failed()
@@ -207,7 +208,7 @@ def _run(
 
 def _expected(composition: Composition, plugins: Installed) -> ExpectedTime | None:
     """Return how long the run will take, where it is known."""
-    from cse_core.bench.expected import expected_time
+    from cse_bench.expected import expected_time
 
     return expected_time(composition, plugins.known_corpus(composition.data), plugins.registry)
 
@@ -216,6 +217,6 @@ def _named(composition: Composition) -> Path:
     """Return the folder of a run that names none; of several processes the first one's counts."""
     import time
 
-    from cse_core.training import default_out
+    from cse_core.training.run import default_out
 
     return default_out(composition, time.strftime("%Y%m%d-%H%M%S"))

@@ -10,7 +10,7 @@ from cse_cli.flags import Choice
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.composition import Composition
+    from cse_core.recipes.composition import Composition
 
 
 def check_out(folder: Path) -> None:
@@ -75,7 +75,7 @@ def save_recipe(composition: Composition, path: Path) -> None:
     Raises:
         CseError: If it cannot be written.
     """
-    from cse_core.recipe import dump_recipe
+    from cse_core.recipes.reading import dump_recipe
 
     if path.is_dir():
         raise CseError("is a folder", where="--save-recipe", value=str(path), hint="name a file")

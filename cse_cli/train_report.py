@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.console import say, say_json, tell, warn
 
 if TYPE_CHECKING:
+    from cse_bench.expected import ExpectedTime
+
     from cse_cli.flags import Choice
     from cse_cli.installed import Installed
-    from cse_core.bench.expected import ExpectedTime
-    from cse_core.composition import Composition
-    from cse_core.trainer import Outcome
+    from cse_core.recipes.composition import Composition
+    from cse_core.training.trainer import Outcome
 
 
 def show_plan(
@@ -24,8 +25,8 @@ def show_plan(
     json: bool,
 ) -> None:
     """Print the plan on stdout."""
+    from cse_cli.plan_text import plan_dict, plan_lines
     from cse_cli.resolving import changed_settings
-    from cse_core.plan_text import plan_dict, plan_lines
 
     changed = changed_settings(composition, choice, plugins)
     if json:
@@ -41,7 +42,7 @@ def show_plan(
 
 def show_in_short(composition: Composition, time: ExpectedTime | None) -> None:
     """Print parts, passes and settings in a few lines on stderr."""
-    from cse_core.plan_text import steps_told
+    from cse_cli.plan_text import steps_told
 
     train = composition.train
     parts = ", ".join(
@@ -71,7 +72,7 @@ def show_outcome(outcome: Outcome, folder: Path) -> None:
     else:
         say(f"kept: step {outcome.step:,}, the last; no dev set chose one")
     say(f"model: {outcome.model}")
-    from cse_core.evaluation.suite import locate_suite
+    from cse_evaluation.suite import locate_suite
 
     say("next:")
     say(f"  cse eval {folder}{' --suite sts' if any(locate_suite().values()) else ''}")

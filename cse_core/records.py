@@ -42,7 +42,7 @@ class ComponentSpec:
         remedy: What a user can do where something that it requires is missing, in words that go on
             from "or"; added to what the core says of it.
         notes: Function of (options, facts) that returns lines for the plan; ``facts`` is a
-            ``cse_core.composer.Facts`` (batch size, steps, hidden size, precision, views, …).
+            ``Facts`` (batch size, steps, hidden size, precision, views, …).
         warnings: The same, for lines that a user should look at.
         derive: Function of (options, facts) that returns the options with values that follow from
             the run, before notes and warnings; raises ValueError, one line, where none can.

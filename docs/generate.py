@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cse_core import vocabulary
-from cse_core.annotations import field_accepts, in_words, plain
 from cse_core.builtins import plugin as builtins
-from cse_core.known import KNOWN_PARTS
 from cse_core.options import HeadOptions, Options, describe
-from cse_core.records import COMPONENT_SPECS, ComponentSpec
-from cse_core.settings import (
+from cse_core.recipes.option_types import field_accepts, in_words, plain
+from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
     ModelOptions,
     TrainOptions,
     ViewOptions,
 )
+from cse_core.records import COMPONENT_SPECS, ComponentSpec
+from cse_core.registry.known_parts import KNOWN_PARTS
 from cse_core.specs import HOOK_RECORDS
 
 FOLDER = Path(__file__).parent

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.builtins.options import EmaOptions, FrozenOptions
-from cse_core.encoding import RaggedEncoder
+from cse_core.encoders.encoder import RaggedEncoder
 from cse_core.errors import CseError
 from cse_core.options import BranchOptions
-from cse_core.protocols import Branch, Setup
-from cse_core.tokens import TextTokenizer
+from cse_core.parts import Branch, Setup
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, StepContext
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from cse_core.builtins.options import MlpOptions
-from cse_core.protocols import Head, Setup
+from cse_core.parts import Head, Setup
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cse_core.builtins.options import InfonceOptions
 from cse_core.functional import infonce_terms, reduce_terms
-from cse_core.protocols import Loss, Setup
+from cse_core.parts import Loss, Setup
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cse_core.builtins.options import FirstLastOptions
 from cse_core.options import PoolerOptions
-from cse_core.protocols import RowPooler, Setup
+from cse_core.parts import RowPooler, Setup
 from cse_core.types import Hidden, TokenBatch
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cse_core.data.scripts import unspaced
 from cse_core.errors import CseError
-from cse_core.settings import COLUMNS
+from cse_core.recipes.settings import COLUMNS
 
 PAIR_COLUMNS = ("positive", "negative", "fraternal")
 """Columns whose texts are encoded beside ``text``: a row without one of them is incomplete."""

@@ -15,7 +15,7 @@ from cse_core.errors import CseError
 from cse_core.records import DatasetSpec
 
 if TYPE_CHECKING:
-    from cse_core.settings import DataOptions
+    from cse_core.recipes.settings import DataOptions
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from cse_core.data.files import TextFile, format_of, loadable_names, open_file, 
 from cse_core.data.readers import read_file
 from cse_core.data.tables import Reading, record_tables
 from cse_core.errors import CseError, did_you_mean
-from cse_core.loading import load_factory
 from cse_core.records import DatasetSpec
+from cse_core.registry.loading import load_factory
 
 _HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(:[\w.-]+)?")
 

@@ -17,7 +17,7 @@ from cse_core.data.articles import BODIES
 from cse_core.data.corpus import TextColumn
 from cse_core.errors import CseError
 from cse_core.evaluation.tables import read_table, stem
-from cse_core.settings import DataOptions
+from cse_core.recipes.settings import DataOptions
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cse_cli.main import run
-from cse_core.loading import package_path
+from cse_core.registry.loading import package_path
 
 CSE = str(Path(sys.executable).with_name("cse"))
 

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from cse_core.checkpoint import Checkpoint
+from cse_core.training.checkpoint import Checkpoint
 from tests.cli.conftest import started
 from tests.fixtures.ranks import two_ranks
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cse_testkit import all_parts
+
 from cse_core.records import Kind
-from cse_core.testing import all_parts
 
 KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "branch", "loss")
 CHUNKS = ("train.chunk_size=2",)

@@ -10,15 +10,15 @@ from functools import partial
 from typing import Any
 
 import torch
+from cse_testkit import compose, installed_registry, tiny_corpus
+from cse_testkit.completion import complete
+from cse_testkit.encoders import shared_encoder
+from cse_testkit.rigs import Rig
 
-from cse_core import seeds as randomness
-from cse_core.composition import Composition
 from cse_core.data import Corpus
-from cse_core.registry import Registry
-from cse_core.testing import compose, installed_registry, tiny_corpus
-from cse_core.testing.completion import complete
-from cse_core.testing.encoders import shared_encoder
-from cse_core.testing.rigs import Rig
+from cse_core.recipes.composition import Composition
+from cse_core.registry.registry import Registry
+from cse_core.runtime import seeds as randomness
 from tests.device.cases import CASES, Case, named
 from tests.device.pretended import WAITS, pretended, values
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import typer
+from cse_testkit.encoders import shared_encoder
 
 from cse_cli import choosing, flags
 from cse_cli.installed import Installed
 from cse_cli.main import build_app, run
-from cse_core.settings import CORE_OPTIONS, ViewOptions
-from cse_core.testing.encoders import shared_encoder
+from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from tests.docs.pages import DOCS, Page, pages
 
 LINES = [

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cse_testkit import failures, suite_of
 
 from cse_cli.main import run
 from cse_core import specs
-from cse_core.manager import load_plugins
-from cse_core.plugin_info import PluginInfo
 from cse_core.records import ComponentSpec
-from cse_core.registry import Registry
+from cse_core.registry.manager import load_plugins
+from cse_core.registry.plugin_info import PluginInfo
+from cse_core.registry.registry import Registry
 from cse_core.specs import HOOK_RECORDS
-from cse_core.testing import failures, suite_of
 from tests.docs.pages import DOCS, ROOT, Page, write_files, write_metadata
 
 PAGE = Page(DOCS / "hooks.md")
@@ -122,7 +122,7 @@ def test_hook_cse_poolers(example: Example) -> None:
     trained_with(example, 'use = "max"')
     from sentence_transformers import SentenceTransformer
 
-    from cse_core.inference import load
+    from cse_core.models.saved_model import load
 
     registry = Registry.from_plugins(load_plugins().infos)
     ours = load("runs/0", registry).encode(TEXTS[:3])
@@ -155,8 +155,8 @@ def test_hook_cse_metrics(example: Example) -> None:
     record = check(example, "cse_metrics")
     trained_with(example, 'use = "norms"')
     from cse_core.evaluation.pairs import read_pairs
-    from cse_core.inference import load
-    from cse_core.loading import load_factory
+    from cse_core.models.saved_model import load
+    from cse_core.registry.loading import load_factory
 
     registry = Registry.from_plugins(load_plugins().infos)
 

@@ -7,8 +7,6 @@ import tomllib
 
 import pytest
 
-from cse_core.known import KNOWN_DISTRIBUTIONS
-from cse_core.loading import load_factory
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,
@@ -18,8 +16,10 @@ from cse_core.options import (
     StoreOptions,
     describe,
 )
-from cse_core.recipe import _KEYS
-from cse_core.settings import CORE_OPTIONS, ViewOptions
+from cse_core.recipes.reading import _KEYS
+from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
+from cse_core.registry.known_parts import KNOWN_DISTRIBUTIONS
+from cse_core.registry.loading import load_factory
 from cse_core.vocabulary import PREFIXES, WORDS, Role
 from tests.docs.pages import DOCS, ROOT, Page, pages
 
@@ -172,7 +172,7 @@ METHODS = {
 def test_every_contract_method_is_in_contracts_with_its_signature(name: str) -> None:
     import inspect
 
-    kind = load_factory(f"cse_core.protocols:{name}")
+    kind = load_factory(f"cse_core.parts:{name}")
     text = " ".join(Page(DOCS / "contracts.md").text.split())
     methods = [method for method, value in vars(kind).items() if inspect.isfunction(value)]
     assert set(methods) == set(METHODS[name])

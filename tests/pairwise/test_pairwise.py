@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from cse_testkit import Pairing, all_parts, pairs, try_pair
 
 from cse_core.records import ComponentSpec
-from cse_core.registry import Registered
-from cse_core.testing import Pairing, all_parts, pairs, try_pair
+from cse_core.registry.registry import Registered
 
 Found = Registered[ComponentSpec]
 ALLOWED = float(os.environ.get("CSE_PAIR_SECONDS", "0.5"))

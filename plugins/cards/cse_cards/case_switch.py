@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cse_cards.options import CaseSwitchOptions
-from cse_core.protocols import Augmenter, Setup
+from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 
 _WORDS = re.compile(r"\S+")

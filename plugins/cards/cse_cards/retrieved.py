@@ -13,16 +13,16 @@ from cse_cards.options import RetrievedOptions
 from cse_cards.search import nearest, room
 from cse_cards.texts import RoundTexts
 from cse_core.builtins.poolers import Cls, Mean
-from cse_core.encoding import RaggedEncoder
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.engine.views import SLOTS
 from cse_core.errors import CseError
 from cse_core.functional import unit
+from cse_core.models.sentence_encoder import Stack
 from cse_core.options import PoolerOptions
-from cse_core.protocols import NegativeStore, RoundContext, Setup
-from cse_core.rows import TrainingRows
-from cse_core.stack import Stack
-from cse_core.tokens import TextTokenizer
+from cse_core.parts import NegativeStore, RoundContext, Setup
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives, StepContext, View
-from cse_core.views import SLOTS
 
 _ENCODED_AT_ONCE = 8192
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from cse_core.data import Corpus
-from cse_core.rows import TrainingRows
-from cse_core.tokens import TextTokenizer
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import TokenBatch
 
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cse_testkit import compose, make_context, make_part, run_steps, shared_encoder, tiny_corpus
 
 from cse_core.errors import CseError
-from cse_core.testing import (
-    compose,
-    make_context,
-    make_part,
-    run_steps,
-    shared_encoder,
-    tiny_corpus,
-)
 from cse_core.types import View
 
 TEXT = "Thebes held onto power until the 12th Dynasty, when its  first king reigned 'there'."

@@ -10,17 +10,7 @@ from typing import Any
 import pytest
 import torch
 from cse_cards.retrieved import Retrieved
-from torch import Tensor
-
-from cse_core.builtins.poolers import Cls, Mean
-from cse_core.checkpoint import Checkpoint
-from cse_core.data import Corpus
-from cse_core.errors import CseError
-from cse_core.options import PoolerOptions
-from cse_core.protocols import RoundContext
-from cse_core.reporting import Reporter
-from cse_core.rows import TrainingRows
-from cse_core.testing import (
+from cse_testkit import (
     Rig,
     compose,
     installed_registry,
@@ -30,8 +20,18 @@ from cse_core.testing import (
     tiny_encoder,
     write_corpus,
 )
-from cse_core.trainer import Stopped
-from cse_core.training import resume, train
+from torch import Tensor
+
+from cse_core.builtins.poolers import Cls, Mean
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.options import PoolerOptions
+from cse_core.parts import RoundContext
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.training_rows import TrainingRows
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.run import resume, train
+from cse_core.training.trainer import Stopped
 
 KINDS: Any = {"negatives": ["retrieved"]}
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cse_consert.options import FeatureCutoffOptions
-from cse_core.protocols import Augmenter, Setup
+from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 
 

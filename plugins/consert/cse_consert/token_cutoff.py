@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cse_consert.options import TokenCutoffOptions
 from cse_core.functional import sample_in_rows
-from cse_core.protocols import Augmenter, Setup
+from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 
 

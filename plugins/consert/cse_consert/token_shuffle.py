@@ -8,7 +8,7 @@ import torch
 
 from cse_consert.options import TokenShuffleOptions
 from cse_core.functional import sample_in_rows
-from cse_core.protocols import Augmenter, Setup
+from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 
 

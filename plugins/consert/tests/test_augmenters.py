@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import compose, make_context, make_part, run_steps
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.testing import compose, make_context, make_part, run_steps
 from cse_core.types import TokenBatch, View, offsets_of, positions_of
 
 VIEW = View("positive", "positive", "online")

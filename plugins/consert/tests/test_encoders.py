@@ -9,12 +9,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from torch import Tensor
-from transformers import AutoModel, ModernBertConfig, ModernBertModel
-
-from cse_core.encoding import RaggedEncoder
-from cse_core.pretrained import load_tokenizer
-from cse_core.testing import (
+from cse_testkit import (
     installed_registry,
     make_context,
     make_part,
@@ -22,8 +17,13 @@ from cse_core.testing import (
     shared_encoder,
     tiny_corpus,
 )
-from cse_core.testing.encoders import Family
-from cse_core.tokens import TextTokenizer
+from cse_testkit.encoders import Family
+from torch import Tensor
+from transformers import AutoModel, ModernBertConfig, ModernBertModel
+
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import TokenBatch, View
 
 FAMILIES = get_args(Family)

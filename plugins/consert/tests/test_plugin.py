@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.testing import AugmenterSuite, PluginSuite, RecipeSuite
+from cse_testkit import AugmenterSuite, PluginSuite, RecipeSuite
 
 
 class TestPlugin(PluginSuite):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from cse_testkit import compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
-from cse_core.inference import load
-from cse_core.reporting import Reporter
-from cse_core.testing import compose, installed_registry, run_steps, tiny_corpus, write_corpus
-from cse_core.training import train
+from cse_core.models.saved_model import load
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import train
 
 
 def test_from_a_file_to_a_model(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import similarity
-from cse_core.protocols import NegativeStore, Setup
+from cse_core.parts import NegativeStore, Setup
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext
 from cse_dclr.options import InstanceWeightsOptions
 

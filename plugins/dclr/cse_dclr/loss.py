@@ -13,7 +13,7 @@ from cse_core.functional import (
     reduce_terms,
     similarity,
 )
-from cse_core.protocols import Loss, Setup
+from cse_core.parts import Loss, Setup
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_dclr.options import DclrOptions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.protocols import NegativeStore, Setup
+from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
 from cse_dclr.ascent import harder
 from cse_dclr.options import NoiseOptions

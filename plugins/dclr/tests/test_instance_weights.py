@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core import negatives as core
+from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
-from cse_core.testing import make_batch, make_context, make_part
 from cse_core.types import Batch, Negatives
 
 ROLES: Any = {"positive": "positive", "negative": "negative"}

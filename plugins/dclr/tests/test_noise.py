@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 from cse_dclr.ascent import harder
+from cse_testkit import compose, make_batch, make_context, make_part, run_steps
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from cse_core.errors import CseError
-from cse_core.testing import compose, make_batch, make_context, make_part, run_steps
 from cse_core.types import Negatives
 
 

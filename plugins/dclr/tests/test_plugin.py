@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import torch
+from cse_testkit import LossSuite, PluginSuite, RecipeSuite, StoreSuite
 
-from cse_core.testing import LossSuite, PluginSuite, RecipeSuite, StoreSuite
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
 

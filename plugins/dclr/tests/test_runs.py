@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from cse_core.checkpoint import Checkpoint
-from cse_core.composition import Composition
-from cse_core.errors import CseError
-from cse_core.reporting import Reporter
-from cse_core.testing import (
+from cse_testkit import (
     Rig,
     compose,
     installed_registry,
@@ -23,8 +18,13 @@ from cse_core.testing import (
     tiny_encoder,
     write_corpus,
 )
-from cse_core.trainer import Stopped
-from cse_core.training import resume, train
+
+from cse_core.errors import CseError
+from cse_core.recipes.composition import Composition
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.run import resume, train
+from cse_core.training.trainer import Stopped
 
 PHI = "negatives.instance-weights.phi=0.05"
 

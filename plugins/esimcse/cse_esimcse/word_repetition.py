@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import sample_in_rows
-from cse_core.protocols import Augmenter, Setup
-from cse_core.seeds import derive_seed
+from cse_core.parts import Augmenter, Setup
+from cse_core.runtime.seeds import derive_seed
 from cse_core.types import StepContext, TokenBatch, View, positions_in_order
 from cse_esimcse.fixed_draws import fixed_draws
 from cse_esimcse.options import WordRepetitionOptions

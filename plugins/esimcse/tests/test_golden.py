@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import Rig, compose, make_batch, make_context, tiny_corpus
 from torch import Tensor
 
-from cse_core.testing import Rig, compose, make_batch, make_context, tiny_corpus
 from tests.shared import shared_path
 
 

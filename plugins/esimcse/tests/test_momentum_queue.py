@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import Rig, compose, make_batch, make_context, make_part, tiny_corpus
 from torch import Tensor
 
-from cse_core.composition import Composition
 from cse_core.errors import CseError
-from cse_core.testing import Rig, compose, make_batch, make_context, make_part, tiny_corpus
+from cse_core.recipes.composition import Composition
 
 STORE = "negatives.momentum-queue"
 

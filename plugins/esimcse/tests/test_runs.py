@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
-from cse_core.checkpoint import Checkpoint
-from cse_core.inference import load
-from cse_core.reporting import Reporter
-from cse_core.run import RunFolder
-from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
-from cse_core.trainer import Stopped
-from cse_core.training import resume, train
+from cse_core.models.saved_model import load
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.run import resume, train
+from cse_core.training.run_folder import RunFolder
+from cse_core.training.trainer import Stopped
 
 
 class Stopping(Reporter):

@@ -9,16 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import compose, least_seconds, make_context, make_part, make_setup, run_steps
 
 from cse_core.errors import CseError
-from cse_core.testing import (
-    compose,
-    least_seconds,
-    make_context,
-    make_part,
-    make_setup,
-    run_steps,
-)
 from cse_core.types import StepContext, TokenBatch, View, offsets_of, positions_of
 
 VIEW = View("positive", "positive", "online")

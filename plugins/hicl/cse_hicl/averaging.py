@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.protocols import NegativeStore, Setup
+from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
 from cse_hicl.options import AveragingOptions
 

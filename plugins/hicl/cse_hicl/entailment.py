@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from cse_core.engine.negatives import mask_known
 from cse_core.functional import infonce_terms
-from cse_core.negatives import mask_known
-from cse_core.protocols import Loss, Setup
+from cse_core.parts import Loss, Setup
 from cse_core.types import SENTENCE, Batch, LossOutput, Negatives, Positives, StepContext
 from cse_hicl.options import EntailmentOptions
 

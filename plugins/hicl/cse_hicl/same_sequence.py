@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.protocols import PositiveMiner, Setup
+from cse_core.parts import PositiveMiner, Setup
 from cse_core.types import Batch, Positives, StepContext
 from cse_hicl.options import SameSequenceOptions
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.protocols import Setup, SlicePooler
+from cse_core.parts import Setup, SlicePooler
 from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
 from cse_hicl.options import LEVEL, SegmentsOptions
 

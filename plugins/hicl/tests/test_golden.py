@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import Rig, compose, make_context, make_part, tiny_corpus
 from torch import Tensor
 
-from cse_core.objective import Objective, Objectives
-from cse_core.testing import Rig, compose, make_context, make_part, tiny_corpus
+from cse_core.engine.objective import Objective, Objectives
 from cse_core.types import CorpusKeys, Embeddings, TokenBatch, offsets_of, positions_of
 from tests.shared import shared_path
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-
-from cse_core.records import Kind
-from cse_core.schedule import Schedule
-from cse_core.testing import (
+from cse_testkit import (
     LossSuite,
     MinerSuite,
     PluginSuite,
@@ -19,6 +16,9 @@ from cse_core.testing import (
     StoreSuite,
     installed_registry,
 )
+
+from cse_core.records import Kind
+from cse_core.schedule import Schedule
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
 SHORT = {"length": 4}

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
-from cse_core.composition import Composition
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
-from cse_core.inference import load
-from cse_core.manager import load_plugins
+from cse_core.models.saved_model import load
+from cse_core.recipes.composition import Composition
+from cse_core.recipes.settings import DataOptions
 from cse_core.records import Kind
-from cse_core.registry import Registry
-from cse_core.reporting import Reporter
-from cse_core.settings import DataOptions
-from cse_core.testing import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
-from cse_core.training import train
+from cse_core.registry.manager import load_plugins
+from cse_core.registry.registry import Registry
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import train
 from tests.shared import shared_path
 
 SHORT = "pool.segments.length=4"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.protocols import NegativeStore, Setup
+from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
 from cse_ifcl.options import HippocampusOptions
 

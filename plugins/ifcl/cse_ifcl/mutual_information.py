@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cse_core.evaluation.pairs import PairSet
 from cse_core.functional import similarity
-from cse_core.protocols import Metric, Setup
+from cse_core.parts import Metric, Setup
 from cse_core.types import Batch, StepContext
 from cse_ifcl.options import MutualInformationOptions
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from cse_core.data import Corpus
-from cse_core.token_cache import token_table
-from cse_core.tokens import TextTokenizer, TokenTable
+from cse_core.tokenization.table_cache import token_table
+from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import StepContext, TokenBatch
 
 

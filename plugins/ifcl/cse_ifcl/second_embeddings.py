@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from cse_core.anatomy import transformer_layers
-from cse_core.encoding import RaggedEncoder
+from cse_core.encoders.architecture import transformer_layers
+from cse_core.encoders.encoder import RaggedEncoder
 from cse_core.errors import CseError
-from cse_core.protocols import Setup
-from cse_core.tokens import TextTokenizer
+from cse_core.parts import Setup
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import TokenBatch
 from cse_ifcl.options import FusionOptions
 

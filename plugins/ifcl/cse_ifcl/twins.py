@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cse_core.engine.negatives import of_loss
 from cse_core.functional import infonce_terms, paired_similarity
-from cse_core.negatives import of_loss
-from cse_core.protocols import Loss, Setup
+from cse_core.parts import Loss, Setup
 from cse_core.types import INPUT, Batch, LossOutput, Negatives, Positives, StepContext
 from cse_ifcl.options import TwinsOptions
 

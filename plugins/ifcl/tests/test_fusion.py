@@ -11,14 +11,7 @@ import torch
 from cse_ifcl.fusion import Fusion
 from cse_ifcl.options import FusionOptions
 from cse_ifcl.second_embeddings import EmbeddingLayer
-from torch import Tensor
-from transformers import AlbertConfig, AlbertModel
-
-from cse_core.data import Corpus
-from cse_core.encoding import RaggedEncoder
-from cse_core.errors import CseError
-from cse_core.pretrained import load_tokenizer
-from cse_core.testing import (
+from cse_testkit import (
     Rig,
     compose,
     make_context,
@@ -28,8 +21,15 @@ from cse_core.testing import (
     tiny_corpus,
     tiny_encoder,
 )
-from cse_core.testing.batches import tiny_tokenizer
-from cse_core.tokens import TextTokenizer
+from cse_testkit.batches import tiny_tokenizer
+from torch import Tensor
+from transformers import AlbertConfig, AlbertModel
+
+from cse_core.data import Corpus
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.errors import CseError
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import StepContext, TokenBatch, View
 
 VIEW = View("positive", "positive", "online")

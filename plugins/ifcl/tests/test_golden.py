@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core import negatives as core
-from cse_core.testing import make_batch, make_context, make_part
+from cse_core.engine import negatives as core
 from cse_core.types import Batch, Embeddings, Negatives
 from tests.shared import shared_path
 

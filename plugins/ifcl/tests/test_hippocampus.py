@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
+from cse_testkit import Rig, compose, make_batch, make_context, make_part, tiny_corpus
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.testing import Rig, compose, make_batch, make_context, make_part, tiny_corpus
 from cse_core.types import Batch, Negatives
 
 

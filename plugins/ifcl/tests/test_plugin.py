@@ -7,16 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import AugmenterSuite, LossSuite, MetricSuite, PluginSuite, RecipeSuite, StoreSuite
 from torch import Tensor
 
-from cse_core.testing import (
-    AugmenterSuite,
-    LossSuite,
-    MetricSuite,
-    PluginSuite,
-    RecipeSuite,
-    StoreSuite,
-)
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
 

@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
-
-from cse_cli.main import run as cse
-from cse_core.errors import CseError
-from cse_core.testing import (
+from cse_testkit import (
     Rig,
     compose,
     installed_registry,
@@ -25,6 +20,11 @@ from cse_core.testing import (
     tiny_encoder,
     write_corpus,
 )
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+
+from cse_cli.main import run as cse
+from cse_core.errors import CseError
 from tests.shared import shared_path
 
 QUEUE = "negatives.hippocampus"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import compose, make_batch, make_context, make_part, run_steps, tiny_corpus
 
-from cse_core import negatives as core
+from cse_core.engine import negatives as core
 from cse_core.errors import CseError
-from cse_core.testing import compose, make_batch, make_context, make_part, run_steps, tiny_corpus
 from cse_core.types import Batch, LossOutput, Negatives, Positives
 
 VIEWS: dict[str, Any] = {"identical": "identical", "positive": "positive"}

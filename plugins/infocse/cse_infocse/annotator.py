@@ -10,9 +10,9 @@ from torch import Tensor
 
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.errors import CseError
+from cse_core.models.sentence_encoder import Stack
 from cse_core.options import PoolerOptions
-from cse_core.protocols import Setup
-from cse_core.stack import Stack
+from cse_core.parts import Setup
 
 Encode = Callable[[Sequence[str]], Tensor]
 SELF = "self"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.protocols import RoundContext
+from cse_core.parts import RoundContext
 from cse_infocse.annotator import Encode, checked
 from cse_infocse.clusters import Clusters
 from cse_infocse.documents import documents_of

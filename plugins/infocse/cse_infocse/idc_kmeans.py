@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from sklearn.cluster import MiniBatchKMeans
 
-from cse_core.protocols import RoundContext
+from cse_core.parts import RoundContext
 from cse_infocse.annotator import Encode, checked
 from cse_infocse.clusters import Clusters
 from cse_infocse.documents import Ints, documents_of

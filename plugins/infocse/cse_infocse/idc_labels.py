@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cse_core.protocols import PositiveMiner, RoundContext, Setup
+from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.idc import Idc
 from cse_infocse.labels import Labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.protocols import RoundContext
+from cse_core.parts import RoundContext
 from cse_infocse.options import InverseClozeOptions
 from cse_infocse.starts import ContextStart
 

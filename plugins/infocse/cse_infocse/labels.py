@@ -16,8 +16,8 @@ import torch
 
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
-from cse_core.protocols import PositiveMiner, RoundContext, Setup
-from cse_core.settings import DataOptions
+from cse_core.parts import PositiveMiner, RoundContext, Setup
+from cse_core.recipes.settings import DataOptions
 from cse_core.types import Round
 from cse_infocse.options import LabelsOptions
 from cse_infocse.starts import separator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cse_core.protocols import RoundContext
+from cse_core.parts import RoundContext
 from cse_core.types import Round
 from cse_infocse.documents import Documents
 from cse_infocse.options import NeighbourOptions

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from cse_core.errors import CseError
-from cse_core.protocols import RoundContext, Setup
+from cse_core.parts import RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints
 from cse_infocse.options import SpanOptions

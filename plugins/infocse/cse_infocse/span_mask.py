@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.protocols import Augmenter, Setup
+from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 from cse_infocse.options import SpanMaskOptions
 

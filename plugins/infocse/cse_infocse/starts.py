@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from cse_core.errors import CseError
-from cse_core.protocols import PositiveMiner, RoundContext, Setup
+from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints, documents_of
 from cse_infocse.options import ContextOptions, PairOptions

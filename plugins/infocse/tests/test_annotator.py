@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cse_testkit import compose, installed_registry, tiny_corpus, tiny_encoder, write_corpus
 
 from cse_core.errors import CseError
-from cse_core.reporting import Reporter
-from cse_core.rounds import read_round
-from cse_core.signals import Stopped
-from cse_core.testing import compose, installed_registry, tiny_corpus, tiny_encoder, write_corpus
-from cse_core.trainer import Trainer
-from cse_core.training import resume, train
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.rounds import read_round
+from cse_core.training.run import resume, train
+from cse_core.training.signals import Stopped
+from cse_core.training.trainer import Trainer
 
 
 def begin(folder: Path, name: str, model: Path, other: Path | None) -> Path:

@@ -13,12 +13,12 @@ from cse_infocse import graph, idc_kmeans
 from cse_infocse.documents import Documents, documents_of
 from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
 from cse_infocse.stopping import enough
+from cse_testkit import make_part
 from sklearn.cluster import MiniBatchKMeans
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.protocols import RoundContext
-from cse_core.testing import make_part
+from cse_core.parts import RoundContext
 
 
 def documents(lengths: Sequence[int]) -> Documents:

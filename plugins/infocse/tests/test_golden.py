@@ -11,9 +11,9 @@ import torch
 from cse_infocse.documents import Documents
 from cse_infocse.graph import components, nearest_edges
 from cse_infocse.pairs import cluster_pairs
+from cse_testkit import Rig, compose, make_context, tiny_corpus
 
-from cse_core.objective import Objectives
-from cse_core.testing import Rig, compose, make_context, tiny_corpus
+from cse_core.engine.objective import Objectives
 from cse_core.types import CorpusKeys, Embeddings
 from tests.shared import shared_path
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cse_testkit import compose, installed_registry, make_part, tiny_corpus, write_corpus
 
-from cse_core import engine
+from cse_core.engine import step as engine
+from cse_core.engine.passes import Pass
 from cse_core.errors import CseError
-from cse_core.passes import Pass
-from cse_core.reporting import Reporter
-from cse_core.rounds import TrainingRound
-from cse_core.settings import TrainOptions
-from cse_core.testing import compose, installed_registry, make_part, tiny_corpus, write_corpus
-from cse_core.training import train
+from cse_core.recipes.settings import TrainOptions
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.rounds import TrainingRound
+from cse_core.training.run import train
 
 PAIRS: dict[str, Any] = {"text": ["a"] * 100, "positive": ["b"] * 100}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cse_testkit import installed_registry
+from cse_testkit.recipes import ENCODERS
 
-from cse_core.composer import resolve
-from cse_core.composition import Composition
 from cse_core.errors import CseError
-from cse_core.testing import installed_registry
-from cse_core.testing.recipes import ENCODERS
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
 
 
 def planned(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cse_core.testing import AugmenterSuite, MinerSuite, PluginSuite, PoolerSuite, RecipeSuite
+from cse_testkit import AugmenterSuite, MinerSuite, PluginSuite, PoolerSuite, RecipeSuite
 
 DOCUMENTS = ("document", "title")
 PAPER: dict[str, Any] = {

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from cse_infocse.idc import Idc
+from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 from safetensors.torch import load_file
 
-from cse_core.reporting import Reporter
-from cse_core.signals import Stopped
-from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
-from cse_core.trainer import Trainer
-from cse_core.training import resume, train
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import resume, train
+from cse_core.training.signals import Stopped
+from cse_core.training.trainer import Trainer
 
 SETS = ("train.epochs=1", "train.device=cpu", "train.save_steps=2", "train.chunk_size=none")
 

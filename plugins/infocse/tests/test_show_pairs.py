@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
 from cse_cli.main import run
-from cse_core.reporting import Reporter
-from cse_core.testing import compose, installed_registry, tiny_corpus, write_corpus
-from cse_core.training import train
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import train
 
 
 def test_clusters_of_a_document_round_by_round(

@@ -14,15 +14,15 @@ from cse_infocse import span as near_spans
 from cse_infocse import starts
 from cse_infocse.options import SentencesOptions
 from cse_infocse.sentences import Sentences
+from cse_testkit import make_context, make_part
+from cse_testkit.batches import make_setup
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.protocols import RoundContext
-from cse_core.testing import make_context, make_part
-from cse_core.testing.batches import make_setup
-from cse_core.tokens import TextTokenizer
+from cse_core.parts import RoundContext
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Embeddings, View
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -219,7 +219,7 @@ def test_blanks_are_no_tokens_beside_separators_in_a_byte_level_vocabulary() -> 
 
 
 def pooler_tokenizer() -> Any:
-    from cse_core.testing.batches import make_setup
+    from cse_testkit.batches import make_setup
 
     return make_setup("x").tokenizer
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.protocols import PositiveMiner, Setup
+from cse_core.parts import PositiveMiner, Setup
 from cse_core.types import Batch, Positives, StepContext
 from cse_iscse.buffer import Buffer, Held, positives_of
 from cse_iscse.options import KnnOptions

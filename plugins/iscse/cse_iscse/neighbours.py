@@ -15,9 +15,9 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cse_core.composition import Composition
-    from cse_core.registry import Registry
-    from cse_core.run import RunFolder
+    from cse_core.recipes.composition import Composition
+    from cse_core.registry.registry import Registry
+    from cse_core.training.run_folder import RunFolder
     from cse_iscse.buffer import Held
 
 
@@ -63,11 +63,11 @@ def neighbours_of_run(
     Raises:
         CseError: If there is no such run, checkpoint, buffer or sentence, or its data has changed.
     """
-    from cse_core.checkpoint import Checkpoint
-    from cse_core.composer import resolve
-    from cse_core.manager import load_plugins
-    from cse_core.registry import Registry
-    from cse_core.run import RunFolder
+    from cse_core.recipes.compose import resolve
+    from cse_core.registry.manager import load_plugins
+    from cse_core.registry.registry import Registry
+    from cse_core.training.checkpoint import Checkpoint
+    from cse_core.training.run_folder import RunFolder
     from cse_iscse.buffer import Held
 
     folder = RunFolder(run)
@@ -121,7 +121,7 @@ def _texts(
     """Return the texts of the rows in the buffer."""
     import tomllib
 
-    from cse_core.training import training_corpus
+    from cse_core.training.run import training_corpus
 
     corpus = training_corpus(composition, registry)
     written = tomllib.loads(folder.recipe.read_text(encoding="utf-8"))

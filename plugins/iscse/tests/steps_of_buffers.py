@@ -15,8 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-
-from cse_core.testing import Rig, compose, tiny_corpus
+from cse_testkit import Rig, compose, tiny_corpus
 
 BATCHES = (8, 5, 1, 3, 8)
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 from cse_iscse.kmeans_smoothing import moved
+from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 from torch.nn.functional import normalize
-
-from cse_core.testing import make_batch, make_context, make_part
 
 
 def slow_iteration(centroids: list[Tensor], vectors: list[Tensor]) -> list[Tensor]:

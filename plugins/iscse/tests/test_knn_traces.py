@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.testing import make_batch, make_context, make_part
 from cse_core.types import Batch
 
 BETA = 2.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cse_testkit import MinerSuite, PluginSuite, RecipeSuite, installed_registry
 
 from cse_core.records import Kind
 from cse_core.schedule import Schedule
-from cse_core.testing import MinerSuite, PluginSuite, RecipeSuite, installed_registry
 
 SHORT = {"size": 8, "k": 3}
 """A buffer that is full after two of the kit's batches."""

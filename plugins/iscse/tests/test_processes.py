@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-
-from cse_core.testing import shared_encoder
+from cse_testkit import shared_encoder
 
 SCRIPT = Path(__file__).with_name("steps_of_buffers.py")
 

@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 import torch
 from cse_iscse.neighbours import main, neighbours_of_run
-
-from cse_core.composer import resolve
-from cse_core.composition import Composition
-from cse_core.errors import CseError
-from cse_core.reporting import Reporter
-from cse_core.testing import (
+from cse_testkit import (
     ENCODERS,
     Rig,
     compose,
@@ -25,8 +20,13 @@ from cse_core.testing import (
     shared_encoder,
     tiny_corpus,
 )
-from cse_core.testing.snapshots import difference, snapshot
-from cse_core.training import train
+from cse_testkit.snapshots import difference, snapshot
+
+from cse_core.errors import CseError
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import train
 
 BOTH = [
     "positives.knn-smoothing.size=12",
@@ -211,8 +211,8 @@ def test_neighbours_are_shown_as_sentences(run: Path) -> None:
 
 def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
     """The cosines are those of the checkpoint's vectors, found again by brute force."""
-    from cse_core.checkpoint import Checkpoint
     from cse_core.data import Corpus
+    from cse_core.training.checkpoint import Checkpoint
 
     state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
     lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from cse_core.errors import CseError
-from cse_core.protocols import Head, Setup
+from cse_core.parts import Head, Setup
 from cse_mocose.options import PredictorOptions, ProjectorOptions
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.functional import unit
-from cse_core.protocols import NegativeStore, Setup
+from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext, View
 from cse_mocose.growth import Growth
 from cse_mocose.options import QueueOptions

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from cse_mocose.distance import distance, lag
 from cse_mocose.growth import Growth
+from cse_testkit import ENCODERS, installed_registry, value_at
 
-from cse_core.composer import resolve
-from cse_core.composition import Composition
 from cse_core.errors import CseError
-from cse_core.testing import ENCODERS, installed_registry, value_at
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
 
 
 def planned(*sets: str, encoder: str = "bert-base", recipe: str | None = "mocose") -> Composition:

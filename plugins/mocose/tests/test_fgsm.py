@@ -7,10 +7,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from torch import Tensor
-
-from cse_core.composer import resolve
-from cse_core.testing import (
+from cse_testkit import (
     ENCODERS,
     Rig,
     compose,
@@ -20,6 +17,9 @@ from cse_core.testing import (
     run_steps,
     tiny_corpus,
 )
+from torch import Tensor
+
+from cse_core.recipes.compose import resolve
 from cse_core.types import View
 
 TOKENS, VIEW = cast(Any, object()), View("positive", "positive", "online")

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 import torch
+from cse_testkit import make_batch, make_context, make_part, make_setup
 from torch import Tensor, nn
 
-from cse_core import negatives as core
 from cse_core.builtins.branches import Ema
 from cse_core.builtins.options import EmaOptions
+from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
-from cse_core.testing import make_batch, make_context, make_part, make_setup
 from cse_core.types import Batch, View
 from tests.shared import shared_path
 

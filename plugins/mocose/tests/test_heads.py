@@ -6,10 +6,10 @@ import pytest
 import torch
 from cse_mocose.heads import Predictor, Projector
 from cse_mocose.options import PredictorOptions, ProjectorOptions
+from cse_testkit import Rig, compose, make_part, make_setup, run_steps, tiny_corpus
 from torch import nn
 
 from cse_core.errors import CseError
-from cse_core.testing import Rig, compose, make_part, make_setup, run_steps, tiny_corpus
 
 
 def kinds_of(head: nn.Module) -> list[str]:

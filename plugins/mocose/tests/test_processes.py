@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from cse_core.testing import shared_encoder
+from cse_testkit import shared_encoder
 
 SCRIPT = Path(__file__).with_name("steps_of_a_queue.py")
 

@@ -9,12 +9,7 @@ import pytest
 import torch
 from cse_mocose.options import QueueOptions
 from cse_mocose.queue import Queue
-from torch import Tensor
-
-from cse_core.data import Corpus
-from cse_core.errors import CseError
-from cse_core.functional import unit
-from cse_core.testing import (
+from cse_testkit import (
     Rig,
     compose,
     make_batch,
@@ -24,6 +19,11 @@ from cse_core.testing import (
     run_steps,
     tiny_corpus,
 )
+from torch import Tensor
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.functional import unit
 from cse_core.types import Batch, Negatives, StepContext
 
 CORPUS = tiny_corpus(26)

@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel
-
-from cse_core.checkpoint import Checkpoint
-from cse_core.composition import Composition
-from cse_core.inference import load
-from cse_core.reporting import Reporter
-from cse_core.testing import (
+from cse_testkit import (
     compose,
     installed_registry,
     run_steps,
@@ -24,8 +18,14 @@ from cse_core.testing import (
     tiny_corpus,
     write_corpus,
 )
-from cse_core.trainer import Stopped
-from cse_core.training import resume, train
+from transformers import AutoModel
+
+from cse_core.models.saved_model import load
+from cse_core.recipes.composition import Composition
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.run import resume, train
+from cse_core.training.trainer import Stopped
 
 QUEUE = ["negatives.queue.size=10", "negatives.queue.first_fill=3"]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from cse_core.protocols import NegativeStore, Setup
+from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext, View
 from cse_simcse.options import HardNegativesOptions
 

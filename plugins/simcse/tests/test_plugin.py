@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import torch
+from cse_testkit import LossSuite, PluginSuite, RecipeSuite, StoreSuite
 from torch import Tensor
 
-from cse_core.testing import LossSuite, PluginSuite, RecipeSuite, StoreSuite
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import paired_similarity
-from cse_core.protocols import Loss, Setup
+from cse_core.parts import Loss, Setup
 from cse_core.types import Batch, Embeddings, LossOutput, Negatives, Positives, StepContext
 from cse_sncse.options import BmlOptions
 

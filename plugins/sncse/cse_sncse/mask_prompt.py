@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.protocols import RowPooler, Setup
-from cse_core.tokens import TextTokenizer
+from cse_core.parts import RowPooler, Setup
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
 from cse_core.vocabulary import Role
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions

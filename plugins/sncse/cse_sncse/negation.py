@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.protocols import Augmenter, Setup
+from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 from cse_sncse.options import NegationOptions
 from cse_sncse.rules import negate

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import compose, make_batch, make_context, make_part, run_steps
 from pydantic import ValidationError
 from torch import Tensor
 
-from cse_core import negatives as core
+from cse_core.engine import negatives as core
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
-from cse_core.testing import compose, make_batch, make_context, make_part, run_steps
 from cse_core.types import Batch, Positives
 
 VIEWS: dict[str, Any] = {"positive": "positive", "soft_negative": "soft_negative"}

@@ -11,15 +11,7 @@ import pytest
 import torch
 from cse_sncse.mask_prompt import MaskPrompt
 from cse_sncse.options import MaskPromptOptions
-from pydantic import ValidationError
-
-from cse_core.encoding import RaggedEncoder
-from cse_core.errors import CseError
-from cse_core.inference import load
-from cse_core.pretrained import load_tokenizer
-from cse_core.reporting import Reporter
-from cse_core.stack import Stack
-from cse_core.testing import (
+from cse_testkit import (
     compose,
     installed_registry,
     make_setup,
@@ -28,8 +20,16 @@ from cse_core.testing import (
     tiny_corpus,
     write_corpus,
 )
-from cse_core.tokens import TextTokenizer
-from cse_core.training import train
+from pydantic import ValidationError
+
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.errors import CseError
+from cse_core.models.saved_model import load
+from cse_core.models.sentence_encoder import Stack
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.training.run import train
 from cse_core.types import Hidden, TokenBatch
 
 FAMILIES = ("bert", "roberta", "electra", "distilbert")

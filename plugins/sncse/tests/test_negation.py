@@ -14,11 +14,7 @@ import torch
 from cse_sncse import negation, plugin
 from cse_sncse.rules import negate
 from cse_sncse.spacy_parse import negate_parsed
-
-from cse_core.data import Corpus
-from cse_core.errors import CseError
-from cse_core.reporting import Reporter
-from cse_core.testing import (
+from cse_testkit import (
     compose,
     installed_registry,
     make_context,
@@ -27,7 +23,11 @@ from cse_core.testing import (
     tiny_corpus,
     write_corpus,
 )
-from cse_core.training import train
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import train
 from cse_core.types import View
 
 TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", ""]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from cse_testkit import AugmenterSuite, LossSuite, PluginSuite, PoolerSuite, RecipeSuite
 from torch import Tensor
 
-from cse_core.testing import AugmenterSuite, LossSuite, PluginSuite, PoolerSuite, RecipeSuite
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
 

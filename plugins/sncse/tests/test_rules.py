@@ -7,10 +7,9 @@ from functools import partial
 import pytest
 from cse_sncse import verbs
 from cse_sncse.rules import negate
+from cse_testkit import least_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from cse_core.testing import least_seconds
 
 KINDS: dict[str, list[tuple[str, str]]] = {
     "auxiliaries": [

@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 from cse_starter import plugin
-
-from cse_core.testing import PluginSuite
+from cse_testkit import PluginSuite
 
 
 class TestPlugin(PluginSuite):

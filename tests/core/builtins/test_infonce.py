@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cse_core.builtins.infonce import Infonce
 from cse_core.builtins.options import InfonceOptions
-from cse_core.negatives import of_loss, of_reversed, reversed_batch
+from cse_core.engine.negatives import of_loss, of_reversed, reversed_batch
 from cse_core.types import Batch, CorpusKeys, LossOutput, Negatives, Positives
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from cse_core.data import load_corpus, peek_columns
 from cse_core.errors import CseError
-from cse_core.settings import DataOptions
+from cse_core.recipes.settings import DataOptions
 
 
 def load_error(*names: object, **settings: object) -> str:

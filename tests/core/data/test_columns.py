@@ -9,7 +9,7 @@ import pytest
 from cse_core.data import load_corpus, peek_columns
 from cse_core.data.columns import match_columns
 from cse_core.errors import CseError
-from cse_core.settings import DataOptions
+from cse_core.recipes.settings import DataOptions
 
 
 @pytest.mark.parametrize(

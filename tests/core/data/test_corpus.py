@@ -17,8 +17,8 @@ from huggingface_hub import constants
 
 from cse_core.data import Corpus, describe, load_corpus, peek_columns
 from cse_core.errors import CseError
+from cse_core.recipes.settings import DataOptions
 from cse_core.records import DatasetSpec
-from cse_core.settings import DataOptions
 
 SPEC = DatasetSpec(
     name="made-up",
@@ -254,7 +254,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     code = (
         "import sys; import cse_core.data as data; "
         "heavy = {'torch', 'numpy', 'pyarrow', 'datasets', 'pandas'} & set(sys.modules); "
-        "assert not heavy, heavy; from cse_core.settings import DataOptions; "
+        "assert not heavy, heavy; from cse_core.recipes.settings import DataOptions; "
         f"corpus = data.load_corpus(DataOptions(path=({path!r},)), datasets={{}}); "
         "assert len(corpus) == 2 and corpus.dataset[0]; "
         "assert 'torch' not in sys.modules"

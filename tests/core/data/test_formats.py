@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cse_core.data import load_corpus, peek_columns
-from cse_core.settings import DataOptions
+from cse_core.recipes.settings import DataOptions
 
 TEXTS = [
     "A plain sentence.",

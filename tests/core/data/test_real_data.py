@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cse_core.data import Corpus, describe, load_corpus
-from cse_core.settings import DataOptions
+from cse_core.recipes.settings import DataOptions
 from tests.shared import shared_path
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from cse_core.data import Corpus, load_corpus, peek_columns
-from cse_core.settings import DataOptions
+from cse_core.recipes.settings import DataOptions
 
 Unit = Literal["sentence", "paragraph", "document"]
 SECTIONS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cse_core.gradients import GradientCapture
-from cse_core.protocols import NegativeStore
+from cse_core.engine.input_gradients import GradientCapture
+from cse_core.parts import NegativeStore
 from tests.core.engine.test_views_and_levels import encoded, work_of
 from tests.fixtures.small_parts import Queue
 from tests.fixtures.tiny import Bench

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from cse_core.engine import Engine
-from cse_core.gradients import GradientCapture
-from cse_core.passes import Pass
-from cse_core.seeds import Moment
+from cse_core.engine.input_gradients import GradientCapture
+from cse_core.engine.passes import Pass
+from cse_core.engine.step import Engine
+from cse_core.runtime.seeds import Moment
 from cse_core.types import Embeddings
 from tests.fixtures.tiny import Bench
 

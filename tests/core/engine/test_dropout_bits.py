@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from cse_core.checkpoint import Checkpoint, weights
 from cse_core.data import Corpus
-from cse_core.dropout import Dropout
-from cse_core.reporting import Reporter
-from cse_core.signals import Stopped
-from cse_core.training import Prepared
-from tests.core.engine.test_runs import begin, same, stop_after
+from cse_core.encoders.dropout import Dropout
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint, weights
+from cse_core.training.run import Prepared
+from cse_core.training.signals import Stopped
+from tests.core.training.test_runs import begin, same, stop_after
 from tests.fixtures.tiny import composed, registry, sentences
 
 EIGHT = "train.dropout_bits=8"

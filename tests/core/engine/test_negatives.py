@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from cse_core.engine.negatives import of_loss
 from cse_core.errors import CseError
-from cse_core.negatives import of_loss
 from cse_core.types import Negatives
 from tests.fixtures.tiny import Bench, sentences
 

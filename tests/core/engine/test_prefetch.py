@@ -17,24 +17,24 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit.corpora import tiny_corpus
+from cse_testkit.encoders import shared_encoder
+from cse_testkit.rigs import compose
 from safetensors.torch import load_file
 from torch import Tensor
 
-from cse_core.assembly import PlacedAugmenter, build
-from cse_core.checkpoint import Checkpoint, part_states, weights
-from cse_core.prefetch import Ahead, Prefetcher
-from cse_core.reporting import Reporter
-from cse_core.rows import TrainingRows
-from cse_core.run import RunFolder
-from cse_core.scoring import Scorer
-from cse_core.signals import Stopped
-from cse_core.testing.corpora import tiny_corpus
-from cse_core.testing.encoders import shared_encoder
-from cse_core.testing.rigs import compose
-from cse_core.tokens import TextTokenizer
-from cse_core.trainer import Trainer
+from cse_core.engine.assembly import PlacedAugmenter, build
+from cse_core.engine.prefetch import Ahead, Prefetcher
+from cse_core.engine.views import ViewBuilder
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import TrainingRows
+from cse_core.training.checkpoint import Checkpoint, part_states, weights
+from cse_core.training.run_folder import RunFolder
+from cse_core.training.selection import Scorer
+from cse_core.training.signals import Stopped
+from cse_core.training.trainer import Trainer
 from cse_core.types import StepContext, TokenBatch, View
-from cse_core.views import ViewBuilder
 from tests.fixtures.ranks import two_ranks
 from tests.fixtures.tiny import CPU, FP32, Bench, metrics, sentences
 
@@ -159,8 +159,8 @@ def test_a_resumed_run_is_the_same(
 def test_rounds_have_threads_of_their_own_and_leave_none(
     encoder: str, tmp_path: Path, used: list[Mapping[str, Ahead]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.core.engine.test_runs import ROUNDS
-    from tests.core.engine.test_runs import begin as begin_small
+    from tests.core.training.test_runs import ROUNDS
+    from tests.core.training.test_runs import begin as begin_small
 
     ahead, _ = begin_small(encoder, tmp_path, ROUNDS, "ahead", "train.log_steps=1")
     ahead.run()
@@ -379,7 +379,7 @@ def test_two_processes_are_the_same_too(encoder: str, folder: Path) -> None:
         "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(17)},
         "sets": ["train.lr=1e-3", "train.epochs=2"],
     }  # fmt: skip
-    off = "from cse_core.prefetch import Prefetcher\nPrefetcher.expect = lambda *_: None"
+    off = "from cse_core.engine.prefetch import Prefetcher\nPrefetcher.expect = lambda *_: None"
     ahead, in_step = (in_two(folder / name, job, call) for name, call in (("a", ""), ("b", off)))
     for one, other in zip([*ahead, ahead[0]], [*in_step, ahead[1]], strict=True):
         assert one.keys() == other.keys()

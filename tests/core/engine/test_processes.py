@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from cse_core import distributed
+from cse_core.runtime import distributed
 from tests.fixtures.process import steps, whole
 from tests.fixtures.ranks import two_ranks
 from tests.fixtures.tiny import sentences

@@ -10,7 +10,7 @@ from torch import nn
 from transformers import BertModel
 
 from cse_core.data import Corpus
-from cse_core.seeds import generator
+from cse_core.runtime.seeds import generator
 from tests.fixtures.tiny import Bench, composed, metrics, sentences, trainer
 
 
@@ -93,7 +93,7 @@ def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
 ) -> None:
     from cse_core.evaluation.dev import name_dev_sets
     from cse_core.evaluation.pairs import pairs_from_rows
-    from cse_core.scoring import Scorer
+    from cse_core.training.selection import Scorer
 
     texts = sentences(17)
     pairs = [

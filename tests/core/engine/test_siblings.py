@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from cse_testkit import make_batch
 
-from cse_core import negatives as of
+from cse_core.engine import negatives as of
 from cse_core.options import LossOptions
-from cse_core.testing import make_batch
 from cse_core.types import Batch, Negatives, Positives
 
 KEPT = LossOptions(same_sentence="keep")

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from cse_core.objective import align
-from cse_core.passes import Pass
-from cse_core.seeds import Moment
+from cse_core.engine.objective import align
+from cse_core.engine.passes import Pass
+from cse_core.runtime.seeds import Moment
 from cse_core.types import Embeddings
 from tests.fixtures.tiny import Bench, sentences
 
@@ -26,7 +26,7 @@ def work_of(bench: Bench, step: int = 0) -> Pass:
 
 
 def encoded(bench: Bench, step: int = 0) -> Any:
-    from cse_core.gradients import GradientCapture
+    from cse_core.engine.input_gradients import GradientCapture
 
     return work_of(bench, step).encode(GradientCapture(frozenset()))
 
@@ -208,7 +208,7 @@ def test_pure_methods_twice_the_same(encoder: str, folder: Path) -> None:
     bench.step(0)
     one, two = work_of(bench, 1), work_of(bench, 1)
     assert torch.equal(one.views["positive"].tokens.ids, two.views["positive"].tokens.ids)
-    from cse_core.gradients import GradientCapture
+    from cse_core.engine.input_gradients import GradientCapture
 
     outputs = []
     for work in (one, one.trial(frozenset()), two):

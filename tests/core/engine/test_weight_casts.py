@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cse_core.precision import resolve_precision
+from cse_core.runtime.device import resolve_precision
 from tests.core.engine.test_chunks import PLAIN, STORE, reference
 from tests.fixtures.tiny import CPU, Bench
 

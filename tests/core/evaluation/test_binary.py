@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cse_evaluation.report import comparison_table, results_json, results_table
+from cse_evaluation.sts import evaluate_sts
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -14,9 +16,7 @@ from cse_core.errors import CseError
 from cse_core.evaluation.binary import BinaryScore, binary_score
 from cse_core.evaluation.dev import name_dev_sets
 from cse_core.evaluation.pairs import PairSet, pairs_from_rows, spearman
-from cse_core.evaluation.report import comparison_table, results_json, results_table
-from cse_core.evaluation.sts import evaluate_sts
-from cse_core.scoring import Scorer
+from cse_core.training.selection import Scorer
 
 LABELS = [1, 0, 1, 1, 0, 0, 0, 1, 0, 0]
 

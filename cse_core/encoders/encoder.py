@@ -1,0 +1,351 @@
+"""The one place that knows how a Hugging Face encoder takes rows lying end to end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from cse_core.encoders.architecture import (
+    forward_arguments,
+    plain_forward,
+    position_range,
+    transformer_layers,
+    word_table,
+)
+from cse_core.encoders.attention import PACKED, register_packed_attention
+from cse_core.encoders.casts import CastOnce
+from cse_core.encoders.dropout import DropoutSource, replace_dropout
+from cse_core.encoders.last_layer import LastLayer
+from cse_core.encoders.pretrained import load_model
+from cse_core.encoders.row_layout import Packed, Padded
+from cse_core.encoders.word_table import WordTable
+from cse_core.errors import CseError
+from cse_core.types import Hidden
+
+InputHook = Callable[[Tensor], Tensor]
+
+
+class RaggedEncoder(nn.Module):
+    """A Hugging Face encoder that takes rows lying end to end.
+
+    Rows are packed as one sequence ``[1, T]`` where the model's attention goes through
+    transformers' attention interface, so that no work is done on padding. Other models are padded
+    here and nowhere else. Which it is, is found by running a few tokens and comparing them with the
+    model's own forward pass.
+
+    Args:
+        model: The encoder; it is changed in place (attention, see :meth:`use_dropout` too).
+        attention: ``packed`` refuses a model that cannot be packed, ``padded`` never packs.
+
+    Attributes:
+        packed: Whether rows go to the model without padding.
+        why_padded: Why not, one clause; None if ``packed``.
+        hidden_size: ``H``.
+        embedding_size: ``E``, the width of the word-embedding table.
+        layer_count: Number of transformer layers.
+        vocab_size: Rows of the word-embedding table.
+        max_positions: Tokens of the longest row the model takes.
+
+    Raises:
+        CseError: If the model takes no word embeddings, is no encoder, or was to be packed and
+            cannot be.
+    """
+
+    packed: bool
+    why_padded: str | None
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        attention: Literal["auto", "packed", "padded"] = "auto",
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.dropout_source: DropoutSource | None = None
+        self._arguments = forward_arguments(model)
+        table = word_table(model)
+        self._word_table = WordTable(table)
+        self.embedding_size = int(table.embedding_dim)
+        self.vocab_size = int(table.num_embeddings)
+        self.hidden_size = int(model.config.hidden_size)
+        self.layer_count = int(model.config.num_hidden_layers)
+        self.first_position, self.max_positions = position_range(model)
+        self._windowed = getattr(model.config, "sliding_window", None) is not None
+        self.packed, self.why_padded = False, "padding was asked for"
+        self._last_layer: LastLayer | None = None
+        self._casts = CastOnce()
+        self._casts.watch(model)
+        self._choose_layout(attention)
+
+    def _choose_layout(self, attention: Literal["auto", "packed", "padded"]) -> None:
+        """Pack if the model can be packed, by the evidence of a few tokens."""
+        name = type(self.model).__name__
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            plain, ids, lengths = plain_forward(self.model, self.max_positions)
+            if attention != "padded":
+                self.why_padded = self._try_to_pack(plain, ids, lengths)
+                self.packed = self.why_padded is None
+                self._last_layer = self._try_to_read_alone(plain, ids, lengths)
+            if attention == "packed" and not self.packed:
+                raise CseError(
+                    f"{name} cannot be packed: {self.why_padded}",
+                    where="model.name",
+                    hint='leave attention at "auto" and its rows are padded',
+                )
+            if not self.packed and not self._agrees(plain, ids, lengths):
+                raise CseError(
+                    f"{name} computes something else from word embeddings than from token ids",
+                    where="model.name",
+                    hint="name a text encoder such as bert-base-uncased",
+                )
+        finally:
+            self.model.train(was_training)
+
+    def _try_to_pack(self, plain: Tensor, ids: Tensor, lengths: list[int]) -> str | None:
+        """Switch the model to packed attention; return why that failed, and switch back."""
+        name = type(self.model).__name__
+        if not getattr(self.model, "_supports_attention_backend", False):
+            return f"{name} does not use transformers' attention interface"
+        if "position_ids" not in self._arguments:
+            return f"{name} takes no position ids"
+        before = self.model.config._attn_implementation
+        register_packed_attention()
+        self.model.set_attn_implementation(PACKED)
+        self.packed = True
+        try:
+            if self._agrees(plain, ids, lengths):
+                return None
+            why = f"packed, {name} does not compute what it computes padded"
+        except Exception as error:  # whatever an unknown family does, padding still works
+            why = f"packed, {name} fails ({type(error).__name__}: {error})"
+        self.packed = False
+        self.model.set_attn_implementation(before)
+        return why
+
+    def _try_to_read_alone(
+        self, plain: Tensor, ids: Tensor, lengths: list[int]
+    ) -> LastLayer | None:
+        """Return the last layer if it can be run for one token a row, by the same evidence."""
+        if not self.packed or self._windowed:
+            return None
+        found = self._last_layer = LastLayer.find(self.model)
+        try:
+            agrees = found is not None and self._agrees(plain, ids, lengths, alone=True)
+        except Exception:  # whatever an unknown family does, the whole layer still works
+            agrees = False
+        return found if agrees else None
+
+    def _agrees(
+        self, plain: Tensor, ids: Tensor, lengths: list[int], *, alone: bool = False
+    ) -> bool:
+        """Say whether the present layout gives the model's own output ``[T, H]``."""
+        offsets = torch.tensor([0, *lengths]).cumsum(0)
+        positions = torch.cat([torch.arange(length) for length in lengths]).to(ids.device)
+        read = (offsets[1:] - 1).to(ids.device) if alone else None
+        with torch.no_grad():
+            last = self(self.word_embeddings(ids), positions, offsets, read=read).last
+        expected = plain if read is None else plain[read]
+        tolerance = 1e-3 if last.dtype == torch.float32 else 5e-2
+        return last.shape == expected.shape and torch.allclose(
+            last, expected, rtol=tolerance, atol=tolerance
+        )
+
+    @classmethod
+    def load(
+        cls,
+        path_or_name: str | Path,
+        *,
+        from_scratch: bool = False,
+        dropout: float | None = None,
+        attention: Literal["auto", "packed", "padded"] = "auto",
+        seed: int,
+    ) -> RaggedEncoder:
+        """Load a Hugging Face encoder from a folder or by its name on the hub.
+
+        Args:
+            path_or_name: A folder with ``config.json`` and safetensors weights, or a hub name.
+            from_scratch: Read the configuration alone and draw the weights from ``seed``.
+            dropout: Sets every dropout probability of the configuration; None leaves them.
+            attention: As for the class.
+            seed: Seeds weights that are drawn.
+
+        Raises:
+            CseError: If there is no such model, its files are missing, cut short or pickled, they
+                do not fit the configuration, it needs code of its own, or it is no encoder.
+        """
+        model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
+        return cls(model, attention=attention)
+
+    def use_dropout(self, source: DropoutSource) -> int:
+        """Draw every dropout mask from ``source``; return how many dropout layers there are."""
+        self.dropout_source = source
+        return replace_dropout(self.model, source)
+
+    def copy(self, share_embeddings: bool = False) -> RaggedEncoder:
+        """Return a copy with weights of its own that draws its dropout from the same source.
+
+        Args:
+            share_embeddings: Whether the copy's word embeddings are this encoder's own.
+        """
+        shared: list[Any] = [self.dropout_source]
+        if share_embeddings:
+            shared.append(word_table(self.model))
+        return copy.deepcopy(self, {id(each): each for each in shared if each is not None})
+
+    def word_embeddings(self, ids: Tensor) -> Tensor:
+        """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
+        return self._word_table(ids)
+
+    def forward(
+        self,
+        words: Tensor,
+        positions: Tensor,
+        offsets: Tensor,
+        *,
+        on_input: InputHook | None = None,
+        layers: Collection[int] = (),
+        read: Tensor | None = None,
+    ) -> Hidden:
+        """Encode ``R`` rows of ``T`` tokens in all.
+
+        Args:
+            words: ``[T, E]`` word embeddings, as :meth:`word_embeddings` gives them.
+            positions: ``[T]`` int64, each token's place in its row, from 0; the places of a row are
+                0 up to its length in any order.
+            offsets: ``[R+1]`` int64 on the CPU; row ``r`` is ``offsets[r]:offsets[r+1]``.
+            on_input: Receives ``[T, H]``, what enters the first transformer layer (after the
+                embeddings' LayerNorm, dropout and projection), and returns what enters instead.
+            layers: Which layers' outputs to return too, 0 to ``layer_count``.
+            read: ``[R]`` int64, the one token of each row whose last state is wanted; the last
+                layer then runs for these alone, where the model allows it. None wants all.
+
+        Returns:
+            The last layer's output and the layers asked for.
+
+        Raises:
+            ValueError: If a row is longer than ``max_positions``, or there is no such layer.
+        """
+        if wrong := [i for i in layers if not 0 <= i <= self.layer_count]:
+            raise ValueError(f"no layer {wrong[0]}: the encoder has {self.layer_count}")
+        if words.shape[0] == 0:
+            empty = words.new_zeros(0, self.hidden_size)
+            return Hidden(empty, dict.fromkeys(layers, empty))
+        longest = int(offsets.diff().max())
+        if longest > self.max_positions:
+            raise ValueError(f"a row of {longest} tokens; the encoder takes {self.max_positions}")
+        layout: Packed | Padded
+        if self.packed:
+            layout = Packed(words, positions, offsets, self.dropout_source, self._windowed)
+        else:
+            layout = Padded(words, positions, offsets)
+        taken: dict[int, Tensor] = {}
+        reading = self._reading(layout, offsets, layers, read)
+        with (
+            self._tapped(layout, on_input, layers, taken),
+            reading or nullcontext(),
+            self._casts.keeping(),
+            self._seeded(),
+        ):
+            out = self.model(
+                inputs_embeds=layout.to_model(words),
+                **self._model_arguments(layout, words.device),
+            )
+        last = layout.from_model(out[0])
+        if self.layer_count in layers:
+            taken[self.layer_count] = last
+        return Hidden(last, {i: taken[i] for i in layers}, read_alone=reading is not None)
+
+    def _reading(
+        self,
+        layout: Packed | Padded,
+        offsets: Tensor,
+        layers: Collection[int],
+        read: Tensor | None,
+    ) -> AbstractContextManager[None] | None:
+        """Return the context that runs the last layer for these tokens alone, if it may be."""
+        if self._last_layer is None or read is None or self.layer_count in layers:
+            return None
+        if not bool(offsets.diff().all()):  # an empty row has no token to read
+            return None
+        there = read.to(layout.positions.device, non_blocking=True)
+        return self._last_layer.reading(layout.arguments["row_layout"], there)
+
+    def _model_arguments(self, layout: Packed | Padded, device: torch.device) -> dict[str, Any]:
+        arguments: dict[str, Any] = dict(layout.arguments)
+        positions = layout.positions
+        if "position_ids" in self._arguments:
+            arguments["position_ids"] = positions + self.first_position
+        if "token_type_ids" in self._arguments and hasattr(self.model.config, "type_vocab_size"):
+            # Given, since a model's own would be cut from a table as long as its positions.
+            arguments["token_type_ids"] = torch.zeros_like(positions)
+        return arguments
+
+    @contextmanager
+    def _tapped(
+        self,
+        layout: Packed | Padded,
+        on_input: InputHook | None,
+        layers: Collection[int],
+        taken: dict[int, Tensor],
+    ) -> Iterator[None]:
+        """Watch the transformer layers during one forward pass.
+
+        The calls are counted, since a model may use one layer's weights several times (ALBERT).
+        """
+        inner = sorted(i for i in layers if i < self.layer_count)
+        if on_input is None and not inner:
+            yield
+            return
+        calls = 0
+
+        def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            nonlocal calls
+            calls += 1
+            if calls > 1 or (on_input is None and 0 not in layers):
+                return None
+            entered = layout.from_model(args[0])
+            changed = entered
+            if on_input is not None:
+                changed = on_input(entered)
+            if 0 in layers:
+                taken[0] = changed
+            return None if changed is entered else (layout.to_model(changed), *args[1:])
+
+        def after(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
+            if calls in inner:
+                taken[calls] = layout.from_model(output[0] if isinstance(output, tuple) else output)
+
+        blocks = transformer_layers(self.model)
+        if not blocks:
+            raise CseError(
+                f"the layers of {type(self.model).__name__} are not known",
+                where="model.name",
+                hint="use parts that need neither input embeddings nor inner layers",
+            )
+        handles = [block.register_forward_pre_hook(before) for block in blocks]
+        handles += [block.register_forward_hook(after) for block in blocks]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextmanager
+    def _seeded(self) -> Iterator[None]:
+        """Seed what draws from torch's own generator: attention dropout of a padded model."""
+        if self.packed or self.dropout_source is None or not self.training:
+            yield
+            return
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.dropout_source.next_seed())
+            yield

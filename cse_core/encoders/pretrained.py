@@ -1,0 +1,289 @@
+"""Loading encoders and tokenizers from disk or the hub, with a line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import torch
+from huggingface_hub.constants import ENDPOINT, is_offline_mode
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedModel,
+)
+from transformers import PreTrainedTokenizerBase as Tokenizer
+from transformers.utils import logging as transformers_logging
+
+from cse_core.errors import CseError
+from cse_core.runtime.model_files import model_folder
+
+WHERE = "model.name"
+
+_DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "hidden_dropout",
+    "attention_dropout",
+    "embedding_dropout",
+    "mlp_dropout",
+    "embd_pdrop",
+    "attn_pdrop",
+    "resid_pdrop",
+    "dropout",
+    "dropout_rate",
+)
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "source.spm",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+
+
+def load_model(
+    path_or_name: str | Path,
+    *,
+    from_scratch: bool = False,
+    dropout: float | None = None,
+    seed: int = 0,
+) -> PreTrainedModel:
+    """Load a Hugging Face encoder in fp32, without a pooling layer of its own where it has one.
+
+    Args:
+        path_or_name: A folder, or a name on the hub.
+        from_scratch: Read the configuration alone and draw the weights from ``seed``.
+        dropout: Sets every dropout probability of the configuration; None leaves them.
+        seed: Seeds weights that are drawn.
+
+    Raises:
+        CseError: If files are missing, cut short or pickled, do not fit, or need remote code.
+    """
+    name = checked_name(path_or_name)
+    folder = Path(name) if Path(name).is_dir() else None
+    if folder is not None and not from_scratch:
+        check_weights(folder)
+    with explained(name):
+        local = folder is not None or not hub_answers()
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local)
+        if dropout is not None:
+            _set_dropout(config, dropout)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            if from_scratch:
+                return _without_pooler(
+                    AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+                )
+            with quiet():
+                model, report = AutoModel.from_pretrained(
+                    name,
+                    config=config,
+                    dtype=torch.float32,
+                    use_safetensors=True,
+                    trust_remote_code=False,
+                    local_files_only=local,
+                    ignore_mismatched_sizes=True,
+                    output_loading_info=True,
+                )
+    check_fit(report, name)
+    return _without_pooler(model)
+
+
+def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
+    """Load the fast tokenizer of an encoder from its folder or by its name on the hub.
+
+    Raises:
+        CseError: If there is none, it is damaged, or it needs remote code.
+    """
+    name = checked_name(path_or_name)
+    folder = Path(name)
+    if folder.is_dir() and not any((folder / file).exists() for file in _TOKENIZER_FILES):
+        raise CseError(
+            "no tokenizer in the folder",
+            where=WHERE,
+            value=name,
+            hint="put the encoder's tokenizer.json and tokenizer_config.json there",
+        )
+    with explained(name, part="the tokenizer"):
+        return AutoTokenizer.from_pretrained(
+            name,
+            use_fast=True,
+            trust_remote_code=False,
+            local_files_only=folder.is_dir() or not hub_answers(),
+        )
+
+
+def checked_name(path_or_name: str | Path) -> str:
+    """Return the name if it may be one, or the folder with the config.json."""
+    name = os.path.expanduser(str(path_or_name))
+    folder = Path(name)
+    if folder.is_dir():
+        return str(model_folder(folder, name))
+    if folder.exists():
+        raise CseError("not a folder", where=WHERE, value=name, hint="name the folder it is in")
+    looks_like_path = isinstance(path_or_name, Path) or name.count("/") > 1 or name[:1] in "./"
+    if looks_like_path or "\\" in name:
+        raise CseError(
+            "no such folder", where=WHERE, value=name, hint="give the path of an encoder's folder"
+        )
+    return name
+
+
+def check_weights(folder: Path) -> None:
+    """Refuse a folder without weights, or with pickled ones alone."""
+    if any((folder / file).exists() for file in _WEIGHTS):
+        return
+    if any((folder / file).exists() for file in _PICKLED):
+        raise CseError(
+            "the weights are pickled, and nothing is unpickled here",
+            where=WHERE,
+            value=str(folder),
+            hint="convert pytorch_model.bin to model.safetensors first",
+        )
+    raise CseError(
+        "no weights in the folder",
+        where=WHERE,
+        value=str(folder),
+        hint="put model.safetensors there, or add --set model.from_scratch=true",
+    )
+
+
+def check_fit(report: dict[str, Any], name: str) -> None:
+    """Refuse weights that would leave a part of the encoder as it was drawn."""
+    wrong = sorted(str(key[0]) for key in report["mismatched_keys"])
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if wrong or missing:
+        what = f"{wrong[0]} has another shape" if wrong else f"{missing[0]} is missing"
+        raise CseError(
+            f"the weights do not fit config.json: {what}, and {len(wrong + missing) - 1} more",
+            where=WHERE,
+            value=name,
+            hint="put the config.json there that belongs to the weights",
+        )
+
+
+def hub_answers() -> bool:
+    """Say whether the hub's address is known here, without the minute its client would try."""
+    if is_offline_mode():
+        return False
+    if getproxies():
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, 443)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def explained(name: str, part: str = "the model") -> Iterator[None]:
+    """Turn what transformers raises over a model's files into one line."""
+    try:
+        yield
+    except CseError:
+        raise
+    except SafetensorError as error:
+        raise CseError(
+            f"the weights are damaged or cut short ({error})",
+            where=WHERE,
+            value=name,
+            hint="copy model.safetensors again",
+        ) from error
+    except json.JSONDecodeError as error:
+        raise CseError(
+            f"a file of {part} is no JSON ({error})", where=WHERE, value=name, hint="copy it again"
+        ) from error
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError) as error:
+        raise _explanation(error, name, part) from error
+
+
+def _explanation(error: Exception, name: str, part: str) -> CseError:
+    text = " ".join(str(error).split())
+    first = text.split(". ")[0][:240]
+    if "trust_remote_code" in text:
+        return CseError(
+            f"{part} needs code of its own, which is never run",
+            where=WHERE,
+            value=name,
+            hint="name a model that transformers knows by itself",
+        )
+    if "SentencePiece" in text:
+        return CseError(
+            f"{part} needs the package sentencepiece",
+            where=WHERE,
+            value=name,
+            hint="pip install sentencepiece",
+        )
+    if Path(name).is_dir():
+        return CseError(
+            f"{part} cannot be loaded: {first}",
+            where=WHERE,
+            value=name,
+            hint="check config.json and the files beside it",
+        )
+    if "safetensors" in text and "does not appear to have" in text:
+        return CseError(
+            "the hub has pickled weights only, and nothing is unpickled here",
+            where=WHERE,
+            value=name,
+            hint="name a model with model.safetensors",
+        )
+    if isinstance(error, OSError):
+        answers = hub_answers()
+        state = "the hub has none that can be had" if answers else "the hub is offline here"
+        return CseError(
+            f"no folder of this name, and {state}",
+            where=WHERE,
+            value=name,
+            hint="check the spelling and the network, or give the path of a downloaded folder",
+        )
+    return CseError(f"{part} cannot be loaded: {first}", where=WHERE, value=name)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers' bar and table of unused weights; missing ones are reported here."""
+    level = transformers_logging.get_verbosity()
+    bar = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bar:
+            transformers_logging.enable_progress_bar()
+
+
+def _set_dropout(config: Any, p: float) -> None:
+    known = [key for key in _DROPOUTS if isinstance(getattr(config, key, None), int | float)]
+    if not known:
+        raise CseError(
+            f"the configuration of {config.model_type} has no dropout to set",
+            where="model.dropout",
+            value=p,
+            hint="leave model.dropout out",
+        )
+    for key in known:
+        setattr(config, key, float(p))
+
+
+def _without_pooler(model: PreTrainedModel) -> PreTrainedModel:
+    """Drop the pooling layer: it is not used, and unused parameters would be trained and saved."""
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model

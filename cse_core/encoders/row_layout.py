@@ -1,0 +1,320 @@
+"""Where the rows of a batch lie, how they enter a model and come back, and the padding inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cse_core.encoders.dropout import DropoutSource
+
+
+@dataclass
+class LengthClass:
+    """Rows of similar length that attend together, padded to the longest of them.
+
+    Attributes:
+        rows: Number of rows, ``r``.
+        longest: Tokens of the longest row, ``l``.
+        real: ``[r, l]`` bool, False on padding; None where all rows are equally long.
+    """
+
+    rows: int
+    longest: int
+    real: Tensor | None
+    _bias: dict[tuple[torch.dtype, int | None], Tensor | None] = field(default_factory=dict)
+
+    def bias(self, dtype: torch.dtype, window: int | None, device: torch.device) -> Tensor | None:
+        """Return what is added to the scores, ``[r or 1, 1, 1 or l, l]``: 0, or minus infinity.
+
+        Args:
+            dtype: Number format of the scores.
+            window: Tokens see others at a distance below this one; None sees the whole row.
+            device: Where the scores are.
+        """
+        if window is not None and window >= self.longest:
+            window = None
+        key = (dtype, window)
+        if key not in self._bias:
+            seen = None if self.real is None else self.real[:, None, None, :]
+            if window is not None:
+                place = torch.arange(self.longest, device=device)
+                near = (place[:, None] - place[None, :]).abs() < window
+                # A padded query may see nothing at all near it; its own place keeps it finite.
+                own = torch.eye(self.longest, dtype=torch.bool, device=device)
+                seen = near[None, None] if seen is None else (near & seen) | own
+            self._bias[key] = (
+                None
+                if seen is None
+                else torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(
+                    ~seen, float("-inf")
+                )
+            )
+        return self._bias[key]
+
+
+@dataclass
+class _HeadIndex:
+    """Where the vector of a token and a head lies in padded order, and back."""
+
+    index: Tensor  # [slots * heads] into [T * heads]
+    inverse: Tensor  # [T * heads] into [slots * heads]
+    padding: Tensor  # [slots * heads] bool
+
+    @cached_property
+    def padded(self) -> Tensor:
+        """Slots of padding, into ``[slots * heads]``; how many there are, a GPU must be asked."""
+        return self.padding.nonzero().squeeze(1)
+
+    def clear(self, slots: Tensor) -> Tensor:
+        """Put zeros on the padding of ``[slots * heads, d]``, in place."""
+        if slots.device.type == "cpu":
+            return slots.index_fill_(0, self.padded, 0.0)
+        return slots.masked_fill_(self.padding[:, None], 0.0)
+
+
+class RowLayout:
+    """Where rows begin and end in a sequence of ``T`` tokens, and how attention pads them.
+
+    Built once for a forward pass and handed through the model to every attention layer.
+
+    Attributes:
+        memory: Keys and values ``[1, T, key heads * d]`` of all tokens, in a layer whose queries
+            are of one token a row; None in every other.
+
+    Args:
+        offsets: ``[R+1]`` int64 on the CPU; row ``r`` is ``offsets[r]:offsets[r+1]``.
+        device: Where the tokens are.
+        source: Where attention dropout draws from; None draws from torch's own generator.
+    """
+
+    def __init__(
+        self, offsets: Tensor, device: torch.device, source: DropoutSource | None = None
+    ) -> None:
+        self.source = source
+        self.device = device
+        self.tokens = int(offsets[-1])
+        self._starts = offsets[:-1]
+        self._lengths = offsets.diff()
+        self.longest = int(self._lengths.max())
+        self.offsets = self._there(offsets.to(torch.int32))
+        self._indices: dict[int, _HeadIndex] = {}
+        self.memory: tuple[Tensor, Tensor] | None = None
+
+    @cached_property
+    def _rows(self) -> list[Tensor]:
+        """Rows of each class; a kernel for rows of any length asks for none."""
+        return _length_classes(self._lengths, split=self.device.type == "cpu")
+
+    @cached_property
+    def classes(self) -> list[LengthClass]:
+        """Classes of rows of similar length, which attend together."""
+        return [self._class_of(self._lengths[rows]) for rows in self._rows]
+
+    def _class_of(self, lengths: Tensor) -> LengthClass:
+        longest = int(lengths.max())
+        if int(lengths.min()) == longest:
+            return LengthClass(len(lengths), longest, None)
+        place = torch.arange(longest, device=self.device)
+        return LengthClass(len(lengths), longest, place < self._there(lengths)[:, None])
+
+    def _there(self, values: Tensor) -> Tensor:
+        return values.to(self.device, non_blocking=True)
+
+    def split(self, rows: Tensor) -> list[Tensor]:
+        """Return ``[R, heads, d]``, one vector a row, as ``[r * heads, 1, d]`` for each class."""
+        return [
+            rows.index_select(0, self._there(of_class)).flatten(0, 1)[:, None]
+            for of_class in self._rows
+        ]
+
+    def merge(self, parts: list[Tensor], heads: int) -> Tensor:
+        """Return what :meth:`split` gave as ``[R, heads, d]``, in the order of the rows."""
+        rows = torch.cat([part.reshape(-1, heads, part.shape[-1]) for part in parts])
+        return rows.index_select(0, self._there(torch.cat(self._rows).argsort()))
+
+    def pad(self, tokens: Tensor) -> list[Tensor]:
+        """Return ``[T, heads, d]`` as ``[r * heads, l, d]`` for each class of rows."""
+        _, heads, size = tokens.shape
+        vectors = tokens.reshape(-1, size)
+        slots: Tensor = _Pad.apply(vectors, self._index(heads))  # type: ignore[no-untyped-call]
+        parts = torch.split(slots, [c.rows * heads * c.longest for c in self.classes])
+        return [
+            part.view(c.rows * heads, c.longest, size)
+            for part, c in zip(parts, self.classes, strict=True)
+        ]
+
+    def unpad(self, parts: list[Tensor], heads: int) -> Tensor:
+        """Return what :meth:`pad` gave as ``[T, heads, d]``, without the padding."""
+        size = parts[0].shape[-1]
+        flat = [part.reshape(-1, size) for part in parts]
+        slots = flat[0] if len(flat) == 1 else torch.cat(flat)
+        tokens: Tensor = _Unpad.apply(slots, self._index(heads))  # type: ignore[no-untyped-call]
+        return tokens.view(self.tokens, heads, size)
+
+    def _index(self, heads: int) -> _HeadIndex:
+        """Return where the vectors of so many heads lie; only what is one a row is made on the CPU.
+
+        Slots are in the order ``[row of a class, head, place in the row]``, class behind class.
+        """
+        if heads not in self._indices:
+            rows = torch.cat(self._rows)
+            width = torch.cat([torch.full((c.rows,), c.longest) for c in self.classes])
+            slots = width * heads
+            count = int(slots.sum())
+            first, wide = torch.zeros_like(self._lengths), torch.zeros_like(self._lengths)
+            first[rows], wide[rows] = slots.cumsum(0) - slots, width
+            begin, first, wide, length = map(
+                self._there, (self._starts, first, wide, self._lengths)
+            )
+            token = torch.arange(self.tokens, device=self.device)
+            row = torch.repeat_interleave(length, output_size=self.tokens)
+            head = torch.arange(heads, device=self.device)
+            place = first[row] + token - begin[row]
+            inverse = (place[:, None] + wide[row][:, None] * head).flatten()
+            # Padding repeats its row's first vector: any finite value does.
+            fill = torch.repeat_interleave(
+                begin[self._there(rows)] * heads, self._there(slots), output_size=count
+            )
+            index = fill.index_copy_(0, inverse, torch.arange(len(inverse), device=self.device))
+            padding = torch.ones(count, dtype=torch.bool, device=self.device)
+            padding.index_fill_(0, inverse, False)
+            self._indices[heads] = _HeadIndex(index, inverse, padding)
+        return self._indices[heads]
+
+
+def _length_classes(lengths: Tensor, *, split: bool) -> list[Tensor]:
+    """Return the rows of each class: a class holds lengths from over half its longest up."""
+    ordered, rows = lengths.sort(descending=True, stable=True)
+    rows = rows[ordered > 0]
+    ordered = ordered[ordered > 0]
+    classes = []
+    while len(rows):
+        count = int((ordered * 2 > ordered[0]).sum()) if split else len(rows)
+        classes.append(rows[:count])
+        rows, ordered = rows[count:], ordered[count:]
+    return classes
+
+
+class _Pad(torch.autograd.Function):
+    """Gather vectors into padded slots.
+
+    Padding is masked in attention and dropped behind it, so its gradient is zero and the backward
+    pass is a gather too, several times cheaper than the general scatter.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, at: _HeadIndex) -> Tensor:
+        ctx.at = at
+        return vectors.index_select(0, at.index)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0].index_select(0, ctx.at.inverse), None
+
+
+class _Unpad(torch.autograd.Function):
+    """Gather vectors back; the backward pass leaves zeros on the padding."""
+
+    @staticmethod
+    def forward(ctx: Any, slots: Tensor, at: _HeadIndex) -> Tensor:
+        ctx.at = at
+        return slots.index_select(0, at.inverse)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        slots = gradients[0].index_select(0, ctx.at.index)
+        cleared: Tensor = ctx.at.clear(slots)
+        return cleared, None
+
+
+def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
+    """Return each token's slot ``[T]`` in rows of ``width`` slots, at its position.
+
+    Args:
+        positions: ``[T]`` place in the row.
+        offsets: ``[R+1]`` int64 on the CPU.
+        width: Slots of a row.
+    """
+    starts = torch.arange(len(offsets) - 1) * width
+    slots = starts.repeat_interleave(offsets.diff())
+    return slots.to(positions.device, non_blocking=True) + positions
+
+
+class Packed:
+    """All rows as one sequence ``[1, T]``; attention alone knows where they begin.
+
+    Args:
+        tokens: ``[T, E]``, for its device.
+        positions: ``[T]`` place in the row.
+        offsets: ``[R+1]`` int64 on the CPU.
+        source: Where attention dropout draws from.
+        by_position: Put a row's tokens in the order of their positions, as attention by a sliding
+            window needs when positions were permuted.
+    """
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        offsets: Tensor,
+        source: DropoutSource | None,
+        by_position: bool,
+    ) -> None:
+        self._order: Tensor | None = None
+        if by_position:
+            longest = int(offsets.diff().max())
+            self._order = row_slots(positions, offsets, longest).argsort()
+            self._inverse = self._order.argsort()
+            positions = positions[self._order]
+        self.positions = positions.unsqueeze(0)
+        self.arguments: dict[str, Any] = {
+            "row_layout": RowLayout(offsets, tokens.device, source),
+        }
+
+    def to_model(self, tokens: Tensor) -> Tensor:
+        """Return ``[T, X]`` as ``[1, T, X]``."""
+        return (tokens if self._order is None else tokens[self._order]).unsqueeze(0)
+
+    def from_model(self, states: Tensor) -> Tensor:
+        """Return ``[1, T, X]`` as ``[T, X]``."""
+        tokens = states.squeeze(0)
+        return tokens if self._order is None else tokens[self._inverse]
+
+
+class Padded:
+    """Rows side by side, ``[R, L]``, padded to the longest; a token sits at its position.
+
+    Args:
+        tokens: ``[T, E]``, for its device.
+        positions: ``[T]`` place in the row.
+        offsets: ``[R+1]`` int64 on the CPU.
+
+    Raises:
+        ValueError: If the positions of a row are not 0 up to its length in some order.
+    """
+
+    def __init__(self, tokens: Tensor, positions: Tensor, offsets: Tensor) -> None:
+        lengths = offsets.diff()
+        self.rows, self.longest = len(lengths), int(lengths.max())
+        self._slots = row_slots(positions, offsets, self.longest)
+        places = torch.arange(self.longest)
+        real = (places < lengths[:, None]).to(tokens.device, non_blocking=True)
+        taken = torch.zeros_like(real)
+        taken.view(-1)[self._slots.clamp(0, real.numel() - 1)] = True
+        if not torch.equal(taken, real):
+            raise ValueError("the positions of a row are not 0 up to its length in some order")
+        self.positions = places.to(tokens.device, non_blocking=True).expand(self.rows, -1)
+        self.arguments: dict[str, Any] = {"attention_mask": real.long()}
+
+    def to_model(self, tokens: Tensor) -> Tensor:
+        """Return ``[T, X]`` as ``[R, L, X]``, zero on the padding."""
+        flat = tokens.new_zeros(self.rows * self.longest, tokens.shape[1])
+        return flat.index_copy(0, self._slots, tokens).view(self.rows, self.longest, -1)
+
+    def from_model(self, states: Tensor) -> Tensor:
+        """Return ``[R, L, X]`` as ``[T, X]``."""
+        return states.flatten(0, 1).index_select(0, self._slots)

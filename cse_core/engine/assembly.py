@@ -1,0 +1,280 @@
+"""Makes the parts of a composition: encoder, tokenizer, poolers, branches, everything in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import nn
+
+from cse_core.encoders.architecture import embedding_layer
+from cse_core.encoders.dropout import DropoutSource, replace_dropout
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.engine.dimensions import check_dimensions
+from cse_core.errors import CseError
+from cse_core.models.sentence_encoder import Stack
+from cse_core.parts import (
+    Augmenter,
+    Branch,
+    Head,
+    Loss,
+    Metric,
+    NegativeStore,
+    Part,
+    PositiveMiner,
+    RowPooler,
+    Setup,
+    SlicePooler,
+)
+from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.records import AugmenterSpec, PoolerSpec
+from cse_core.registry.loading import load_factory
+from cse_core.runtime.seeds import derive_seed, generator
+from cse_core.tokenization.tokenizer import TextTokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cse_core.data import Corpus
+
+    Resolve = Callable[[str], str]
+
+
+@dataclass
+class PlacedAugmenter:
+    """An augmenter with what the engine must know of it."""
+
+    choice: PlannedPart
+    part: Augmenter
+    point: str
+    gradient: str | None
+    views: tuple[str, ...]
+
+
+@dataclass
+class Assembly:
+    """All parts of a run, made.
+
+    Attributes:
+        stack: The online stack.
+        branches: Branches by instance name, the online one among them.
+        stacks: The stack of each branch.
+        parts: Every part by its path (``negatives.queue``), in recipe order.
+    """
+
+    composition: Composition
+    stack: Stack
+    branches: dict[str, Branch]
+    stacks: dict[str, Stack]
+    augmenters: list[PlacedAugmenter]
+    miners: dict[str, PositiveMiner]
+    stores: dict[str, NegativeStore]
+    losses: dict[str, Loss]
+    metrics: dict[str, Metric]
+    parts: dict[str, Part]
+    dropout: DropoutSource
+    device: torch.device
+    load_encoder: Any
+    inference_pool: RowPooler | None = None
+
+    def modules(self) -> Iterator[tuple[str, nn.Module]]:
+        """Yield every part that is a module, by its path; branches' copies are not among them."""
+        for path, part in self.parts.items():
+            if isinstance(part, nn.Module):
+                yield path, part
+
+    def train_mode(self) -> None:
+        """Put every module into the mode that it trains in."""
+        for stack, branch in zip(self.stacks.values(), self.branches.values(), strict=True):
+            for module in (stack.encoder, *stack.heads.values()):
+                module.train(branch.training)
+        for path, module in self.modules():
+            if not path.startswith("branch."):
+                module.train()
+
+
+def build(
+    composition: Composition,
+    *,
+    corpus: Corpus | None,
+    device: torch.device,
+    resolve_model: Resolve,
+    total_steps: int | None = None,
+    model_path: str | None = None,
+) -> Assembly:
+    """Make every part of a composition.
+
+    Args:
+        composition: The checked recipe.
+        corpus: The training rows.
+        device: Where parts belong.
+        resolve_model: Turns a model's name into a folder or hub name.
+        total_steps: Optimiser steps of the first round.
+        model_path: Folder of the encoder, where it is not ``composition.model.name``.
+    """
+    train, model = composition.train, composition.model
+    source = DropoutSource(bits=train.dropout_bits)
+    path = model_path or resolve_model(model.name)
+
+    def load(name: str) -> tuple[RaggedEncoder, TextTokenizer]:
+        where = resolve_model(name)
+        other = RaggedEncoder.load(where, seed=train.seed).to(device)
+        other.use_dropout(source)
+        return other, TextTokenizer(load_tokenizer(where))
+
+    encoder = RaggedEncoder.load(
+        path,
+        from_scratch=model.from_scratch,
+        dropout=model.dropout,
+        attention=model.attention,
+        seed=derive_seed(train.seed, "model"),
+    ).to(device)
+    encoder.use_dropout(source)
+    if model.freeze_embeddings:
+        embedding_layer(encoder.model).requires_grad_(False)
+    tokenizer = TextTokenizer(load_tokenizer(path))
+
+    def setup(
+        choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
+    ) -> Setup:
+        return Setup(
+            name=choice.name,
+            dimension=dimension,
+            hidden_size=encoder.hidden_size,
+            embedding_size=encoder.embedding_size,
+            layers=encoder.layer_count,
+            tokenizer=tokenizer,
+            encoder=encoder,
+            heads=heads or {},
+            corpus=corpus,
+            total_steps=total_steps,
+            seed=train.seed,
+            device=device,
+            generator=lambda name: generator(
+                torch.device("cpu"), train.seed, "setup", choice.path, name
+            ),
+            load_encoder=load,
+        )
+
+    parts: dict[str, Part] = {}
+
+    def make(
+        choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
+    ) -> Part:
+        part = cast(
+            Part,
+            load_factory(choice.spec.factory)(choice.options, setup(choice, dimension, heads)),
+        )
+        part.name = choice.name
+        if isinstance(part, nn.Module):
+            part.to(device)
+            replace_dropout(part, source)
+        parts[choice.path] = part
+        return part
+
+    slicer, pooler, heads, online_only, dimension = _poolers(composition, make, encoder)
+    inference_pool = None
+    if composition.inference_pool is not None:
+        choice = composition.inference_pool
+        inference_pool = cast(
+            RowPooler,
+            load_factory(choice.spec.factory)(choice.options, setup(choice, encoder.hidden_size)),
+        )
+        _refuse_untrained(inference_pool, choice)
+    stack = Stack(
+        encoder=encoder,
+        tokenizer=tokenizer,
+        pooler=pooler,
+        heads=heads,
+        max_length=model.max_length,
+        slicer=slicer,
+        online_only=online_only,
+    )
+    branches: dict[str, Branch] = {}
+    for choice in composition.of("branch"):
+        branches[choice.name] = cast(Branch, make(choice, dimension, dict(heads)))
+        if choice.use != "online":
+            branches[choice.name].encoder.use_dropout(source)
+            for head in branches[choice.name].heads.values():
+                replace_dropout(head, source)
+    stacks = {
+        name: stack
+        if branch.encoder is encoder
+        else stack.with_branch(branch.encoder, branch.heads, branch.tokenizer)
+        for name, branch in branches.items()
+    }
+    augmenters = []
+    for choice in composition.of("aug"):
+        spec = cast(AugmenterSpec, choice.spec)
+        augmenters.append(
+            PlacedAugmenter(
+                choice,
+                cast(Augmenter, make(choice, dimension)),
+                spec.point_of(choice.options),
+                spec.gradient_of(choice.options),
+                getattr(choice.options, "views", None) or spec.views,
+            )
+        )
+    assembly = Assembly(
+        composition=composition,
+        stack=stack,
+        branches=branches,
+        stacks=stacks,
+        augmenters=augmenters,
+        miners={
+            c.name: cast(PositiveMiner, make(c, dimension)) for c in composition.of("positives")
+        },
+        stores={
+            c.name: cast(NegativeStore, make(c, dimension)) for c in composition.of("negatives")
+        },
+        losses={c.name: cast(Loss, make(c, dimension)) for c in composition.of("loss")},
+        metrics={c.name: cast(Metric, make(c, dimension)) for c in composition.of("metric")},
+        parts=parts,
+        dropout=source,
+        device=device,
+        load_encoder=load,
+        inference_pool=inference_pool,
+    )
+    check_dimensions(composition, stacks, assembly.stores)
+    assembly.train_mode()
+    return assembly
+
+
+def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
+    """Refuse a row pooler of the saved model that has weights and is not in the training."""
+    if isinstance(pooler, nn.Module) and next(pooler.parameters(), None) is not None:
+        raise CseError(
+            "has weights of its own, which this run would not train",
+            where="inference.pool",
+            value=choice.use,
+            hint=f"train with it: --pool {choice.use}, or choose another for inference.pool",
+        )
+
+
+def _poolers(
+    composition: Composition, make: Any, encoder: RaggedEncoder
+) -> tuple[SlicePooler | None, RowPooler, dict[str, nn.Module], frozenset[str], int]:
+    slicer: SlicePooler | None = None
+    pooler: RowPooler | None = None
+    heads: dict[str, nn.Module] = {}
+    online_only = set()
+    dimension = encoder.hidden_size
+    for choice in composition.of("pool"):
+        stage = cast(PoolerSpec, choice.spec).stage
+        part = make(choice, dimension)
+        if stage == "slice":
+            slicer = cast(SlicePooler, part)
+        elif stage == "row":
+            pooler = cast(RowPooler, part)
+            dimension = pooler.dimension
+        else:
+            heads[choice.name] = cast(nn.Module, part)
+            dimension = cast(Head, part).dimension
+            if getattr(choice.options, "branches", "all") == "online":
+                online_only.add(choice.name)
+    if pooler is None:
+        raise RuntimeError("a composition without a row pooler reached the engine")
+    return slicer, pooler, heads, frozenset(online_only), dimension

@@ -1,0 +1,223 @@
+"""From the vectors of a batch to its loss: levels, positives, negatives, the weighted sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from cse_core.engine import negatives as of
+from cse_core.engine.assembly import Assembly
+from cse_core.options import LossOptions, MinerOptions, StoreOptions
+from cse_core.types import (
+    SENTENCE,
+    Batch,
+    CorpusKeys,
+    Embeddings,
+    LossOutput,
+    Negatives,
+    Positives,
+    StepContext,
+)
+from cse_core.vocabulary import Role
+
+Vectors = Mapping[str, Mapping[str, Embeddings]]
+ALIGNED_ROLES = ("anchor", "positive", "identical")
+_KEY = 2**24
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The loss of a step and what it was made of.
+
+    Attributes:
+        value: The weighted sum of the losses; None where no loss had a positive.
+        parts: Scalars for the log by name.
+        batches: The batch at each level.
+    """
+
+    value: Tensor | None
+    parts: dict[str, Tensor]
+    batches: dict[str, Batch]
+
+
+class Objectives:
+    """Computes objectives from the vectors of a batch.
+
+    Args:
+        assembly: The run's parts.
+        active: Names of the losses of this round; None is all.
+    """
+
+    def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
+        self.assembly = assembly
+        choices = assembly.composition
+        self.losses = {
+            choice.name: cast(LossOptions, choice.options)
+            for choice in choices.of("loss")
+            if active is None or choice.name in active
+        }
+        self.miner_level = {
+            choice.name: cast(MinerOptions, choice.options).level
+            for choice in choices.of("positives")
+        }
+        self.store_level = {
+            choice.name: cast(StoreOptions, choice.options).level
+            for choice in choices.of("negatives")
+        }
+        self.levels = tuple(
+            dict.fromkeys(
+                [
+                    *(options.level for options in self.losses.values()),
+                    *self.store_level.values(),
+                    *self.miner_level.values(),
+                    SENTENCE,
+                ]
+            )
+        )
+
+    def stores_of(self, options: LossOptions) -> list[str]:
+        """Return the stores that a loss takes."""
+        chosen = options.negatives
+        return [
+            name
+            for name, level in self.store_level.items()
+            if level == options.level
+            and (chosen in ("all", "stored") or (isinstance(chosen, tuple) and name in chosen))
+        ]
+
+    def __call__(
+        self,
+        vectors: Vectors,
+        roles: Mapping[str, Role],
+        rows: Tensor,
+        corpus: CorpusKeys,
+        ctx: StepContext,
+        *,
+        ledger: bool = False,
+    ) -> Objective:
+        """Return the objective of a batch.
+
+        Args:
+            vectors: Embeddings by view and level.
+            roles: Role of each view.
+            rows: ``[B]`` corpus rows.
+            corpus: Keys of all corpus rows.
+            ctx: The step.
+            ledger: Whether to count the negatives that each loss saw.
+        """
+        batches = {
+            level: self._batch(level, vectors, roles, rows, corpus, ctx) for level in self.levels
+        }
+        total: Tensor | None = None
+        parts: dict[str, Tensor] = {}
+        for name, options in self.losses.items():
+            output = self._loss(name, options, batches[options.level], ctx, parts, ledger)
+            if output is None:
+                continue
+            parts[f"{name}.loss"] = output.value.detach()
+            parts.update({f"{name}.{part}": v.detach() for part, v in output.parts.items()})
+            weighted = output.value * options.weight.at(ctx.step, ctx.total_steps)
+            total = weighted if total is None else total + weighted
+        return Objective(total, parts, batches)
+
+    def _batch(
+        self,
+        level: str,
+        vectors: Vectors,
+        roles: Mapping[str, Role],
+        rows: Tensor,
+        corpus: CorpusKeys,
+        ctx: StepContext,
+    ) -> Batch:
+        there = {
+            name: levels[level]
+            for name, levels in vectors.items()
+            if level in levels and roles[name] in ALIGNED_ROLES
+        }
+        aligned = align(there)
+        anchors = aligned["anchor"]
+        targets = {
+            name: Positives(view.vectors.unsqueeze(1))
+            for name, view in aligned.items()
+            if name != "anchor"
+        }
+        batch = Batch(
+            rows=rows,
+            level=level,
+            anchors=anchors.vectors,
+            owner=anchors.owner,
+            slot=anchors.slot,
+            targets=targets,
+            stored={},
+            views=vectors,
+            roles=roles,
+            corpus=corpus,
+        )
+        found: dict[str, Positives] = {}
+        for name, miner in self.assembly.miners.items():
+            if self.miner_level[name] == level:
+                found.update(miner.mine(batch, ctx))
+        batch = replace(batch, targets={**targets, **found})
+        stored: dict[str, Negatives] = {}
+        for name, store in self.assembly.stores.items():
+            if self.store_level[name] == level:
+                candidates = store.candidates(batch, ctx)
+                if candidates is not None and len(candidates):
+                    stored[name] = replace(candidates, blocks=((name, len(candidates)),))
+        return replace(batch, stored=stored)
+
+    def _loss(
+        self,
+        name: str,
+        options: LossOptions,
+        batch: Batch,
+        ctx: StepContext,
+        parts: dict[str, Tensor],
+        ledger: bool,
+    ) -> LossOutput | None:
+        targets = batch.targets.get(options.target)
+        if targets is None or not len(batch.anchors):
+            return None
+        stores = self.stores_of(options)
+        negatives = of.of_loss(batch, options, stores)
+        for store in stores:
+            negatives = self.assembly.stores[store].weigh(negatives, batch, ctx)
+        if ledger:
+            seen = (~negatives.mask).sum(dim=1, dtype=torch.float32)
+            parts[f"{name}.negatives"] = seen.mean()
+        loss = self.assembly.losses[name]
+        forward = loss(batch, targets, negatives, ctx)
+        if options.directions == "one":
+            return forward
+        turned, anchors = of.reversed_batch(batch, options.target)
+        backward = loss(turned, anchors, of.of_reversed(batch, turned, options), ctx)
+        return LossOutput((forward.value + backward.value) / 2, forward.parts)
+
+
+def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
+    """Return the rows that all views have, in the anchor's order: joined by key, not by place."""
+    anchor = views["anchor"]
+    others = [view for name, view in views.items() if name != "anchor"]
+    if all(
+        (view.owner is anchor.owner and view.slot is anchor.slot)
+        or (
+            len(view) == len(anchor)
+            and torch.equal(view.owner, anchor.owner)
+            and torch.equal(view.slot, anchor.slot)
+        )
+        for view in others
+    ):
+        return dict(views)
+    keys = {name: view.owner * _KEY + view.slot for name, view in views.items()}
+    common = keys["anchor"]
+    for key in keys.values():
+        common = common[torch.isin(common, key)]
+    joined = {}
+    for name, view in views.items():
+        ordered, order = torch.sort(keys[name], stable=True)
+        joined[name] = view.take(order[torch.searchsorted(ordered, common)])
+    return joined

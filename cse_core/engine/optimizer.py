@@ -1,0 +1,112 @@
+"""AdamW over everything that is trained, and the learning rate of each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.engine.assembly import Assembly
+from cse_core.recipes.settings import TrainOptions
+
+
+class Optimizer:
+    """AdamW with the run's learning-rate schedule and clipping.
+
+    The learning rate depends on the step alone, so nothing but the moments is state.
+
+    Args:
+        assembly: The run's parts.
+        options: ``train.*`` of the round.
+        total_steps: Steps of the round.
+    """
+
+    def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
+        self.options = options
+        self.total_steps = total_steps
+        head_lr = options.lr if options.head_lr is None else options.head_lr
+        self.named = dict(_trained(assembly))
+        self.groups = [
+            {"names": [], "params": [], "lr": rate, "peak": rate, "weight_decay": decay}
+            for rate in (options.lr, head_lr)
+            for decay in (options.weight_decay, 0.0)
+        ]
+        for name, parameter in self.named.items():
+            bare = parameter.ndim < 2 or name.endswith("bias")
+            group = self.groups[(0 if name.startswith("encoder.") else 2) + (1 if bare else 0)]
+            group["names"].append(name)  # type: ignore[attr-defined]
+            group["params"].append(parameter)  # type: ignore[attr-defined]
+        self.groups = [group for group in self.groups if group["params"]]
+        self.adamw = torch.optim.AdamW(
+            [{k: v for k, v in group.items() if k != "names"} for group in self.groups],
+            betas=options.betas,
+            eps=options.eps,
+            fused=True,
+        )
+        self.adamw.zero_grad(set_to_none=True)
+
+    def rate(self, step: int) -> float:
+        """Return the share of the peak learning rate at a step."""
+        options, total = self.options, self.total_steps
+        warmup = options.warmup if options.warmup >= 1 else math.ceil(options.warmup * total)
+        if step < warmup:
+            return step / warmup
+        if options.schedule == "constant":
+            return 1.0
+        done = (step - warmup) / max(total - warmup, 1)
+        if options.schedule == "linear":
+            return max(1.0 - done, 0.0)
+        return (1 + math.cos(math.pi * min(done, 1.0))) / 2
+
+    def update(self, step: int) -> Tensor | None:
+        """Clip, move the weights with the learning rate of ``step``, forget the gradients.
+
+        Returns:
+            The gradient's norm before clipping, None where nothing clips.
+        """
+        share = self.rate(step)
+        for group in self.adamw.param_groups:
+            group["lr"] = group["peak"] * share
+        norm = None
+        if self.options.clip:
+            norm = nn.utils.clip_grad_norm_(list(self.named.values()), self.options.clip)
+        self.adamw.step()
+        self.adamw.zero_grad(set_to_none=True)
+        return norm
+
+    def learning_rate(self, step: int) -> float:
+        """Return the encoder's learning rate at a step."""
+        return self.options.lr * self.rate(step)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the moments by parameter name."""
+        saved = {}
+        for name, parameter in self.named.items():
+            for key, value in self.adamw.state.get(parameter, {}).items():
+                saved[f"{name}:{key}"] = value
+        return saved
+
+    def restore(self, saved: dict[str, Tensor]) -> None:
+        """Take the moments that ``state`` returned."""
+        for name, parameter in self.named.items():
+            found = {
+                key.rpartition(":")[2]: value
+                for key, value in saved.items()
+                if key.rpartition(":")[0] == name
+            }
+            if found:
+                self.adamw.state[parameter] = {
+                    key: value.to(parameter.device) for key, value in found.items()
+                }
+
+
+def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:
+    seen: set[int] = set()
+    modules = [("encoder", assembly.stack.encoder), *assembly.modules()]
+    for path, module in modules:
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad and id(parameter) not in seen:
+                seen.add(id(parameter))
+                yield f"{path}.{name}", parameter

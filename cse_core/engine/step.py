@@ -1,0 +1,228 @@
+"""A training step: the only place that knows the order of things (docs/lifecycle.md).
+
+1. Rows and views, text augmenters, tokens, slices, prompts and special tokens, token augmenters.
+2. One encoder call for each branch over all its views.
+3. For each level: targets by key, miners, stores, weights.
+4. The weighted sum of the losses, in fp32.
+5. Backward, clip, optimiser, learning rate.
+6. The branches', then the parts' ``after_step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from cse_core.engine.assembly import Assembly
+from cse_core.engine.encoder_call import Levels
+from cse_core.engine.input_gradients import Fields, GradientCapture
+from cse_core.engine.objective import Objective, Objectives
+from cse_core.engine.passes import Frame, Pass
+from cse_core.engine.views import ViewBuilder
+from cse_core.recipes.settings import TrainOptions
+from cse_core.runtime import distributed
+from cse_core.runtime.device import Precision
+from cse_core.runtime.seeds import Moment
+from cse_core.tokenization.training_rows import TrainingRows
+from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
+
+
+@dataclass
+class StepResult:
+    """What a step leaves for the log: tensors on the device, not waited for.
+
+    Attributes:
+        anchors: ``[A, D]`` vectors of the plain sentences.
+    """
+
+    loss: Tensor
+    parts: dict[str, Tensor]
+    norm: Tensor | None
+    tokens: int
+    anchors: Tensor
+    logged: dict[str, Tensor | float] = field(default_factory=dict)
+
+
+class Engine:
+    """Runs the steps of a round.
+
+    Args:
+        assembly: The run's parts.
+        rows: The rows of the round.
+        precision: Number format of the encoder.
+        losses: Names of the losses of the round; None is all.
+        train: Settings of the round; by default those of the run.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        rows: TrainingRows,
+        precision: Precision,
+        losses: tuple[str, ...] | None = None,
+        train: TrainOptions | None = None,
+    ) -> None:
+        self.assembly = assembly
+        self.rows = rows
+        self.device = assembly.device
+        self.builder = ViewBuilder(assembly, rows)
+        self.objectives = Objectives(assembly, losses)
+        input_level = INPUT in self.objectives.levels or _requires_input(assembly)
+        settings = train or assembly.composition.train
+        self.frame = Frame(assembly, rows, self.builder, settings, precision, input_level)
+        self.previous: Fields = {}
+        self.fresh_points = self._points("fresh")
+        self.previous_points = self._points("previous")
+        self.input_sizes = {
+            "word_embeddings": assembly.stack.encoder.embedding_size,
+            "input_embeddings": assembly.stack.encoder.hidden_size,
+        }
+        self.keys = CorpusKeys(
+            rows.keys.documents.to(self.device),
+            rows.keys.text_ids.to(self.device),
+            rows.keys.first,
+        )
+
+    # -- the step ---------------------------------------------------------------------------
+
+    def step(
+        self,
+        index: Tensor,
+        moment: Moment,
+        update: Callable[[], Tensor | None],
+        *,
+        ledger: bool = False,
+        then: Tensor | None = None,
+    ) -> StepResult:
+        """Run one step.
+
+        Args:
+            index: ``[B]`` rows of the batch, over all processes.
+            moment: Where the run is.
+            update: Clips, moves the weights and the learning rate; returns the gradient's norm.
+            ledger: Whether to count negatives for the log.
+            then: ``[B]`` rows of the batch after this one: it is prepared while this one computes,
+                and :meth:`close` is due in the end.
+        """
+        logged: dict[str, Tensor | float] = {}
+        work = Pass(self.frame, index, moment, logged, {"previous": self.previous})
+        if then is not None:
+            start, stop = distributed.share(len(then), *distributed.world())
+            self.builder.expect(then[start:stop])
+        if self.fresh_points:
+            fresh = self._fresh_gradients(work)
+            work.fields = {"previous": self.previous, "fresh": fresh}
+        capture = GradientCapture(self.previous_points)
+        vectors = work.encode(capture)
+        objective = self._objective(vectors, work, ledger=ledger)
+        work.over = True
+        if objective.value is not None:
+            work.backward(objective.value, capture)
+            self._reduce_gradients()
+        self.previous = self._fields(capture, work)
+        norm = update() if objective.value is not None else None
+        self._commit(objective, work)
+        value = objective.value
+        return StepResult(
+            loss=torch.zeros((), device=self.device) if value is None else value.detach(),
+            parts=objective.parts,
+            norm=norm,
+            tokens=work.tokens,
+            anchors=objective.batches[SENTENCE].anchors.detach(),
+            logged=logged,
+        )
+
+    def close(self) -> None:
+        """End what works in the background."""
+        self.builder.prefetcher.close()
+
+    def _objective(self, vectors: Levels, work: Pass, *, ledger: bool = False) -> Objective:
+        with torch.autocast(self.device.type, enabled=False):
+            return self.objectives(
+                vectors,
+                work.roles,
+                work.rows.to(self.device, non_blocking=True),
+                self.keys,
+                work.context(),
+                ledger=ledger,
+            )
+
+    def _commit(self, objective: Objective, work: Pass) -> None:
+        ctx = work.context()
+        sentence = _detached(objective.batches[SENTENCE])
+        for branch in self.assembly.branches.values():
+            branch.after_step(sentence, ctx)
+        levels = self.objectives.store_level
+        for path, part in self.assembly.parts.items():
+            kind, _, name = path.partition(".")
+            if kind == "branch":
+                continue
+            level = levels.get(name) if kind == "negatives" else None
+            if kind == "positives":
+                level = self.objectives.miner_level[name]
+            if kind == "loss" and name in self.objectives.losses:
+                level = self.objectives.losses[name].level
+            part.after_step(_detached(objective.batches[level or SENTENCE]), ctx)
+
+    def _reduce_gradients(self) -> None:
+        encoding = list(self.assembly.stack.encoder.parameters())
+        objective: list[torch.nn.Parameter] = []
+        for path, module in self.assembly.modules():
+            shared = path.startswith(("loss.", "negatives.", "positives."))
+            (objective if shared else encoding).extend(module.parameters())
+        distributed.sum_gradients(encoding)
+        distributed.average_gradients(objective)
+
+    # -- gradients of the inputs ------------------------------------------------------------
+
+    def _points(self, mode: str) -> frozenset[str]:
+        return frozenset(each.point for each in self.assembly.augmenters if each.gradient == mode)
+
+    def _fields(self, capture: GradientCapture, work: Pass) -> Fields:
+        if not capture.points:
+            return {}
+        return capture.fields(work.views, self.input_sizes, self.device)
+
+    def _fresh_gradients(self, work: Pass) -> Fields:
+        """Run the objective once with these augmenters off; nothing is committed or logged."""
+        off = frozenset(
+            each.choice.path for each in self.assembly.augmenters if each.gradient == "fresh"
+        )
+        trial = work.trial(off)
+        capture = GradientCapture(self.fresh_points)
+        vectors = trial.encode(capture)
+        objective = self._objective(vectors, trial)
+        if objective.value is not None:
+            trial.backward(objective.value, capture, inputs_only=True)
+        work.take_over(trial)
+        return self._fields(capture, trial)
+
+
+def _detached(batch: Batch) -> Batch:
+    """Return the batch without gradient, so that nothing that a part stores keeps a graph."""
+    return replace(
+        batch,
+        anchors=batch.anchors.detach(),
+        targets={
+            name: replace(each, vectors=each.vectors.detach())
+            for name, each in batch.targets.items()
+        },
+        stored={
+            name: replace(each, vectors=each.vectors.detach())
+            for name, each in batch.stored.items()
+        },
+        views={
+            name: {level: each.detach() for level, each in levels.items()}
+            for name, levels in batch.views.items()
+        },
+    )
+
+
+def _requires_input(assembly: Assembly) -> bool:
+    return any(
+        f"level:{INPUT}" in choice.spec.required(choice.options)
+        for choice in assembly.composition.parts
+    )

@@ -1,0 +1,56 @@
+"""Texts longer than a model takes: encoded slice by slice, and the slices' vectors averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from cse_core.models.sentence_encoder import Stack
+from cse_core.tokenization.tokenizer import TokenTable
+from cse_core.types import offsets_of, positions_of
+
+
+def encode_sliced(
+    stack: Stack, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
+) -> Tensor:
+    """Return ``[N, D]`` float32 vectors of texts of any length on the CPU.
+
+    A text is cut into consecutive slices of as many content tokens as a row of ``max_length``
+    takes; its vector is the mean of theirs, weighted by their content tokens. A text that fits
+    is encoded as :meth:`Stack.encode` does.
+
+    Args:
+        stack: From texts to vectors.
+        texts: The texts.
+        device: Where to compute.
+        batch_tokens: Tokens of one encoder call, about; by default as :meth:`Stack.encode`.
+    """
+    whole = stack.tokenizer.table(texts)
+    total = whole.offsets.diff()
+    longest = slice_length(stack)
+    counts = (total + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
+    text = torch.repeat_interleave(torch.arange(len(texts)), counts)
+    begin = positions_of(offsets_of(counts)) * longest
+    lengths = (total[text] - begin).clamp_max(longest)
+    slices = TokenTable(whole.ids, whole.word, offsets_of(lengths))
+    vectors = stack.encode_table(slices, device, batch_tokens)
+    # A text without tokens is one empty slice, which counts as one token.
+    weights = lengths.clamp_min(1).to(vectors.dtype).unsqueeze(1)
+    sums = vectors.new_zeros(len(texts), vectors.shape[1]).index_add_(0, text, vectors * weights)
+    return sums / sums.new_zeros(len(texts), 1).index_add_(0, text, weights)
+
+
+def slice_length(stack: Stack) -> int:
+    """Return how many content tokens a row of ``max_length`` takes beside what wraps them.
+
+    Raises:
+        CseError: If special tokens and prompt leave no place.
+    """
+    longest = stack.max_length
+    if stack.slicer is None:
+        longest = min(longest, stack.encoder.max_positions)
+    empty = stack.tokenizer.content([""])
+    wrapped = stack.tokenizer.wrap(empty, stack.pooler.prompt("anchor"), longest)
+    return longest - len(wrapped.ids)

@@ -1,0 +1,285 @@
+"""Load a saved, plain or sentence-transformers model and encode texts with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.errors import CseError
+from cse_core.models.sentence_encoder import Stack
+from cse_core.parts import Head, Metric, RowPooler, Setup, SlicePooler
+from cse_core.recipes.model_facts import resolve_model
+from cse_core.records import Kind
+from cse_core.registry.loading import load_factory
+from cse_core.registry.registry import Registry
+from cse_core.runtime.device import Precision, resolve_device, resolve_precision
+from cse_core.runtime.model_files import HEADS, MANIFEST, model_folder
+from cse_core.runtime.seeds import generator
+from cse_core.tokenization.tokenizer import TextTokenizer
+
+_POOLING = {"cls_token": "cls", "mean_tokens": "mean"}
+
+
+@dataclass
+class SentenceModel:
+    """A model that encodes texts.
+
+    Attributes:
+        stack: From texts to vectors.
+        name: As it was asked for.
+        description: Its pooling and heads in words.
+    """
+
+    stack: Stack
+    name: str
+    description: str
+    device: torch.device
+    precision: Precision
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return ``[N, D]`` vectors, not normalised."""
+        with self.precision.autocast():
+            vectors = self.stack.encode(texts, self.device)
+        return vectors.numpy()
+
+
+def make_metric(name: str, model: SentenceModel, registry: Registry) -> Metric:
+    """Return an installed metric with its default options, for a loaded model."""
+    builder = _Builder(registry, model.stack.encoder, model.stack.tokenizer, model.device)
+    choice = {"use": name, "options": {}}
+    return cast(Metric, builder.part(choice, model.stack.encoder.hidden_size, kind="metric"))
+
+
+def load(
+    name: str,
+    registry: Registry,
+    *,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+) -> SentenceModel:
+    """Load a model by a run's folder, a model folder, an installed encoder's or a hub's name.
+
+    Args:
+        name: Which.
+        registry: The installed parts.
+        pooling: Row pooler instead of the one that the model says; mean where it says none.
+        max_length: Longest row in tokens instead of what the model says.
+        device: As ``train.device``.
+        precision: As ``train.precision``.
+
+    Raises:
+        CseError: If there is no such model or it is damaged.
+    """
+    path = resolve_model(name, registry)
+    where = resolve_device(device)
+    folder = Path(path)
+    encoder = RaggedEncoder.load(path, seed=0).to(where)
+    encoder.eval()
+    tokenizer = TextTokenizer(load_tokenizer(path))
+    manifest = _manifest(folder, encoder)
+    if pooling is not None:
+        manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
+    builder = _Builder(registry, encoder, tokenizer, where)
+    row = cast(RowPooler, builder.part(manifest["row"], encoder.hidden_size))
+    made: list[tuple[dict[str, Any], object]] = [(manifest["row"], row)]
+    heads: dict[str, nn.Module] = {}
+    dimension = row.dimension
+    for choice in manifest["heads"]:
+        head = builder.part(choice, dimension)
+        dimension = cast(Head, head).dimension
+        heads[choice["name"]] = cast(nn.Module, head)
+        made.append((choice, head))
+    slicer = None
+    longest = max_length or manifest["max_length"]
+    if manifest.get("slice") is None:
+        longest = min(longest, encoder.max_positions)
+    else:
+        slicer = cast(SlicePooler, builder.part(manifest["slice"], dimension))
+        made.append((manifest["slice"], slicer))
+    _load_weights(folder, made, where)
+    stack = Stack(
+        encoder=encoder,
+        tokenizer=tokenizer,
+        pooler=row,
+        heads=heads,
+        max_length=longest,
+        slicer=slicer,
+    )
+    words = ", ".join([f"pooling {manifest['row']['use']}", *(f"head {name}" for name in heads)])
+    return SentenceModel(stack, name, words, where, resolve_precision(precision, where))
+
+
+@dataclass
+class _Builder:
+    registry: Registry
+    encoder: RaggedEncoder
+    tokenizer: TextTokenizer
+    device: torch.device
+
+    def part(self, choice: dict[str, Any], dimension: int, kind: Kind = "pool") -> object:
+        name = choice["use"]
+        distribution = choice.get("distribution")
+        if distribution and distribution != "cse-toolkit":
+            name = f"{distribution}/{name}"
+        spec = self.registry.find(kind, name).spec
+        options = spec.options.model_validate(choice["options"])
+
+        def refuse(_: str) -> Any:
+            raise RuntimeError(f"{kind} {name} asked for a second encoder outside training")
+
+        setup = Setup(
+            name=choice.get("name", name),
+            dimension=dimension,
+            hidden_size=self.encoder.hidden_size,
+            embedding_size=self.encoder.embedding_size,
+            layers=self.encoder.layer_count,
+            tokenizer=self.tokenizer,
+            encoder=self.encoder,
+            heads={},
+            corpus=None,
+            total_steps=None,
+            seed=0,
+            device=self.device,
+            generator=lambda draws: generator(torch.device("cpu"), 0, draws),
+            load_encoder=refuse,
+        )
+        return load_factory(spec.factory)(options, setup)
+
+
+def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
+    """Return how to encode with a folder: cse's own file, sentence-transformers', or mean."""
+    longest = encoder.max_positions
+    plain: dict[str, Any] = {
+        "max_length": longest,
+        "row": {"use": "mean", "options": {}},
+        "heads": [],
+        "slice": None,
+    }
+    if (folder / MANIFEST).is_file():
+        return cast(dict[str, Any], _read_json(folder / MANIFEST))
+    if not (folder / "modules.json").is_file():
+        return plain
+    plain["max_length"] = min(longest, _saved_length(folder) or longest)
+    for module in cast(list[dict[str, Any]], _read_json(folder / "modules.json")):
+        kind, path = module["type"].rpartition(".")[2], folder / module["path"]
+        if kind == "Pooling":
+            plain["row"] = {
+                "use": _pooling(_read_json(path / "config.json"), folder),
+                "options": {},
+            }
+        elif kind == "Dense":
+            plain["heads"].append(_dense(_read_json(path / "config.json"), path))
+        elif kind not in ("Transformer", "Normalize", "Dropout"):
+            raise CseError(
+                f"its module {kind} is not known",
+                where="model",
+                value=str(folder),
+                hint="encode with sentence-transformers instead",
+            )
+    return plain
+
+
+def _saved_length(folder: Path) -> int | None:
+    """Return how many tokens a row has, from where sentence-transformers keeps it.
+
+    Older versions keep it in a file of their own, newer ones (6.2 does) with the tokenizer.
+    """
+    word = model_folder(folder, str(folder))
+    for file, name in (
+        ("sentence_bert_config.json", "max_seq_length"),
+        ("tokenizer_config.json", "model_max_length"),
+    ):
+        if (word / file).is_file() and (length := _read_json(word / file).get(name)):
+            return int(length)
+    return None
+
+
+def _pooling(config: dict[str, Any], folder: Path) -> str:
+    mode = config.get("pooling_mode")
+    on = [m for flag, m in _POOLING.items() if config.get(f"pooling_mode_{flag}")]
+    found = [mode] if isinstance(mode, str) else on
+    if len(found) != 1 or found[0] not in _POOLING.values():
+        raise CseError(
+            "its sentence-transformers pooling is neither cls nor mean",
+            where="model",
+            value=str(folder),
+            hint="name one of cse's with --pooling",
+        )
+    return found[0]
+
+
+def _dense(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    names = {"Tanh": "tanh", "Identity": "none", "ReLU": "relu", "GELU": "gelu"}
+    kind = names.get(activation.rpartition(".")[2])
+    if kind is None or not config.get("bias", True):
+        raise CseError("its Dense layer is of an unknown kind", where="model", value=str(path))
+    return {
+        "use": "mlp",
+        "name": path.name,
+        "options": {"dimension": config["out_features"], "activation": kind, "keep": "always"},
+        "folder": str(path),
+    }
+
+
+def _load_weights(
+    folder: Path, made: list[tuple[dict[str, Any], object]], device: torch.device
+) -> None:
+    own = _read_weights(folder / HEADS) if (folder / HEADS).is_file() else {}
+    for choice, part in made:
+        if not isinstance(part, nn.Module):
+            continue
+        name = choice.get("name", choice["use"])
+        if "folder" in choice:
+            dense = _read_weights(Path(choice["folder"]) / "model.safetensors")
+            state = {
+                "stages.0.weight": dense["linear.weight"],
+                "stages.0.bias": dense["linear.bias"],
+            }
+        else:
+            start = f"{name}."
+            state = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
+        try:
+            part.load_state_dict(state)
+        except RuntimeError:
+            raise CseError(
+                f"the weights of its pooler or head {name} are missing or do not fit",
+                where="model",
+                value=str(folder),
+                hint="copy the whole model folder again",
+            ) from None
+        part.to(device).eval()
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+        raise _unreadable(path) from None
+
+
+def _read_weights(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return cast(dict[str, torch.Tensor], load_file(path))
+    except (OSError, SafetensorError):
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> CseError:
+    return CseError(
+        "cannot be read", where="model", value=str(path), hint="copy the whole model folder again"
+    )

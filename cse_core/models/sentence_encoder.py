@@ -1,0 +1,271 @@
+"""From texts to vectors: content tokens, wrapped rows, encoder, row pooler, heads, join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.errors import CseError
+from cse_core.parts import RowPooler, SlicePooler
+from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.types import (
+    INPUT,
+    SENTENCE,
+    Embeddings,
+    Hidden,
+    TokenBatch,
+    positions_in_order,
+    ragged_index,
+)
+from cse_core.vocabulary import Role
+
+Hook = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Everything between a text and its vector.
+
+    Attributes:
+        heads: Heads by instance name, in order.
+        online_only: Names of the heads that only the online branch has.
+        max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
+    """
+
+    encoder: RaggedEncoder
+    tokenizer: TextTokenizer
+    pooler: RowPooler
+    heads: Mapping[str, nn.Module]
+    max_length: int
+    slicer: SlicePooler | None = None
+    online_only: frozenset[str] = frozenset()
+
+    def with_branch(
+        self,
+        encoder: RaggedEncoder,
+        heads: Mapping[str, nn.Module],
+        tokenizer: TextTokenizer | None,
+    ) -> Stack:
+        """Return the stack of another branch: its encoder, its copies of heads, its tokenizer.
+
+        A head that it has no copy of is the online one, except where it has its own tokenizer: the
+        online heads were not trained on what that encoder makes.
+        """
+        own = {
+            name: heads.get(name, head)
+            for name, head in self.heads.items()
+            if name not in self.online_only
+        }
+        if tokenizer is not None:
+            own = {name: head for name, head in own.items() if name in heads}
+        return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the levels of its vectors."""
+        return (SENTENCE,) if self.slicer is None else (self.slicer.level, SENTENCE)
+
+    def count(self, tokens: TokenBatch, level: str) -> int:
+        """Return how many vectors of a level come from wrapped rows."""
+        if self.slicer is None or level == self.slicer.level:
+            return tokens.rows
+        return len(torch.unique(tokens.owner))
+
+    def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
+        """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
+        prompt = self.pooler.prompt(role)
+        if self.slicer is None:
+            return self.wrap(self.pooler.content(content), prompt)
+        if self.slicer.slices_wrapped:
+            if any(prompt):
+                raise CseError(
+                    "slices without special tokens of their own have no place for a prompt",
+                    where="pool",
+                    value=" … ".join(prompt),
+                    hint="let every slice be wrapped, or take a row pooler without a prompt",
+                )
+            content = self.pooler.content(content)
+            return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
+        # Sliced first: what a pooler adds to a text must not be a slice of its own.
+        content = self.pooler.content(self.slicer.slices(_cut(content, self.max_length)))
+        return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
+
+    def wrap(self, content: TokenBatch, prompt: tuple[str, str]) -> TokenBatch:
+        """Return content as rows that are wrapped and not sliced."""
+        longest = min(self.max_length, self.encoder.max_positions)
+        return self.tokenizer.wrap(content, prompt, longest)
+
+    @property
+    def only_wraps(self) -> bool:
+        """Whether ``rows`` does nothing but :meth:`wrap`: no part changes or slices content."""
+        own = getattr(self.pooler.content, "__func__", None)
+        return self.slicer is None and own is RowPooler.content
+
+    def clip(self, tokens: TokenBatch) -> TokenBatch:
+        """Cut content tokens from the tail of rows that the encoder cannot take."""
+        longest = self.encoder.max_positions
+        excess = tokens.lengths - longest
+        if not bool((excess > 0).any()):
+            return tokens
+        keep = torch.ones(len(tokens.ids), dtype=torch.bool)
+        for row in (excess > 0).nonzero().squeeze(1).tolist():
+            start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+            content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
+            keep[content[len(content) - int(excess[row]) :]] = False
+        kept = tokens.keep_tokens(keep)
+        return replace(kept, positions=positions_in_order(tokens.positions[keep], kept.offsets))
+
+    def embed(
+        self,
+        tokens: TokenBatch,
+        device: torch.device,
+        *,
+        on_words: Hook | None = None,
+        on_input: Hook | None = None,
+        input_level: bool = False,
+    ) -> dict[str, Embeddings]:
+        """Return the vectors of wrapped rows by level, from one encoder call.
+
+        Args:
+            tokens: R wrapped rows, on the CPU.
+            device: Where to compute.
+            on_words: Changes ``[T, E]`` word embeddings.
+            on_input: Changes ``[T, H]`` of what enters the first layer.
+            input_level: Whether to add level ``input``: the mean of each sentence's input
+                embeddings without special tokens, detached.
+        """
+        there = tokens.to(device)
+        entered: list[Tensor] = []
+
+        def enter(states: Tensor) -> Tensor:
+            changed = states if on_input is None else on_input(states)
+            if input_level:
+                entered.append(changed.detach())
+            return changed
+
+        words = self.encoder.word_embeddings(there.ids)
+        if on_words is not None:
+            words = on_words(words)
+        hidden = self.encoder(
+            words,
+            there.positions,
+            tokens.offsets,
+            on_input=enter,
+            layers=self.pooler.layers,
+            read=self.pooler.reads(there),
+        )
+        # Branches share poolers, and heads that they have no copy of, in modes of their own.
+        with _in_mode(self._after_encoder(), self.encoder.training):
+            levels = self._vectors(hidden, there, tokens.owner)
+        if input_level:
+            states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
+            levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
+        return levels
+
+    def _vectors(self, hidden: Hidden, there: TokenBatch, owner: Tensor) -> dict[str, Embeddings]:
+        pooled = self.pooler.pool(hidden, there)
+        length = there.content_lengths()
+        row_level = SENTENCE if self.slicer is None else self.slicer.level
+        owners = None if self.slicer is None else len(torch.unique_consecutive(owner))
+        raw = Embeddings(pooled, there.owner, there.slot, length, owners)
+        headed = replace(raw, vectors=self._heads(pooled))
+        levels = {row_level: headed}
+        if self.slicer is not None and self.slicer.join_before_heads:
+            joined = self.slicer.join(raw)
+            levels[SENTENCE] = replace(joined, vectors=self._heads(joined.vectors))
+        elif self.slicer is not None:
+            levels[SENTENCE] = self.slicer.join(headed)
+        return levels
+
+    def _after_encoder(self) -> list[nn.Module]:
+        parts = (self.slicer, self.pooler, *self.heads.values())
+        return [part for part in parts if isinstance(part, nn.Module)]
+
+    def _heads(self, vectors: Tensor) -> Tensor:
+        for head in self.heads.values():
+            vectors = head(vectors)
+        return vectors
+
+    @torch.no_grad()
+    def encode(
+        self, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
+    ) -> Tensor:
+        """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
+
+        Args:
+            texts: The texts; encoded in order of length, returned in their own.
+            device: Where to compute.
+            batch_tokens: Tokens of one encoder call, about; None takes :func:`tokens_at_once`.
+        """
+        return self.encode_table(self.tokenizer.table(texts, self.max_length), device, batch_tokens)
+
+    @torch.no_grad()
+    def encode_table(
+        self, table: TokenTable, device: torch.device, batch_tokens: int | None = None
+    ) -> Tensor:
+        """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`."""
+        at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
+        with _in_mode([self.encoder, *self._after_encoder()], training=False):
+            lengths = table.offsets[1:] - table.offsets[:-1]
+            order = torch.argsort(lengths, stable=True)
+            cost = torch.cumsum(lengths[order] + self.tokenizer.special_count, 0)
+            vectors: list[Tensor] = []
+            start = 0
+            while start < len(order):
+                before = int(cost[start - 1]) if start else 0
+                stop = int(torch.searchsorted(cost, before + at_once, right=True))
+                stop = max(stop, start + 1)
+                tokens = self.rows(table.rows(order[start:stop]), "anchor")
+                levels = self.embed(tokens, device)
+                vectors.append(levels[SENTENCE].vectors.float().cpu())
+                start = stop
+            if not vectors:
+                return torch.zeros(0, getattr(self.pooler, "dimension", 0))
+            encoded = torch.cat(vectors)
+            out = torch.empty_like(encoded)
+            out[order] = encoded
+            return out
+
+
+def tokens_at_once(device: torch.device) -> int:
+    """Return how many tokens an encoder call without gradient takes on a device.
+
+    On a CPU in fp32 so few that what a layer makes of them stays in the caches. In bf16 every call
+    casts the weights anew, and a GPU is idle between small calls: more of them.
+    """
+    few = device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return 1024 if few else 8192
+
+
+@contextmanager
+def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
+    other = [module for module in modules if module.training != training]
+    for module in other:
+        module.train(training)
+    try:
+        yield
+    finally:
+        for module in other:
+            module.train(not training)
+
+
+def _cut(content: TokenBatch, longest: int) -> TokenBatch:
+    lengths = content.lengths.clamp_max(longest)
+    return content.take_tokens(ragged_index(content.offsets[:-1], lengths), lengths)
+
+
+def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> Embeddings:
+    owner_of_token = tokens.owner[tokens.row_of_token()]
+    place = torch.searchsorted(sentences.owner, owner_of_token)
+    content = (~tokens.special).to(states.dtype)
+    sums = states.new_zeros((len(sentences), states.shape[1]), dtype=torch.float32)
+    sums.index_add_(0, place, (states * content.unsqueeze(1)).float())
+    counts = sums.new_zeros(len(sentences)).index_add_(0, place, content.float())
+    return Embeddings(
+        sums / counts.clamp_min(1).unsqueeze(1), sentences.owner, sentences.slot, sentences.length
+    )

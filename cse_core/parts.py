@@ -1,0 +1,301 @@
+"""What a part of each kind must do. Subclass these; the defaults do nothing.
+
+Every part is called as ``Class(options, setup)``. One that has parameters subclasses ``nn.Module``
+first, then its kind: ``class Mlp(nn.Module, Head)``; its parameters join the optimiser.
+
+``views``, ``mine``, ``candidates`` and ``weigh`` are pure: called twice they return the same and
+change nothing. Only ``after_step`` commits. State is tensors and JSON values, so nothing unpickles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from cse_core.options import Options
+from cse_core.types import (
+    Batch,
+    Embeddings,
+    LossOutput,
+    Negatives,
+    Positives,
+    Round,
+    StepContext,
+    TokenBatch,
+    View,
+)
+
+if TYPE_CHECKING:
+    from cse_core.data import Corpus
+    from cse_core.encoders.encoder import RaggedEncoder
+    from cse_core.tokenization.tokenizer import TextTokenizer
+    from cse_core.tokenization.training_rows import TrainingRows
+    from cse_core.types import Hidden
+    from cse_core.vocabulary import Role
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a part may know when it is made.
+
+    Attributes:
+        name: Name of the instance.
+        dimension: Dimension of what reaches it: hidden states for row poolers, vectors for heads,
+            the sentence vectors of the run for all others.
+        hidden_size: Dimension of the encoder's token states.
+        embedding_size: Dimension of its word embeddings.
+        layers: Number of its layers.
+        tokenizer: The run's tokenizer.
+        encoder: The online encoder, as it is at the start; None where there is none.
+        heads: The online heads by instance name.
+        corpus: The training rows; None at inference.
+        total_steps: Optimiser steps of the first round, where known.
+        seed: The run's seed.
+        device: Where tensors belong.
+        generator: ``generator(name)`` draws for the making of the part.
+        load_encoder: Loads a second encoder by name, with its tokenizer.
+    """
+
+    name: str
+    dimension: int
+    hidden_size: int
+    embedding_size: int
+    layers: int
+    tokenizer: TextTokenizer
+    encoder: RaggedEncoder | None
+    heads: Mapping[str, torch.nn.Module]
+    corpus: Corpus | None
+    total_steps: int | None
+    seed: int
+    device: torch.device
+    generator: Callable[[str], torch.Generator]
+    load_encoder: Callable[[str], tuple[RaggedEncoder, TextTokenizer]]
+
+    def online_encoder(self) -> RaggedEncoder:
+        """Return the online encoder of a run in training."""
+        if self.encoder is None:
+            raise RuntimeError(f"{self.name} needs the online encoder, and there is none")
+        return self.encoder
+
+
+class Part:
+    """A part of any kind."""
+
+    name: str
+
+    def prepare(self, dataset: Corpus) -> None:
+        """See the training rows once, before the first step."""
+
+    def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
+        """Return more views of the batch.
+
+        Args:
+            rows: ``[b]`` corpus rows of this process; ``ctx.texts`` gives their texts.
+            ctx: The step.
+        """
+        return []
+
+    def after_step(self, batch: Batch, ctx: StepContext) -> None:
+        """Commit what the step leaves behind, after the optimiser's step."""
+
+    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+        """See the rows of a round before its first step, on resume too, after state is restored."""
+
+    def next_round(self, ctx: RoundContext) -> Round | None:
+        """Return the next round of training, or None when there are no more."""
+        return None
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return tensors and JSON values that ``load_state_dict`` restores."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Restore what ``state_dict`` returned."""
+
+
+class Augmenter(Part):
+    """Changes one thing of a view, at the point that its record names."""
+
+    def __call__(self, x: Any, tokens: TokenBatch | None, view: View, ctx: StepContext) -> Any:
+        """Return ``x`` changed; the same number and order of rows.
+
+        Args:
+            x: ``list[str]`` at ``text``; the TokenBatch at ``tokens``; ``[T, E]`` at
+                ``word_embeddings`` (the table's output); ``[T, H]`` at ``input_embeddings`` (what
+                enters the first layer, after LayerNorm and dropout).
+            tokens: The view's tokens; None at ``text``. At the embeddings their owners are batch
+                rows over all processes.
+            view: The view.
+            ctx: The step.
+        """
+        raise TypeError(f"{type(self).__name__} does not say what it changes")
+
+
+class SlicePooler(Part):
+    """Cuts content into rows and joins their vectors again.
+
+    Attributes:
+        level: Name of the level of its rows.
+        join_before_heads: Whether sentence vectors are joined of what the row pooler makes and then
+            go through the heads; else of what the heads make.
+        slices_wrapped: Whether it cuts rows that have their special tokens already, so that a later
+            slice has none of its own; else every slice is wrapped.
+    """
+
+    level: str = "segment"
+    join_before_heads: bool = False
+    slices_wrapped: bool = False
+
+    def slices(self, tokens: TokenBatch) -> TokenBatch:
+        """Return tokens cut into more rows; slots count the rows of a sentence."""
+        raise TypeError(f"{type(self).__name__} does not slice")
+
+    def join(self, rows: Embeddings) -> Embeddings:
+        """Return one vector for each owner, in the order of first appearance, slot 0.
+
+        ``rows.owners`` is their number, so that nothing needs to be counted on a GPU.
+        """
+        raise TypeError(f"{type(self).__name__} does not join")
+
+
+class RowPooler(Part):
+    """Turns token states into a vector for each row.
+
+    Attributes:
+        layers: Hidden states that it reads besides the last: 0 is what entered the first layer,
+            i the output of layer i.
+        dimension: Of its vectors, where it is not the hidden size.
+    """
+
+    layers: tuple[int, ...] = ()
+    dimension: int
+
+    def prompt(self, role: Role) -> tuple[str, str]:
+        """Return the texts before and after the content for a role."""
+        return "", ""
+
+    def content(self, tokens: TokenBatch) -> TokenBatch:
+        """Return content tokens with what every text gets, the same rows, before they are wrapped.
+
+        Where texts are sliced the rows are slices: those of a text have its owner, and slots that
+        count them. What a text gets does not count in their length.
+        """
+        return tokens
+
+    def reads(self, tokens: TokenBatch) -> Tensor | None:
+        """Return the one token of each row that ``pool`` reads of the last states, ``[R]``.
+
+        The last layer then does no work for the others; ``hidden.at`` gives these states. None
+        reads all.
+        """
+        return None
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
+        """Return ``[R, D]`` from ``[T, H]`` states, or from those that ``reads`` names."""
+        raise TypeError(f"{type(self).__name__} does not pool")
+
+
+class Head(Part):
+    """Maps vectors to vectors; an ``nn.Module``.
+
+    Attributes:
+        dimension: Of its output.
+    """
+
+    dimension: int
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return ``[N, D']`` from ``[N, D]``."""
+        raise TypeError(f"{type(self).__name__} has no forward")
+
+    def sentence_transformers(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+        """Return configuration and weights of an equal Dense module, None where there is none."""
+        return None
+
+
+class PositiveMiner(Part):
+    """Finds positives."""
+
+    options: Options
+
+    def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
+        """Return groups of positives for the batch's anchors; no group where there is none yet."""
+        return {}
+
+
+class NegativeStore(Part):
+    """Holds negatives, or weighs those there are."""
+
+    def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
+        """Return negatives for the batch's anchors, detached unless made in this step."""
+        return None
+
+    def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
+        """Return a loss's negatives with other masks or weights; ``batch`` holds its anchors."""
+        return negatives
+
+
+class Loss(Part):
+    """Turns anchors, positives and negatives into a scalar."""
+
+    def __call__(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
+    ) -> LossOutput:
+        """Return the loss of ``batch.anchors`` ``[A, D]`` with A positives and N negatives.
+
+        Must take N = 0, any mask and weights, and A = 1.
+        """
+        raise TypeError(f"{type(self).__name__} has no value")
+
+
+class Branch(Part):
+    """A copy of the encoder that encodes views.
+
+    Attributes:
+        trainable: Whether gradients flow through it.
+        encoder: Its encoder.
+        heads: Its heads by instance name; a head that is missing is the online one.
+        tokenizer: Its own tokenizer; None is the run's.
+    """
+
+    trainable: ClassVar[bool] = False
+    encoder: RaggedEncoder
+    heads: Mapping[str, torch.nn.Module]
+    tokenizer: TextTokenizer | None = None
+    training: bool = True
+
+
+class Metric(Part):
+    """A number about a model."""
+
+    def compute(self, encode: Callable[[Sequence[str]], Any], pairs: Any) -> dict[str, float]:
+        """Return named numbers of an encoder on a set of scored pairs."""
+        raise TypeError(f"{type(self).__name__} computes nothing")
+
+
+@dataclass(frozen=True)
+class RoundContext:
+    """What a part may ask for between rounds.
+
+    Attributes:
+        round: Number of the round to come, from 1; 0 is the one round of a run without rounds.
+        corpus: The training rows.
+        encode: ``encode(texts)`` are ``[N, D]`` float32 vectors on the CPU of the current model in
+            evaluation mode, as the saved model would encode.
+        scores: Best score of each finished round.
+        generator: As in StepContext.
+        progress: ``progress(done, total, what)`` moves the progress bar.
+        load_encoder: As in Setup.
+    """
+
+    round: int
+    corpus: Corpus
+    encode: Callable[[Sequence[str]], Tensor]
+    scores: Sequence[float | None]
+    generator: Callable[..., torch.Generator]
+    progress: Callable[[int, int, str], None]
+    load_encoder: Callable[[str], tuple[RaggedEncoder, TextTokenizer]]

@@ -1,0 +1,282 @@
+"""Recipes as data: reading TOML files, finding installed ones, following ``extends``, writing."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import tomlkit
+from tomlkit.items import Table
+
+from cse_core.errors import CseError, did_you_mean
+from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.recipes.settings import CORE_OPTIONS
+from cse_core.records import COMPONENT_SPECS, Kind
+from cse_core.registry.loading import package_path
+from cse_core.registry.registry import Registry
+from cse_core.runtime.model_files import RUN_FILE
+
+KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
+"""Kinds of parts in the order in which recipes list them."""
+CORE_TABLES = tuple(CORE_OPTIONS)
+"""Tables of the core's own options, beside ``views``."""
+CONDITIONS = ("family", "hidden", "cased", "starter")
+"""Keys of a ``[[when]]`` block that say when it counts."""
+DEFAULT_RECIPE = """\
+[model]
+name = "starter"
+
+[data]
+path = ["starter"]
+
+[[pool]]
+use = "cls"
+
+[[pool]]
+use = "mlp"
+keep = "train"
+
+[[loss]]
+use = "infonce"
+"""
+"""What a run without a recipe does; kinds that a recipe leaves out come from here."""
+DEFAULT_FOR_STARTER = """\
+[[when]]
+starter = true
+[when.inference]
+pool = "mean"
+[when.train]
+lr = 1e-4
+"""
+"""What it does besides with the starter; no recipe takes this over."""
+
+_TEXTS = ("name", "summary", "paper", "say")
+_RECORDS_OF_A_RUN = ("run", "versions")
+_KEYS = (
+    *_TEXTS,
+    *_RECORDS_OF_A_RUN,
+    "extends",
+    "params",
+    *CORE_TABLES,
+    "views",
+    *KINDS,
+    "remove",
+    "when",
+)
+_WHEN_KEYS = (*CONDITIONS, "say", "params", *CORE_TABLES, "views", *KINDS, "remove")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A recipe file that was read, its shape checked, its values not yet.
+
+    Attributes:
+        name: The recipe's name, for the plan.
+        label: How messages name it.
+        table: Its content without ``extends``, ``run`` and ``versions``.
+        overlay: Whether it goes over a base that it extends.
+        versions: Versions that an earlier run recorded, by distribution.
+    """
+
+    name: str
+    label: str
+    table: Mapping[str, Any]
+    overlay: bool = False
+    versions: Mapping[str, str] | None = None
+
+
+def default_document(*, alone: bool = True) -> Document:
+    """Return the recipe of a run that names none, or what one that names another stands on."""
+    text = DEFAULT_RECIPE + ("\n" + DEFAULT_FOR_STARTER if alone else "")
+    return Document("default", "the default recipe", tomllib.loads(text))
+
+
+def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
+    """Read a recipe and those that it extends.
+
+    Args:
+        recipe: Name of an installed recipe, a TOML file, or the folder of a run.
+        registry: Installed recipes.
+
+    Returns:
+        The recipes, base first.
+
+    Raises:
+        CseError: If one cannot be found or read, or has another shape than a recipe's.
+    """
+    chain: list[Document] = []
+    seen: list[Path] = []
+    wanted: str | Path | None = recipe
+    where = "recipe"
+    folder = Path()
+    while wanted is not None:
+        path, name, label = _locate(wanted, registry, where, folder)
+        if path.resolve() in seen:
+            raise CseError("extends itself", where=label, hint="take one extends line out")
+        seen.append(path.resolve())
+        table = _load(path, label)
+        base = table.pop("extends", None)
+        if base is not None and (not isinstance(base, str) or not base):
+            raise CseError("extends is the name or file of one recipe", where=label, value=base)
+        chain.append(_document(table, name, label, overlay=base is not None))
+        wanted, where, folder = base, f"{label}: extends", path.parent
+    return tuple(reversed(chain))
+
+
+def check_name(name: object, where: str) -> str:
+    """Return the name of an instance, a view or a parameter if it can stand in an option path.
+
+    Raises:
+        CseError: If it cannot.
+    """
+    if isinstance(name, str) and name and name.replace("-", "").replace("_", "").isalnum():
+        return name
+    raise CseError("a name is letters, digits, - and _", where=where, value=name)
+
+
+def dump_recipe(composition: Composition) -> str:
+    """Return the resolved recipe as TOML text; reading it repeats the run."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment("Every setting of a run; cse train --recipe FILE repeats it."))
+    document.add(tomlkit.comment(f"Its recipe is {composition.recipe or 'the default'}."))
+    parts = {part.path: part for part in composition.parts}
+    for key, content in composition.raw.items():
+        if isinstance(content, list):
+            array = tomlkit.aot()
+            for item in content:
+                part = parts[f"{key}.{item['name']}"]
+                table = tomlkit.table()
+                table.add(tomlkit.comment(f"{part.spec.summary} ({_owner(part)})"))
+                array.append(_fill(table, item))
+            document.append(key, array)
+        elif isinstance(content, dict):
+            document.append(key, _fill(tomlkit.table(), content))
+        else:
+            document.append(key, content)
+    return tomlkit.dumps(document)
+
+
+def _owner(part: PlannedPart) -> str:
+    return f"{part.distribution} {part.version}".strip()
+
+
+def _fill(table: Table, content: Mapping[str, Any]) -> Table:
+    for key, value in content.items():
+        table.append(key, value)
+    return table
+
+
+def _locate(
+    recipe: str | Path, registry: Registry, where: str, folder: Path
+) -> tuple[Path, str, str]:
+    """Return the file of a recipe, its name, and how messages name it."""
+    text = str(recipe)
+    if isinstance(recipe, str) and registry.has("recipe", recipe):
+        found = registry.recipe(recipe, where=where)
+        path = package_path(found.spec.path, where=f"recipe {found.name}")
+        return path, found.name, f"recipe {found.name}"
+    path = Path(text).expanduser()
+    if not path.is_absolute() and (folder / path).exists():
+        path = folder / path
+    if path.is_dir():
+        if not (path / RUN_FILE).is_file():
+            raise CseError(
+                f"is a folder without {RUN_FILE}",
+                where=where,
+                value=text,
+                hint="name a recipe, a TOML file or the folder of a run",
+            )
+        return path / RUN_FILE, path.name, str(path / RUN_FILE)
+    if path.exists():
+        return path, path.absolute().parent.name if path.name == RUN_FILE else path.stem, text
+    if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
+        registry.recipe(recipe, where=where)
+    names = [found.name for found in registry.recipes()]
+    raise CseError(
+        "there is no such recipe file",
+        where=where,
+        value=text,
+        hint=f"installed recipes: {', '.join(names)}" if names else "no recipe is installed",
+    )
+
+
+def _load(path: Path, label: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise CseError(f"is not valid TOML: {error}", where=label) from None
+    except UnicodeDecodeError as error:
+        raise CseError(
+            f"is not UTF-8 text (byte {error.start})", where=label, hint="save it as UTF-8"
+        ) from None
+    except OSError as error:
+        raise CseError(f"cannot be read: {error.strerror or error}", where=label) from None
+
+
+def _take_over_precision(run: object, train: object) -> None:
+    """Let a run's repeat have its number format: what ``auto`` is may have been measured since."""
+    precision = run.get("precision") if isinstance(run, dict) else None
+    if isinstance(train, dict) and train.get("precision") == "auto" and precision is not None:
+        train["precision"] = precision
+
+
+def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
+    _take_over_precision(table.pop("run", None), table.get("train"))
+    versions = table.pop("versions", None)
+    _check_shape(table, label, _KEYS)
+    blocks = table.get("when", [])
+    if not _is_tables(blocks):
+        raise CseError("when is a list of tables", where=label, hint="write [[when]]")
+    for number, block in enumerate(blocks, 1):
+        where = f"{label}: when {number}"
+        _check_shape(block, where, _WHEN_KEYS)
+        if not any(key in block for key in CONDITIONS):
+            raise CseError(
+                "has no condition", where=where, hint=f"add one of {', '.join(CONDITIONS)}"
+            )
+        if "name" in block.get("model", {}):
+            raise CseError("cannot choose model.name, which decides it", where=where)
+    recorded = versions if isinstance(versions, dict) else {}
+    return Document(
+        str(table.get("name", name)),
+        label,
+        table,
+        overlay,
+        {key: text for key, text in recorded.items() if isinstance(text, str)},
+    )
+
+
+def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) -> None:
+    for key, content in table.items():
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            raise CseError(f"a recipe has no key {key!r}", where=label, hint=hint)
+        if key in KINDS and not _is_tables(content):
+            raise CseError(f"{key} is a list of tables", where=label, hint=f"write [[{key}]]")
+        if key in (*CORE_TABLES, "params", "views") and not isinstance(content, dict):
+            raise CseError(f"{key} is a table", where=label, value=content, hint=f"write [{key}]")
+        if key in _TEXTS and not isinstance(content, str):
+            raise CseError(f"{key} is a text", where=label, value=content)
+    for name, settings in table.get("views", {}).items():
+        check_name(name, f"{label}: views")
+        if not isinstance(settings, dict):
+            hint = f"write [views.{name}]"
+            raise CseError(f"views.{name} is a table", where=label, value=settings, hint=hint)
+    removed = table.get("remove", [])
+    if not isinstance(removed, list) or not all(isinstance(path, str) for path in removed):
+        hint = 'write remove = ["aug.NAME"]'
+        raise CseError("remove is a list of parts", where=label, value=removed, hint=hint)
+    for kind in KINDS:
+        for item in cast(list[dict[str, Any]], table.get(kind, [])):
+            if "use" not in item and "name" not in item:
+                raise CseError(f"a [[{kind}]] has no use", where=label, hint='write use = "PART"')
+            for key in ("use", "name"):
+                if key in item and not isinstance(item[key], str):
+                    raise CseError(f"{key} is a text", where=f"{label}: {kind}", value=item[key])
+
+
+def _is_tables(content: object) -> bool:
+    return isinstance(content, list) and all(isinstance(item, dict) for item in content)

@@ -1,0 +1,239 @@
+"""Type the values of a draft by their options models, and say what is wrong in plain words."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from cse_core.errors import CseError, did_you_mean
+from cse_core.options import Options
+from cse_core.recipes.command_line import FlagText
+from cse_core.recipes.expressions import evaluate, evaluate_number
+from cse_core.recipes.option_types import Accepts, accepts, field_accepts, in_words
+from cse_core.recipes.settings import CORE_OPTIONS
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+_CALL = re.compile(r"\s*(?!(linear|cosine|quarter-cosine)\b)[a-z][\w-]*\s*\(")
+
+
+@dataclass
+class OptionReader:
+    """Reads written values into options models and collects the mistakes.
+
+    Attributes:
+        params: Values of the recipe's parameters.
+        errors: Every mistake that was found.
+        expressions: Values that were written as expressions of parameters, by option path.
+    """
+
+    params: dict[str, float] = field(default_factory=dict)
+    errors: list[CseError] = field(default_factory=list)
+    expressions: dict[str, str] = field(default_factory=dict)
+
+    def read_params(self, written: Mapping[str, Any]) -> None:
+        """Evaluate the parameters in order; each may use those before it."""
+        for name, value in written.items():
+            where = f"params.{name}"
+            try:
+                if isinstance(value, str):
+                    self.params[name] = evaluate(value, self.params, where=where)
+                elif isinstance(value, int | float) and not isinstance(value, bool):
+                    self.params[name] = evaluate(repr(value), {}, where=where)
+                else:
+                    raise CseError("must be a number", where=where, value=value)
+            except CseError as error:
+                self.errors.append(error)
+                self.params[name] = 1.0
+
+    def options(
+        self, model: type[OptionsT], written: Mapping[str, Any], path: str
+    ) -> OptionsT | None:
+        """Return the options, or None where a mistake was added to ``errors``."""
+        count = len(self.errors)
+        values: dict[str, Any] = {}
+        for name, value in written.items():
+            where = f"{path}.{name}"
+            info = model.model_fields.get(name)
+            if info is None:
+                hint = _unknown_option(name, model)
+                self.errors.append(
+                    CseError("there is no such option", where=where, value=value, hint=hint)
+                )
+                continue
+            try:
+                values[name] = self._value(value, field_accepts(info), where)
+            except CseError as error:
+                self.errors.append(error)
+        try:
+            options = model.model_validate(values)
+        except ValidationError as error:
+            told = {mistake.where for mistake in self.errors}
+            shown = {
+                name: f"{self.expressions[f'{path}.{name}']} = {values[name]}"
+                if f"{path}.{name}" in self.expressions
+                else value
+                for name, value in written.items()
+            }
+            found = _mistakes(error, model, shown, path)
+            self.errors += [mistake for mistake in found if mistake.where not in told]
+            return None
+        return options if len(self.errors) == count else None
+
+    def _value(self, value: Any, wanted: Accepts, where: str) -> Any:
+        """Return a value in the type that an option wants, as far as that is open."""
+        if isinstance(value, FlagText):
+            value = _typed_text(value, wanted)
+        if isinstance(value, Mapping):
+            return {
+                key: str(item) if isinstance(item, FlagText) else item
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            if wanted.items is None:
+                return value
+            inner = [accepts(item) for item in wanted.items]
+            if wanted.fixed and len(inner) != len(value):
+                raise _must_be(wanted, where, value)
+            if not wanted.fixed:
+                inner = inner[:1] * len(value)
+            return [self._value(item, each, where) for item, each in zip(value, inner, strict=True)]
+        if value in wanted.choices and not isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() == "none" and wanted.none:
+            return None
+        if isinstance(value, str) and not wanted.text and not wanted.anything:
+            if wanted.numeric and wanted.items is None:
+                return self._number(value, wanted, where)
+        if isinstance(value, bool) and not wanted.flag and not wanted.anything:
+            raise _must_be(wanted, where, value)
+        if isinstance(value, float) and not math.isfinite(value) and wanted.numeric:
+            raise CseError("must be a finite number", where=where, value=value)
+        if wanted.items is not None and not wanted.fixed and isinstance(value, str):
+            return [value] if not wanted.text else value
+        return value
+
+    def _number(self, text: str, wanted: Accepts, where: str) -> Any:
+        try:
+            number = evaluate_number(text, self.params, where=where)
+        except CseError:
+            if wanted.schedule and _CALL.match(text):
+                hint = "schedules are linear(a,b), cosine(a,b) and quarter-cosine(a,b)"
+                raise _must_be(wanted, where, text, hint) from None
+            if not self.params and not set(text) & set("+*/()"):
+                raise _must_be(wanted, where, text) from None
+            raise
+        if self.params and _uses_params(text):
+            self.expressions[where] = str(text)
+        if isinstance(number, float) and wanted.whole and not wanted.number:
+            return int(number) if number.is_integer() else number
+        return number
+
+
+def _unknown_option(name: str, model: type[Options]) -> str:
+    """Return what was meant: an option of this model, or of another of the core's tables."""
+    hint = did_you_mean(name, model.model_fields)
+    if model in CORE_OPTIONS.values() and not hint.startswith("did you mean"):
+        paths = [
+            f"{table}.{name}" for table, each in CORE_OPTIONS.items() if name in each.model_fields
+        ]
+        return f"did you mean {paths[0]}?" if paths else hint
+    return hint
+
+
+def _uses_params(text: str) -> bool:
+    try:
+        evaluate_number(text, {})
+    except CseError:
+        return True
+    return False
+
+
+def _typed_text(text: FlagText, wanted: Accepts) -> Any:
+    """Return a value of the command line: in TOML's syntax first, else as text."""
+    parsed = _parse(str(text))
+    if isinstance(parsed, str) and "," in parsed and wanted.items is not None and not wanted.text:
+        return [item.strip() for item in parsed.split(",")]
+    if isinstance(parsed, str) or parsed in wanted.choices:
+        return parsed
+    lists = wanted.items is not None and isinstance(parsed, list)
+    tables = (wanted.table or wanted.items is not None) and isinstance(parsed, dict)
+    if wanted.text and not lists and not tables:
+        return str(text)  # brackets and braces too: "[X] means [MASK]" is a prompt
+    texts = wanted.items is not None and accepts(wanted.items[0]).text
+    if texts and not wanted.numeric and not isinstance(parsed, list | dict):
+        return [str(text)]
+    return parsed
+
+
+def _parse(text: str) -> Any:
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        table = {}
+    if set(table) == {"value"}:
+        return table["value"]
+    if text.startswith("[") and text.endswith("]"):
+        inner = text[1:-1].strip()
+        return [_parse(item.strip()) for item in inner.split(",")] if inner else []
+    return text
+
+
+def _must_be(wanted: Accepts, where: str, value: object, hint: str | None = None) -> CseError:
+    shown = str(value) if isinstance(value, FlagText) else value
+    return CseError(f"must be {in_words(wanted)}", where=where, value=shown, hint=hint)
+
+
+def _mistakes(
+    error: ValidationError, model: type[Options], written: Mapping[str, Any], path: str
+) -> list[CseError]:
+    """Return one error for each option that pydantic refused."""
+    grouped: dict[str, list[ErrorDetails]] = {}
+    for details in error.errors(include_url=False):
+        name = str(details["loc"][0]) if details["loc"] else ""
+        grouped.setdefault(name, []).append(details)
+    found = []
+    for name, group in grouped.items():
+        info = model.model_fields.get(name)
+        where = f"{path}.{name}" if name else path
+        value = written.get(name) if name else None
+        shown = str(value) if isinstance(value, FlagText) else value
+        found.append(CseError(_in_plain_words(group, info), where=where, value=shown))
+    return found
+
+
+def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> str:
+    bounds = {
+        "greater_than": ("gt", "must be greater than {}"),
+        "greater_than_equal": ("ge", "must be at least {}"),
+        "less_than": ("lt", "must be less than {}"),
+        "less_than_equal": ("le", "must be at most {}"),
+        "multiple_of": ("multiple_of", "must be a multiple of {}"),
+        "too_short": ("min_length", "must have at least {} items"),
+        "too_long": ("max_length", "must have at most {} items"),
+        "string_too_short": ("min_length", "must have at least {} characters"),
+        "string_too_long": ("max_length", "must have at most {} characters"),
+        "string_pattern_mismatch": ("pattern", "must look like {}"),
+    }
+    for details in group:
+        context = details.get("ctx", {})
+        if details["type"] in bounds:
+            key, text = bounds[details["type"]]
+            bound = context[key]
+            return text.format(f"{bound:g}" if isinstance(bound, float) else bound)
+        if details["type"] in ("value_error", "assertion_error"):
+            return str(context.get("error", "is refused"))
+        if details["type"] == "missing":
+            return "must be given"
+        if details["type"] == "finite_number":
+            return "must be a finite number"
+    if info is None:
+        return "is refused"
+    return f"must be {in_words(field_accepts(info))}"

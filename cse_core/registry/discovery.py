@@ -1,0 +1,187 @@
+"""Which plugins are installed, read from their metadata without importing any of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+
+from cse_core import __version__
+from cse_core.registry.plugin_info import PluginInfo, canonical
+from cse_core.specs import GROUP
+
+TOOLKIT = "cse-toolkit"
+"""The distribution of the core."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry point and the metadata of its distribution.
+
+    Attributes:
+        info: What is known before it is loaded.
+        entry_point: What to load; None where the metadata cannot be read.
+        dist: The distribution, if there is one.
+        problem: Why the metadata cannot be read; empty where it can.
+    """
+
+    info: PluginInfo
+    entry_point: EntryPoint | None
+    dist: Distribution | None
+    problem: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return the folder of its metadata, or an empty text."""
+        return _folder(self.dist)
+
+
+def find_entry_points() -> Iterator[Found]:
+    """Yield every installed entry point of the group, in the order of ``sys.path``.
+
+    Damaged metadata of one distribution hides nothing but that distribution.
+    """
+    for dist in distributions():
+        try:
+            text = dist.read_text("entry_points.txt")
+            if text is None or f"[{GROUP}]" not in text:
+                continue
+            entry_points = [point for point in dist.entry_points if point.group == GROUP]
+        except Exception as error:
+            found = describe(None, dist, f"its entry_points.txt cannot be read: {error}")
+            if found.info.distribution.startswith("cse-"):
+                yield found
+            continue
+        for point in entry_points:
+            yield describe(point, dist)
+
+
+def describe(point: EntryPoint | None, dist: Distribution | None, problem: str = "") -> Found:
+    """Return what the metadata says about an entry point."""
+    distribution = version = summary = ""
+    try:
+        if dist is not None:
+            metadata = dist.metadata
+            distribution = canonical(metadata["Name"] or "")
+            version = metadata["Version"] or ""
+            summary = metadata["Summary"] or ""
+    except Exception as error:
+        problem = problem or f"its metadata cannot be read: {error}"
+    if not distribution:
+        problem = problem or "its metadata has no name"
+        distribution = canonical(Path(_folder(dist)).name.split("-")[0]) or "unknown"
+    name = point.name if point is not None else "?"
+    info = PluginInfo(
+        key=f"{distribution}:{name}",
+        name=name,
+        distribution=distribution,
+        version=version,
+        summary=summary,
+        module=point.value if point is not None else "",
+    )
+    return Found(info, point, dist, problem)
+
+
+def in_order(found: Iterable[Found]) -> list[Found]:
+    """Return the entry points by distribution and name, without copies.
+
+    Those of one key stay in the order of ``sys.path``, so that the first is the one that Python
+    imports. An editable installation can leave its metadata both beside the sources and in
+    site-packages: equal version and module are one plugin.
+    """
+    folders: dict[str, int] = {}
+    identities: set[tuple[str, str, str]] = set()
+    kept = []
+    for item in found:
+        identity = (item.info.key, item.info.version, item.info.module)
+        if identity in identities and not item.problem:
+            continue
+        identities.add(identity)
+        parent = os.path.dirname(item.place)
+        rank = folders.setdefault(parent, len(folders))
+        kept.append((item.info.distribution, item.info.name, rank, item.place, item))
+    return [row[-1] for row in sorted(kept, key=lambda row: row[:-1])]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A requirement on cse-toolkit that the running version does not meet.
+
+    Attributes:
+        specifier: The version that the plugin asks for.
+        toolkit_too_old: Whether a newer cse-toolkit would meet it.
+    """
+
+    specifier: str
+    toolkit_too_old: bool
+
+
+def version_mismatch(dist: Distribution | None) -> Mismatch | None:
+    """Compare a distribution's requirement on cse-toolkit with the running version.
+
+    Raises:
+        ValueError: If the requirement cannot be read.
+    """
+    lines = (dist.requires or []) if dist is not None else []
+    for line in lines:
+        if not canonical(line).startswith(TOOLKIT):
+            continue
+        from packaging.requirements import Requirement
+        from packaging.version import Version
+
+        requirement = Requirement(line)
+        if canonical(requirement.name) != TOOLKIT:
+            continue
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        if requirement.specifier.contains(__version__, prereleases=True):
+            continue
+        running = Version(__version__)
+        too_old = any(
+            clause.operator in {">=", ">", "~=", "=="}
+            and running < Version(clause.version.removesuffix(".*"))
+            for clause in requirement.specifier
+        )
+        return Mismatch(str(requirement.specifier), too_old)
+    return None
+
+
+def mending_command(item: Found, *, missing: str = "") -> str:
+    """Return what to type when a plugin cannot be loaded.
+
+    Args:
+        item: The plugin.
+        missing: The module that could not be imported, if that is what went wrong.
+    """
+    name = item.info.distribution
+    if name == TOOLKIT:
+        return f"pip install --force-reinstall --no-deps {TOOLKIT}"
+    sources = _editable_sources(item.dist)
+    if sources:
+        return (
+            f"pip install -e {sources}" if missing else f"mend {sources}, or pip uninstall {name}"
+        )
+    if item.problem or (missing and missing.split(".")[0] == item.info.module.split(".")[0]):
+        return f"pip install --force-reinstall {name}"
+    return f"pip install -U {name}"
+
+
+def _editable_sources(dist: Distribution | None) -> str:
+    """Return the source folder of an editable installation, or an empty text."""
+    try:
+        text = dist.read_text("direct_url.json") if dist is not None else None
+        url = json.loads(text) if text else {}
+        if url["dir_info"]["editable"]:
+            from urllib.parse import unquote, urlsplit
+
+            return unquote(urlsplit(url["url"]).path)
+    except (KeyError, TypeError, ValueError, OSError):
+        pass
+    return ""
+
+
+def _folder(dist: Distribution | None) -> str:
+    return str(getattr(dist, "_path", ""))

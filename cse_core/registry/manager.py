@@ -1,0 +1,340 @@
+"""Load installed plugins, each inside its own guard, and say what became of every one.
+
+Nothing that a plugin does wrong stops the others or the command: it is left out, with a status, a
+reason and the command that mends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pluggy
+
+from cse_core import __version__, specs
+from cse_core.errors import CseError, did_you_mean
+from cse_core.records import Record
+from cse_core.registry.discovery import (
+    TOOLKIT,
+    Found,
+    Mismatch,
+    describe,
+    find_entry_points,
+    in_order,
+    mending_command,
+    version_mismatch,
+)
+from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical, kind_of
+from cse_core.registry.record_checks import (
+    PluginFault,
+    check_names,
+    check_records,
+    hooks_of,
+)
+
+
+def mark_clashes(infos: Sequence[PluginInfo]) -> tuple[PluginInfo, ...]:
+    """Return the plugins with those marked whose parts share a name with another's."""
+    owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
+    for info in infos:
+        for part in info.parts:
+            owners[kind_of(part), part.name].append(info)
+    marked = []
+    for info in infos:
+        clashes = {
+            (kind, name): [other for other in holders if other is not info]
+            for (kind, name), holders in owners.items()
+            if len(holders) > 1 and info in holders
+        }
+        marked.append(_conflicting(info, clashes) if clashes else info)
+    return tuple(marked)
+
+
+def _conflicting(
+    info: PluginInfo, clashes: Mapping[tuple[AnyKind, str], Sequence[PluginInfo]]
+) -> PluginInfo:
+    told = [
+        f"{NOUNS[kind]} {name} is also in {', '.join(_told(other, info) for other in others)}"
+        for (kind, name), others in clashes.items()
+    ]
+    name = next(iter(clashes))[1]
+    same = any(o.distribution == info.distribution for others in clashes.values() for o in others)
+    return replace(
+        info,
+        status="conflicting",
+        reason="; ".join(told),
+        fix=f"write {info.key if same else info.distribution}/{name} to use this one",
+    )
+
+
+def _told(other: PluginInfo, info: PluginInfo) -> str:
+    return other.key if other.distribution == info.distribution else other.label
+
+
+BUILTINS = ("cse_core.builtins.plugin",)
+"""Modules of the toolkit itself that register parts as any plugin does."""
+DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
+"""Environment variable with plugins to leave out, separated by commas."""
+ALL = "all"
+"""Leaves out every plugin but the built-ins."""
+OLDEST_API_VERSION = 1
+"""Oldest ``CSE_API_VERSION`` that this version still understands."""
+
+
+@dataclass(frozen=True)
+class PluginManager:
+    """The installed plugins and what became of each.
+
+    Attributes:
+        infos: One for each entry point, sorted by distribution and entry point.
+        unmatched: Names that were to be left out and that no installed plugin has.
+        hooks: pluggy's manager, with the loaded plugins registered by key.
+    """
+
+    infos: tuple[PluginInfo, ...]
+    unmatched: tuple[str, ...] = ()
+    hooks: pluggy.PluginManager = field(
+        default_factory=lambda: pluggy.PluginManager(specs.GROUP), repr=False, compare=False
+    )
+
+    def find(self, name: str) -> tuple[PluginInfo, ...]:
+        """Return the plugins that a name means: a key, an entry point, or a distribution.
+
+        Raises:
+            CseError: If there is none.
+        """
+        found = tuple(info for info in self.infos if _is_meant(info, name))
+        if not found:
+            known = {text for info in self.infos for text in (info.name, info.distribution)}
+            raise CseError(
+                "there is no such plugin installed", value=name, hint=did_you_mean(name, known)
+            )
+        return found
+
+
+def load_plugins(
+    disable: Iterable[str] = (),
+    entry_points: Iterable[EntryPoint] | None = None,
+    *,
+    builtins: Sequence[str] = BUILTINS,
+    environ: Mapping[str, str] | None = None,
+) -> PluginManager:
+    """Load every installed plugin that is not left out; whoever calls it keeps the result.
+
+    Args:
+        disable: Plugins to leave out (``--no-plugin``): an entry point, a distribution, a key, or
+            ``all``, which leaves the built-ins. They are never imported.
+        entry_points: Entry points to load; by default all installed ones of group ``cse``.
+        builtins: Modules that are registered as entry points of the toolkit itself.
+        environ: Where ``CSE_DISABLE_PLUGINS`` is looked up; by default the process's environment.
+
+    Returns:
+        The plugins, broken ones included. Nothing that a plugin raises gets out, except
+        ``KeyboardInterrupt``.
+    """
+    variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
+    left_out = {name.strip(): f"--no-plugin {name.strip()}" for name in disable if name.strip()}
+    for name in variable.split(","):
+        if name.strip():
+            left_out.setdefault(name.strip(), f"{DISABLE_VARIABLE}={variable.strip()}")
+
+    hooks = pluggy.PluginManager(specs.GROUP)
+    hooks.add_hookspecs(specs)
+    found = (
+        find_entry_points()
+        if entry_points is None
+        else (describe(point, getattr(point, "dist", None)) for point in entry_points)
+    )
+    own = [_builtin(module) for module in builtins]
+    everything = in_order([*own, *found])
+    loader = _Loader(hooks, left_out, frozenset(item.info.key for item in own))
+    infos = mark_clashes([loader.load(item) for item in everything])
+    unmatched = tuple(
+        name
+        for name in left_out
+        if name != ALL and not any(_is_meant(info, name) for info in infos)
+    )
+    return PluginManager(infos, unmatched, hooks)
+
+
+@dataclass
+class _Loader:
+    hooks: pluggy.PluginManager
+    left_out: Mapping[str, str]
+    own: frozenset[str]
+    places: dict[str, Found] = field(default_factory=dict)
+
+    def load(self, item: Found) -> PluginInfo:
+        """Return what became of an entry point; every exception but an interrupt ends here."""
+        info = item.info
+        blocked_by = self._blocked_by(info)
+        if blocked_by:
+            return replace(
+                info,
+                status="blocked",
+                reason=f"left out by {blocked_by}",
+                fix=f"unset {DISABLE_VARIABLE}"
+                if blocked_by.startswith(DISABLE_VARIABLE)
+                else f"run without {blocked_by}",
+            )
+        if item.problem:
+            return _broken(item, item.problem)
+        first = self.places.setdefault(info.key, item)
+        if first is not item:
+            return replace(
+                info,
+                status="conflicting",
+                reason=f"{info.key} is there twice: {_place(first)} is used, {_place(item)} is not",
+                fix=f"pip install --force-reinstall {info.distribution}",
+            )
+        try:
+            mismatch = version_mismatch(item.dist)
+            if mismatch is not None:
+                return _too_old_or_new(item, mismatch)
+            with redirect_stdout(sys.stderr):
+                return self._import(item)
+        except KeyboardInterrupt:
+            raise
+        except PluginFault as fault:
+            return _broken(item, str(fault), fault.__cause__)
+        except BaseException as error:
+            return _broken(item, _described(error), error)
+
+    def _blocked_by(self, info: PluginInfo) -> str:
+        for name, origin in self.left_out.items():
+            if _is_meant(info, name) or (name == ALL and info.key not in self.own):
+                return origin
+        return ""
+
+    def _import(self, item: Found) -> PluginInfo:
+        info = item.info
+        assert item.entry_point is not None
+        plugin = item.entry_point.load()
+        other = self.hooks.get_name(plugin)
+        if other is not None:
+            return replace(
+                info,
+                status="conflicting",
+                reason=f"its module {info.module} is already loaded as {other}",
+                fix=f"pip uninstall {info.distribution}",
+            )
+        wrong_api = _wrong_api(info, plugin)
+        if wrong_api is not None:
+            return wrong_api
+        names = hooks_of(self.hooks, plugin)
+        try:
+            self.hooks.register(plugin, info.key)
+            parts = tuple(record for name in names for record in self._call(name, plugin))
+            check_names(parts)
+        except BaseException:
+            self._forget(plugin)
+            raise
+        return replace(info, hooks=names, parts=parts)
+
+    def _call(self, hook: str, plugin: object) -> tuple[Record, ...]:
+        caller: pluggy.HookCaller = getattr(self.hooks.hook, hook)
+        parts: list[Record] = []
+        for implementation in caller.get_hookimpls():
+            if implementation.plugin is plugin:
+                parts += check_records(hook, implementation.function())
+        return tuple(parts)
+
+    def _forget(self, plugin: object) -> None:
+        if self.hooks.get_name(plugin) is not None:
+            self.hooks.unregister(plugin)
+
+
+def _builtin(module: str) -> Found:
+    """Return a module of the toolkit as if it were an entry point of its distribution."""
+    name = module.split(".")[-2] if "." in module else module
+    info = PluginInfo(
+        key=f"{TOOLKIT}:{name}",
+        name=name,
+        distribution=TOOLKIT,
+        version=__version__,
+        summary="Parts that belong to no paper",
+        module=module,
+    )
+    return Found(info, EntryPoint(name, module, specs.GROUP), None)
+
+
+def _is_meant(info: PluginInfo, name: str) -> bool:
+    if ":" in name:
+        distribution, _, entry_point = name.partition(":")
+        return canonical(distribution) == info.distribution and entry_point == info.name
+    return canonical(name) in (canonical(info.name), info.distribution)
+
+
+def _wrong_api(info: PluginInfo, plugin: object) -> PluginInfo | None:
+    stated: Any = getattr(plugin, "CSE_API_VERSION", specs.CSE_API_VERSION)
+    if not isinstance(stated, int) or isinstance(stated, bool):
+        raise PluginFault(f"CSE_API_VERSION is a whole number, not {stated!r}")
+    if stated > specs.CSE_API_VERSION:
+        fix = f"pip install -U {TOOLKIT}"
+    elif stated < OLDEST_API_VERSION:
+        fix = f"pip install -U {info.distribution}"
+    else:
+        return None
+    return replace(
+        info,
+        status="incompatible",
+        reason=f"it is made for API version {stated}, {TOOLKIT} {__version__} has "
+        + (
+            f"{specs.CSE_API_VERSION}"
+            if OLDEST_API_VERSION == specs.CSE_API_VERSION
+            else f"{OLDEST_API_VERSION} to {specs.CSE_API_VERSION}"
+        ),
+        fix=fix,
+    )
+
+
+def _too_old_or_new(item: Found, mismatch: Mismatch) -> PluginInfo:
+    wanted = f"{TOOLKIT}{mismatch.specifier}"
+    return replace(
+        item.info,
+        status="incompatible",
+        reason=f"it needs {wanted}, installed is {__version__}",
+        fix=f'pip install -U "{wanted}"'
+        if mismatch.toolkit_too_old
+        else f"pip install -U {item.info.distribution}",
+    )
+
+
+def _broken(item: Found, reason: str, error: BaseException | None = None) -> PluginInfo:
+    missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    return replace(
+        item.info,
+        status="broken",
+        reason=" ".join(reason.split()),
+        fix=mending_command(item, missing=missing),
+        traceback="".join(traceback.format_exception(error)) if error is not None else "",
+    )
+
+
+def _described(error: BaseException) -> str:
+    """Return an exception in one line, with the place that raised it."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+    ]
+    at = ""
+    if frames and frames[-1].filename != __file__:
+        at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+    return f"{type(error).__name__}{': ' if text else ''}{text}{at}"
+
+
+def _place(item: Found) -> str:
+    parts = (item.info.version, item.info.module, f"in {item.place}" if item.place else "")
+    return " ".join(part for part in parts if part)

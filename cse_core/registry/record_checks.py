@@ -1,0 +1,205 @@
+"""Whether a plugin's hooks and records are what the core expects."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, cast, get_args
+
+import pluggy
+
+from cse_core.errors import did_you_mean
+from cse_core.options import HeadOptions, Options
+from cse_core.records import (
+    AugmenterSpec,
+    ComponentSpec,
+    DatasetSpec,
+    GradientMode,
+    Point,
+    PoolerSpec,
+    Record,
+)
+from cse_core.registry.plugin_info import kind_of
+from cse_core.specs import GROUP, HOOK_RECORDS
+from cse_core.vocabulary import PREFIXES, WORDS, Need, is_known
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
+
+
+class PluginFault(Exception):
+    """A fault of a plugin that its author mends; the text says what and where."""
+
+
+def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
+    """Return the hooks that a plugin implements, before it is registered.
+
+    Raises:
+        PluginFault: If a hook has no such name, asks for arguments, wraps others' or lacks
+            ``@hookimpl``, or if there is none.
+    """
+    hooks = []
+    for attribute in dir(plugin):
+        options = manager.parse_hookimpl_opts(plugin, attribute)
+        if options is None:
+            if attribute in HOOK_RECORDS and _is_bare_hook(plugin, attribute):
+                raise PluginFault(
+                    f"{attribute} has no @hookimpl in front (cse_core.specs.hookimpl)"
+                )
+            continue
+        name = options.get("specname") or attribute
+        if name not in HOOK_RECORDS:
+            raise PluginFault(f"there is no hook {name}: {did_you_mean(name, HOOK_RECORDS)}")
+        if options.get("hookwrapper") or options.get("wrapper"):
+            raise PluginFault(f"{name} is a wrapper; hooks of this toolkit cannot be wrapped")
+        asked = _required_arguments(getattr(plugin, attribute))
+        if asked:
+            raise PluginFault(f"{name} takes no argument, but it asks for {', '.join(asked)}")
+        hooks.append(name)
+    if not hooks:
+        raise PluginFault(f"it implements no hook (known: {', '.join(sorted(HOOK_RECORDS))})")
+    return tuple(dict.fromkeys(hooks))
+
+
+def _required_arguments(hook: Callable[..., object]) -> list[str]:
+    return [
+        argument.name
+        for argument in inspect.signature(hook).parameters.values()
+        if argument.default is argument.empty
+        and argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+    ]
+
+
+def _is_bare_hook(plugin: object, attribute: str) -> bool:
+    value = inspect.getattr_static(plugin, attribute)
+    return inspect.isroutine(value) and not hasattr(value, f"{GROUP}_spec")
+
+
+def check_records(hook: str, returned: object) -> tuple[Record, ...]:
+    """Return what a hook returned, checked.
+
+    Raises:
+        PluginFault: If it is no list of this hook's records, or a record is faulty.
+    """
+    if not isinstance(returned, list):
+        raise PluginFault(f"{hook} returned {_named(returned)}, not a list of records")
+    expected = HOOK_RECORDS[hook]
+    for item in returned:
+        if not isinstance(item, expected):
+            raise PluginFault(
+                f"{hook} returned a list with {_named(item)} where {expected.__name__} is due"
+            )
+        record = cast(Record, item)
+        check_record(record, f"{hook}, {kind_of(record)} {record.name!r}")
+    return tuple(returned)
+
+
+def check_names(records: Iterable[Record]) -> None:
+    """Check that the records of one plugin have a name each.
+
+    Raises:
+        PluginFault: If two of one kind have the same.
+    """
+    seen: set[tuple[str, str]] = set()
+    for record in records:
+        if (kind_of(record), record.name) in seen:
+            raise PluginFault(f"{kind_of(record)} {record.name!r} is returned twice")
+        seen.add((kind_of(record), record.name))
+
+
+def check_record(record: Record, where: str) -> None:
+    """Check the fields of a record.
+
+    Raises:
+        PluginFault: If one is faulty.
+    """
+    if not isinstance(record.name, str) or not NAME.fullmatch(record.name):
+        raise PluginFault(f"{where}: a name is lower-case words and numbers joined by hyphens")
+    if not isinstance(record.summary, str) or not record.summary.strip():
+        raise PluginFault(f"{where}: the summary is empty")
+    if "\n" in record.summary:
+        raise PluginFault(f"{where}: the summary has more than one line")
+    if isinstance(record, ComponentSpec | DatasetSpec):
+        if not isinstance(record.factory, str) or not FACTORY.fullmatch(record.factory):
+            raise PluginFault(f"{where}: factory is 'package.module:Class', not {record.factory!r}")
+    elif (
+        not isinstance(record.path, str)
+        or not DATA_PATH.fullmatch(record.path)
+        or ".." in record.path.split(":", 1)[1].split("/")
+    ):
+        raise PluginFault(f"{where}: path is 'package:folder/file', not {record.path!r}")
+    if isinstance(record, ComponentSpec):
+        _check_options(record, where)
+        _check_tokens(record, where)
+        _check_choices(record, where)
+
+
+def _check_options(spec: ComponentSpec, where: str) -> None:
+    base: type[Options] = spec.options_base
+    if isinstance(spec, PoolerSpec) and spec.stage == "head":
+        base = HeadOptions
+    if not inspect.isclass(spec.options) or not issubclass(spec.options, base):
+        raise PluginFault(
+            f"{where}: options is {_named(spec.options)}, not a subclass of "
+            f"cse_core.options.{base.__name__}"
+        )
+
+
+def _check_tokens(spec: ComponentSpec, where: str) -> None:
+    for field in ("provides", "requires"):
+        declared: Any = getattr(spec, field)
+        if callable(declared):
+            options = default_options(spec)
+            if options is None:
+                continue
+            try:
+                declared = declared(options)
+            except Exception as error:
+                raise PluginFault(
+                    f"{where}: {field} raised {type(error).__name__}: {error}"
+                ) from error
+        if not isinstance(declared, tuple):
+            raise PluginFault(f"{where}: {field} is {declared!r}, not a tuple of tokens")
+        for need in declared:
+            _check_need(need, f"{where}: {field}")
+
+
+def _check_need(need: Need, where: str) -> None:
+    alternatives = need if isinstance(need, tuple) else (need,)
+    for token in alternatives:
+        if not isinstance(token, str) or not is_known(token):
+            vocabulary = [*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES)]
+            raise PluginFault(
+                f"{where} has {token!r}, which is not in the vocabulary; "
+                f"{did_you_mean(str(token), vocabulary)}"
+            )
+
+
+def _check_choices(spec: ComponentSpec, where: str) -> None:
+    if isinstance(spec, PoolerSpec) and spec.stage not in ("slice", "row", "head"):
+        raise PluginFault(f"{where}: stage is slice, row or head, not {spec.stage!r}")
+    if not isinstance(spec, AugmenterSpec):
+        return
+    if not isinstance(spec.views, tuple) or not all(isinstance(view, str) for view in spec.views):
+        raise PluginFault(f"{where}: views is {spec.views!r}, not a tuple of names")
+    if not callable(spec.point) and spec.point not in get_args(Point):
+        raise PluginFault(f"{where}: point is {spec.point!r}; {did_you_mean('', get_args(Point))}")
+    if spec.gradient is not None and not callable(spec.gradient):
+        if spec.gradient not in get_args(GradientMode):
+            raise PluginFault(f"{where}: gradient is fresh or previous, not {spec.gradient!r}")
+
+
+def default_options(spec: ComponentSpec) -> Options | None:
+    """Return the part's options with nothing set, or None where one must be set."""
+    try:
+        return spec.options()
+    except ValueError:
+        return None
+
+
+def _named(value: object) -> str:
+    if value is None:
+        return "None"
+    return value.__name__ if inspect.isclass(value) else f"a {type(value).__name__}"

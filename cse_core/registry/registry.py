@@ -1,0 +1,266 @@
+"""Every part of every loaded plugin, found by kind and name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Generic, TypeVar, cast
+
+from cse_core.errors import CseError, did_you_mean
+from cse_core.records import (
+    COMPONENT_SPECS,
+    ComponentSpec,
+    DatasetSpec,
+    EncoderSpec,
+    Kind,
+    RecipeSpec,
+    Record,
+    StudySpec,
+)
+from cse_core.registry.known_parts import (
+    KNOWN_DISTRIBUTIONS,
+    KNOWN_PARTS,
+    KnownPart,
+    known_parts,
+)
+from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical, kind_of
+from cse_core.registry.record_checks import default_options
+from cse_core.vocabulary import flatten
+
+RecordT = TypeVar("RecordT", bound=Record, covariant=True)
+
+
+@dataclass(frozen=True)
+class Registered(Generic[RecordT]):
+    """A record and the plugin that brings it.
+
+    Attributes:
+        spec: The record.
+        distribution: The plugin's distribution.
+        version: Version of that distribution.
+        plugin: Key of the plugin, ``distribution:entry-point``.
+    """
+
+    spec: RecordT
+    distribution: str
+    version: str
+    plugin: str
+
+    @property
+    def name(self) -> str:
+        """Return the record's name."""
+        return self.spec.name
+
+    @property
+    def kind(self) -> AnyKind:
+        """Return the record's kind."""
+        return kind_of(self.spec)
+
+    @property
+    def qualified(self) -> str:
+        """Return the name that means this one only, ``distribution/name``."""
+        return f"{self.distribution}/{self.spec.name}"
+
+    @property
+    def label(self) -> str:
+        """Return distribution and version, as messages name it."""
+        return f"{self.distribution} {self.version}".strip()
+
+
+@dataclass(frozen=True)
+class Providers:
+    """Who provides a token.
+
+    Attributes:
+        installed: Parts that do with default options.
+        known: Known parts that would and are not installed or not loaded.
+    """
+
+    installed: tuple[Registered[ComponentSpec], ...]
+    known: tuple[KnownPart, ...]
+
+
+class Registry:
+    """Every part of every loaded plugin.
+
+    A name may be qualified by its distribution, ``cse-mocose/fgsm``, or by its plugin's key,
+    ``cse-mocose:mocose/fgsm``; it must be where two plugins bring a part of one name.
+    """
+
+    def __init__(
+        self, parts: Iterable[Registered[Record]], plugins: Iterable[PluginInfo] = ()
+    ) -> None:
+        self._parts: dict[AnyKind, list[Registered[Record]]] = {}
+        for part in parts:
+            self._parts.setdefault(part.kind, []).append(part)
+        for held in self._parts.values():
+            held.sort(key=lambda part: (part.name, part.plugin))
+        self.plugins = tuple(plugins)
+
+    @classmethod
+    def from_plugins(cls, infos: Iterable[PluginInfo]) -> Registry:
+        """Register the parts of the plugins that are loaded."""
+        plugins = tuple(infos)
+        parts = (
+            Registered(part, info.distribution, info.version, info.key)
+            for info in plugins
+            for part in info.parts
+        )
+        return cls(parts, plugins)
+
+    def parts(self, kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
+        """Return the parts of a kind sorted by name, or those of all kinds."""
+        kinds = COMPONENT_SPECS if kind is None else (kind,)
+        return tuple(
+            cast(Registered[ComponentSpec], part)
+            for wanted in kinds
+            for part in self._parts.get(wanted, ())
+        )
+
+    def recipes(self) -> tuple[Registered[RecipeSpec], ...]:
+        """Return the recipes sorted by name."""
+        return cast(tuple[Registered[RecipeSpec], ...], self._all("recipe"))
+
+    def studies(self) -> tuple[Registered[StudySpec], ...]:
+        """Return the studies sorted by name."""
+        return cast(tuple[Registered[StudySpec], ...], self._all("study"))
+
+    def encoders(self) -> tuple[Registered[EncoderSpec], ...]:
+        """Return the encoders sorted by name."""
+        return cast(tuple[Registered[EncoderSpec], ...], self._all("encoder"))
+
+    def datasets(self) -> tuple[Registered[DatasetSpec], ...]:
+        """Return the data sets sorted by name."""
+        return cast(tuple[Registered[DatasetSpec], ...], self._all("dataset"))
+
+    def find(self, kind: Kind, name: str, *, where: str | None = None) -> Registered[ComponentSpec]:
+        """Return the part of a kind that a name means.
+
+        Args:
+            kind: Its kind.
+            name: Its name, or ``distribution/name``.
+            where: Option path or flag for the error; by default the kind.
+
+        Raises:
+            CseError: If there is none, or more than one.
+        """
+        return cast(Registered[ComponentSpec], self._one(kind, name, where or kind))
+
+    def recipe(self, name: str, *, where: str = "recipe") -> Registered[RecipeSpec]:
+        """Return a recipe; raises as ``find`` does."""
+        return cast(Registered[RecipeSpec], self._one("recipe", name, where))
+
+    def encoder(self, name: str, *, where: str = "model.name") -> Registered[EncoderSpec]:
+        """Return an encoder; raises as ``find`` does."""
+        return cast(Registered[EncoderSpec], self._one("encoder", name, where))
+
+    def dataset(self, name: str, *, where: str = "data.path") -> Registered[DatasetSpec]:
+        """Return a data set; raises as ``find`` does."""
+        return cast(Registered[DatasetSpec], self._one("dataset", name, where))
+
+    def has(self, kind: AnyKind, name: str) -> bool:
+        """Tell whether a name, qualified or not, means any record of a kind."""
+        return bool(self._matching(kind, name))
+
+    def providers(self, token: str) -> Providers:
+        """Return the parts that provide a token, and known ones that are not installed."""
+        installed = tuple(part for part in self.parts() if token in _provided(part.spec))
+        known = tuple(
+            part
+            for part in KNOWN_PARTS
+            if token in part.provides and not self._matching(part.kind, part.name)
+        )
+        return Providers(installed, known)
+
+    def _all(self, kind: AnyKind) -> tuple[Registered[Record], ...]:
+        return tuple(self._parts.get(kind, ()))
+
+    def _matching(self, kind: AnyKind, name: str) -> list[Registered[Record]]:
+        owner, separator, bare = name.rpartition("/")
+        return [
+            part
+            for part in self._parts.get(kind, ())
+            if part.name == bare
+            and (not separator or owner == part.plugin or canonical(owner) == part.distribution)
+        ]
+
+    def _one(self, kind: AnyKind, name: str, where: str) -> Registered[Record]:
+        found = self._matching(kind, name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _ambiguous(kind, found, where)
+        raise CseError(
+            f"there is no {NOUNS[kind]} of this name",
+            where=where,
+            value=name,
+            hint=self._hint(kind, name),
+        )
+
+    def _hint(self, kind: AnyKind, name: str) -> str:
+        """Return what to type instead of a name that nothing has."""
+        owner, separator, bare = name.rpartition("/")
+        owner = canonical(owner.partition(":")[0])
+        for part in known_parts(kind, bare):
+            if not separator or owner == part.distribution:
+                hint = self._of_known(part)
+                if hint:
+                    return hint
+        if separator and not any(info.distribution == owner for info in self.plugins):
+            if owner in KNOWN_DISTRIBUTIONS:
+                return f"{owner} is not installed: pip install {owner}"
+            return f"no plugin {owner}: " + did_you_mean(
+                owner, {info.distribution for info in self.plugins}
+            )
+        elsewhere = [other for other in self._parts if other != kind and self.has(other, name)]
+        if elsewhere:
+            nouns = " and a ".join(NOUNS[other] for other in elsewhere)
+            return f"{bare} is a {nouns}: write {_flag(elsewhere[0], name)}"
+        installed = {part.name for part in self._parts.get(kind, ())}
+        hint = did_you_mean(bare, installed)
+        if not hint.startswith("did you mean"):
+            others = {part.name: part for part in known_parts(kind) if part.name not in installed}
+            for close in get_close_matches(bare, others, n=1, cutoff=0.6):
+                return f"did you mean {close}? {self._of_known(others[close])}"
+        return hint + self._not_loaded()
+
+    def _of_known(self, part: KnownPart) -> str:
+        """Return how to get a known part, or an empty text if its plugin is loaded without it."""
+        plugins = [info for info in self.plugins if info.distribution == part.distribution]
+        if not plugins:
+            return f"it is a part of {part.distribution}, not installed: {part.install}"
+        for info in plugins:
+            if not info.loaded:
+                return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
+        return ""
+
+    def _not_loaded(self) -> str:
+        names: Sequence[str] = [
+            f"{info.key} ({info.status})" for info in self.plugins if not info.loaded
+        ]
+        return f"; not loaded: {', '.join(names)}, see cse list-plugins" if names else ""
+
+
+def _provided(spec: ComponentSpec) -> set[str]:
+    if not callable(spec.provides):
+        return set(flatten(spec.provides))
+    options = default_options(spec)
+    return set(flatten(spec.provides(options))) if options is not None else set()
+
+
+def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:
+    one_distribution = len({part.distribution for part in found}) < len(found)
+    names = [f"{part.plugin}/{part.name}" if one_distribution else part.qualified for part in found]
+    owners = [part.plugin if one_distribution else part.label for part in found]
+    return CseError(
+        f"more than one {NOUNS[kind]} has this name: {' and '.join(owners)}",
+        where=where,
+        value=found[0].name,
+        hint=f"write {' or '.join(names)}",
+    )
+
+
+def _flag(kind: AnyKind, name: str) -> str:
+    flags = {"recipe": "--recipe", "encoder": "--model", "dataset": "--data"}
+    return f"{flags.get(kind, '--' + kind)} {name}"

@@ -1,0 +1,1 @@
+"""Process and machine: devices, processes, seeds, files that are whole, the reporter."""

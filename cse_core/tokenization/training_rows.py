@@ -1,0 +1,225 @@
+"""The rows that a round trains on: the corpus itself, or the pairs that a miner found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cse_core.data import Corpus, TextColumn
+from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.seeds import generator
+from cse_core.tokenization.table_cache import token_table
+from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.types import CorpusKeys, TokenBatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROUND = 2**40
+"""Where the row numbers of a round that brings its own texts begin."""
+Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
+
+
+class ColumnTexts(list[str]):
+    """Texts of a column as a list, which the core still knows for rows that are tokenised.
+
+    Attributes:
+        column: Where they are from.
+        rows: ``[B]`` which of its rows they are.
+    """
+
+    def __init__(self, texts: Iterable[str], column: str, rows: Tensor) -> None:
+        super().__init__(texts)
+        self.column = column
+        self.rows = rows
+
+
+class TrainingRows:
+    """Rows with columns of text, each text tokenised once, before a step needs it or then.
+
+    Args:
+        corpus: The run's corpus.
+        longest: Content tokens of a text that are kept.
+        pairs: The columns of a round (``Round.pairs``); None for the corpus itself.
+        base: Rows of the corpus whose tokens can be used again.
+        number: Of the round.
+
+    Attributes:
+        corpus_row: ``[rows]`` the corpus row of each; where the round brings its own texts, numbers
+            that no row of the corpus or of another round has.
+        keys: Documents and equal texts, by ``corpus_row``.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        longest: int,
+        pairs: Pairs | None = None,
+        base: TrainingRows | None = None,
+        number: int = 0,
+    ) -> None:
+        self.corpus = corpus
+        self.longest = longest
+        self.pairs = pairs
+        self._base = base
+        self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
+        own = None if pairs is None else pairs["text"]
+        if own is None:
+            self.corpus_row = torch.arange(len(corpus))
+        elif isinstance(own, np.ndarray):
+            self.corpus_row = torch.from_numpy(own.astype(np.int64))
+        else:
+            self.corpus_row = torch.arange(len(own)) + number * _ROUND
+        if own is None or isinstance(own, np.ndarray):
+            self.keys = _keys_of_corpus(corpus)
+        else:
+            documents = None if pairs is None else pairs.get("document")
+            self.keys = replace(_keys_of_texts(own, documents), first=number * _ROUND)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.corpus_row)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        if self.pairs is None:
+            return tuple(self.corpus.names)
+        own = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
+        return tuple(dict.fromkeys([*self.pairs, *own]))
+
+    def tokenise(self, column: str, tokenizer: TextTokenizer, reporter: Reporter) -> None:
+        """Tokenise a column now, or read its tokens, unless that was done before.
+
+        Args:
+            column: Which.
+            tokenizer: What makes tokens of it.
+            reporter: Who hears how far a large column is.
+        """
+        self._table(column, tokenizer, reporter)
+
+    def is_tokenised(self, column: str, tokenizer: TextTokenizer) -> bool:
+        """Return whether ``content`` has the column's tokens at hand."""
+        return (id(tokenizer), column) in self._tables
+
+    def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
+        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
+        table, place = self._table(column, tokenizer)
+        return table.rows(place[index])
+
+    def texts(self, column: str, index: Tensor) -> list[str]:
+        """Return rows ``[B]`` of a column as texts."""
+        return ColumnTexts(self._texts(column, index), column, index)
+
+    def content_of(self, texts: Sequence[str], tokenizer: TextTokenizer) -> TokenBatch | None:
+        """Return what ``texts`` gave as content tokens; None where that is not what it gave."""
+        if not isinstance(texts, ColumnTexts) or texts != self._texts(texts.column, texts.rows):
+            return None
+        return self.content(texts.column, texts.rows, tokenizer)
+
+    def _texts(self, column: str, index: Tensor) -> list[str]:
+        values: Any = None if self.pairs is None else self.pairs.get(column)
+        if values is not None and not isinstance(values, np.ndarray):
+            return [values[row] for row in index.tolist()]
+        if values is not None:
+            return self.corpus.column("text").take(values[index.numpy()])
+        return self.corpus.column(column).take(self.corpus_row[index].numpy())
+
+    def _table(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter | None = None
+    ) -> tuple[TokenTable, Tensor]:
+        key = (id(tokenizer), column)
+        if key not in self._tables:
+            self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
+        return self._tables[key]
+
+    def _new_table(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter
+    ) -> tuple[TokenTable, Tensor]:
+        import pyarrow as pa
+
+        if self.pairs is None:
+            texts, place = _distinct(self.corpus.column(column).arrow)
+            return token_table(texts, tokenizer, self.longest, reporter), place
+        values = self.pairs.get(column)
+        if values is not None and not isinstance(values, np.ndarray):
+            texts, place = _distinct(pa.chunked_array([pa.array(values, pa.large_string())]))
+            return token_table(texts, tokenizer, self.longest, reporter), place
+        # Its rows are rows of the corpus, whose tokens another round may have made already.
+        if self._base is None:
+            self._base = TrainingRows(self.corpus, self.longest)
+        rows = self.corpus_row if values is None else torch.from_numpy(values.astype(np.int64))
+        table, place = self._base._table(column if values is None else "text", tokenizer, reporter)
+        return table, place[rows]
+
+
+def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
+    """Return the different texts, by first appearance, and ``[rows]`` which of them a row has."""
+    import pyarrow as pa
+
+    encoded = column.dictionary_encode().unify_dictionaries()
+    place = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks], dtype=np.int64)
+    return TextColumn(pa.chunked_array([encoded.chunk(0).dictionary])), torch.from_numpy(place)
+
+
+class Batches:
+    """Which rows each step of a round takes: every row once an epoch, in an order drawn anew.
+
+    Args:
+        rows: Rows of the round.
+        size: Rows of a batch; the last of an epoch has those that are left.
+        seed: The run's seed; the order depends on it, on the round and on the epoch.
+        number: Of the round.
+        shuffle: Whether there is a drawn order at all.
+    """
+
+    def __init__(self, rows: int, size: int, *, seed: int, number: int, shuffle: bool) -> None:
+        self.rows, self.size = rows, size
+        self.seed, self.number, self.shuffle = seed, number, shuffle
+        self.per_epoch = math.ceil(rows / size)
+        self._order: tuple[int, Tensor] = (-1, torch.empty(0))
+
+    def epoch(self, step: int) -> int:
+        """Return the epoch of a step, counted from 0."""
+        return step // self.per_epoch
+
+    def at(self, step: int) -> Tensor:
+        """Return ``[B]`` the rows of a step."""
+        epoch, place = divmod(step, self.per_epoch)
+        if self._order[0] != epoch:
+            order = torch.arange(self.rows)
+            if self.shuffle:
+                draws = generator(torch.device("cpu"), self.seed, self.number, "order", epoch)
+                order = torch.randperm(self.rows, generator=draws)
+            self._order = epoch, order
+        return self._order[1][place * self.size : (place + 1) * self.size]
+
+
+def _keys_of_corpus(corpus: Corpus) -> CorpusKeys:
+    text_ids = torch.from_numpy(np.array(corpus.text_ids, dtype=np.int64))
+    if corpus.documents is None:
+        return CorpusKeys(torch.full_like(text_ids, -1), text_ids)
+    return CorpusKeys(torch.from_numpy(np.array(corpus.documents, dtype=np.int64)), text_ids)
+
+
+def _keys_of_texts(
+    texts: Sequence[str], documents: Sequence[str] | NDArray[Any] | None
+) -> CorpusKeys:
+    text_ids = torch.from_numpy(_first_places(texts))
+    if documents is None:
+        return CorpusKeys(torch.full_like(text_ids, -1), text_ids)
+    return CorpusKeys(torch.from_numpy(_first_places(documents)), text_ids)
+
+
+def _first_places(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+    first: dict[Any, int] = {}
+    return np.array(
+        [first.setdefault(value, place) for place, value in enumerate(values)], dtype=np.int64
+    )

@@ -1,0 +1,147 @@
+"""Checkpoints: safetensors and JSON, complete or not there, and everything that a step needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from cse_core.engine.assembly import Assembly
+from cse_core.engine.input_gradients import GradientField
+from cse_core.errors import CseError
+from cse_core.runtime.atomic_files import whole_folder
+
+TENSORS, STATE = "state.safetensors", "state.json"
+
+
+@dataclass
+class Checkpoint:
+    """What a run is made of between two steps.
+
+    Attributes:
+        tensors: Everything that is a tensor, by name.
+        values: Everything else, as JSON.
+    """
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Write it to a folder, whole or not at all."""
+        with whole_folder(path) as folder:
+            save_file(
+                {
+                    name: value.detach().cpu().contiguous().clone()
+                    for name, value in self.tensors.items()
+                },
+                folder / TENSORS,
+            )
+            (folder / STATE).write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path) -> Checkpoint:
+        """Read a checkpoint.
+
+        Raises:
+            CseError: If a file is missing or cut short.
+        """
+        try:
+            values = json.loads((path / STATE).read_text(encoding="utf-8"))
+            return Checkpoint(load_file(path / TENSORS), values)
+        except (OSError, SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise CseError(
+                f"is no complete checkpoint ({error})",
+                where="checkpoint",
+                value=str(path),
+                hint="delete this folder to resume from the one before it",
+            ) from None
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """Return the tensors whose names begin with ``prefix.``, without it."""
+        start = f"{prefix}."
+        return {n[len(start) :]: v for n, v in self.tensors.items() if n.startswith(start)}
+
+
+def weights(assembly: Assembly) -> dict[str, Tensor]:
+    """Return the weights that are trained: the encoder's and those of every module part."""
+    found = {f"encoder.{n}": v for n, v in assembly.stack.encoder.state_dict().items()}
+    for path, module in assembly.modules():
+        found.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
+    return found
+
+
+def check_finite(weights: Mapping[str, Tensor], step: int) -> None:
+    """See that every weight is a number, so that no checkpoint is written that cannot train.
+
+    Raises:
+        CseError: If one is not.
+    """
+    for name, value in weights.items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise CseError(
+                f"{name} holds numbers that are not finite (at or before step {step})",
+                where="train",
+                hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
+                "the last checkpoint",
+            )
+
+
+def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
+    """Put weights back."""
+    assembly.stack.encoder.load_state_dict(saved.part("encoder"))
+    for path, module in assembly.modules():
+        module.load_state_dict(saved.part(f"part.{path}"))
+
+
+def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the state of every part that is no module: tensors and JSON values."""
+    tensors: dict[str, Tensor] = {}
+    values: dict[str, Any] = {}
+    for path, part in assembly.parts.items():
+        if isinstance(part, nn.Module):
+            continue
+        for name, value in part.state_dict().items():
+            if isinstance(value, Tensor):
+                tensors[f"part.{path}.{name}"] = value
+            else:
+                values.setdefault(path, {})[name] = value
+    return tensors, values
+
+
+def restore_parts(assembly: Assembly, saved: Checkpoint) -> None:
+    """Put the state of parts back."""
+    device = assembly.device
+    for path, part in assembly.parts.items():
+        if not isinstance(part, nn.Module):
+            tensors = {n: v.to(device) for n, v in saved.part(f"part.{path}").items()}
+            part.load_state_dict({**tensors, **saved.values["parts"].get(path, {})})
+
+
+def pack_fields(fields: Mapping[tuple[str, str], GradientField]) -> dict[str, Tensor]:
+    """Return last step's gradients as tensors."""
+    packed = {}
+    for (point, view), each in fields.items():
+        packed[f"gradient.{point}.{view}.keys"] = each.keys
+        packed[f"gradient.{point}.{view}.values"] = each.values
+    return packed
+
+
+def unpack_fields(saved: Checkpoint, device: torch.device) -> dict[tuple[str, str], GradientField]:
+    """Return the gradients that ``pack_fields`` packed."""
+    fields = {}
+    tensors = saved.part("gradient")
+    for name in tensors:
+        place, _, what = name.rpartition(".")
+        if what == "keys":
+            point, _, view = place.partition(".")
+            fields[point, view] = GradientField(
+                tensors[name].to(device), tensors[f"{place}.values"].to(device)
+            )
+    return fields

@@ -1,0 +1,109 @@
+"""Collapse: all sentences get one vector, or vectors along one line.
+
+Noticed at each evaluation, on the dev sets, and where there is none on the batch in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from torch import Tensor
+
+from cse_core.evaluation.geometry import effective_rank, mean_cosine, singular_values
+from cse_core.evaluation.vectors import unit
+from cse_core.options import LossOptions
+from cse_core.recipes.composition import Composition
+from cse_core.records import LossSpec
+from cse_core.schedule import Schedule
+
+BATCH = "batch"
+"""Prefix of the numbers about the anchors of a batch."""
+COLLAPSED_COSINE = 0.99
+"""Mean cosine of different sentences from which a model counts as collapsed."""
+COLLAPSED_RANK = 2.0
+"""Effective rank below which it does: fewer directions than that are in use."""
+FEW = 16
+"""With fewer sentences a low rank says nothing."""
+FALLEN = 0.5
+"""Share of its best score below which a model counts as fallen."""
+LITTLE = 10.0
+"""Best score (x100) below which a fall says nothing: it may be chance."""
+WEAK_DECAY = 0.5
+"""Decay below which a branch hardly differs from the encoder in training."""
+_MOST_ROWS = 128
+
+
+def spread(anchors: Tensor) -> dict[str, float]:
+    """Return mean cosine and effective rank of a batch's vectors ``[A, D]``, of the first 128.
+
+    They are those of training, with dropout and heads. It waits for the device.
+    """
+    vectors = unit(anchors[:_MOST_ROWS].float().cpu().numpy())
+    cosine = mean_cosine(vectors)
+    if cosine is None:
+        return {}
+    rank = effective_rank(singular_values(vectors))
+    return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
+
+
+class CollapseWatch:
+    """Says when a set of sentences looks collapsed, once for each set.
+
+    Args:
+        composition: The run, for what could be done about it.
+    """
+
+    def __init__(self, composition: Composition) -> None:
+        self._advice = advice(composition)
+        self._told: set[str] = set()
+        self._best: dict[str, float] = {}
+
+    def look(self, name: str, scores: Mapping[str, float], sentences: int) -> str | None:
+        """Return a warning where a set looks collapsed, None where it does not or was told.
+
+        Args:
+            name: The set, ``stsb.dev``, or ``batch``.
+            scores: Holds ``{name}.mean_cosine`` and the like.
+            sentences: How many sentences they are over.
+        """
+        cosine = scores.get(f"{name}.mean_cosine", 0.0)
+        rank = scores.get(f"{name}.effective_rank", COLLAPSED_RANK)
+        score = scores.get(f"{name}.spearman")
+        best = max(self._best.get(name, 0.0), score or 0.0)
+        self._best[name] = best
+        if cosine > COLLAPSED_COSINE:
+            sign = "all sentences look alike to the model"
+        elif rank < COLLAPSED_RANK and sentences >= FEW:
+            sign = "the vectors of all sentences lie along one line"
+        elif score is not None and best >= LITTLE and score < FALLEN * best:
+            sign = f"the score fell below half of its best, {best:.2f}"
+        else:
+            return None
+        if name in self._told:
+            return None
+        self._told.add(name)
+        numbers = [f"mean cosine {cosine:.3f}", f"effective rank {rank:.1f}"]
+        if score is not None:
+            numbers.append(f"spearman {score:.2f}")
+        return f"{name}: {sign} (collapse): {', '.join(numbers)}; {self._advice}"
+
+
+def advice(composition: Composition) -> str:
+    """Return what is likely to help a run that collapses."""
+    found = []
+    for part in composition.of("branch"):
+        decay = getattr(part.options, "decay", None)
+        if isinstance(decay, Schedule) and decay.bounds[0] < WEAK_DECAY:
+            found.append(f"raise {part.path}.decay")
+    losses = composition.of("loss")
+    lacking = [
+        part
+        for part in losses
+        if cast(LossOptions, part.options).negatives == "none"
+        or not cast(LossSpec, part.spec).contrastive
+    ]
+    if len(lacking) == len(losses):
+        found.append("add a loss with negatives (--loss +infonce)")
+    found.append(f"lower train.lr ({composition.train.lr:g})")
+    return "what may help: " + ", or ".join(found)

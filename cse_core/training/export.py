@@ -1,0 +1,182 @@
+"""The saved model: a folder that sentence-transformers and transformers load as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from safetensors.torch import save_file
+
+from cse_core.engine.assembly import Assembly
+from cse_core.options import HeadOptions
+from cse_core.parts import Head
+from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.records import PoolerSpec
+from cse_core.runtime.atomic_files import whole_folder
+from cse_core.runtime.model_files import HEADS, MANIFEST
+
+
+def inference_choices(
+    composition: Composition,
+) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
+    """Return the row pooler, heads and slicer that encode after training."""
+    pools = composition.of("pool")
+    wanted = composition.inference
+    rows = [c for c in pools if cast(PoolerSpec, c.spec).stage == "row"]
+    heads = [c for c in pools if cast(PoolerSpec, c.spec).stage == "head"]
+    slices = [c for c in pools if cast(PoolerSpec, c.spec).stage == "slice"]
+    row = composition.inference_pool or rows[0]
+    if wanted.heads is None:
+        kept = [c for c in heads if cast(HeadOptions, c.options).keep == "always"]
+    else:
+        kept = [c for c in heads if c.name in wanted.heads]
+    return row, kept, slices[0] if slices and wanted.slice else None
+
+
+def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
+    """Write the model folder, whole or not at all.
+
+    Args:
+        assembly: The run's parts.
+        folder: Where.
+        about: Facts for the README: what was trained on what, and what chose it.
+    """
+    composition = assembly.composition
+    row, heads, slicer = inference_choices(composition)
+    stack = assembly.stack
+    manifest = {
+        "format": 1,
+        "max_length": stack.max_length,
+        "row": _choice(row),
+        "heads": [_choice(head) for head in heads],
+        "slice": None if slicer is None else _choice(slicer),
+        "starter": composition.facts.starter,
+        "about": about,
+    }
+    with whole_folder(folder) as beside:
+        save_encoder(stack.encoder.model, beside)
+        stack.tokenizer.hf.save_pretrained(beside)
+        used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
+        modules = {used[path]: part for path, part in assembly.modules() if path in used}
+        if modules:
+            save_file(
+                {
+                    f"{name}.{key}": value.detach().cpu().contiguous().clone()
+                    for name, module in modules.items()
+                    for key, value in module.state_dict().items()
+                },
+                beside / HEADS,
+            )
+        (beside / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        why_not = _write_sentence_transformers(assembly, beside, row, heads, slicer)
+        (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
+
+
+def save_encoder(model: Any, folder: Path) -> None:
+    """Save a Hugging Face encoder without traces of how it was run."""
+    model.save_pretrained(folder)
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
+        config.pop(key, None)
+    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _choice(choice: PlannedPart) -> dict[str, Any]:
+    return {
+        "use": choice.use,
+        "name": choice.name,
+        "distribution": choice.distribution,
+        "options": choice.options.model_dump(mode="json"),
+    }
+
+
+def _write_sentence_transformers(
+    assembly: Assembly,
+    folder: Path,
+    row: PlannedPart,
+    heads: list[PlannedPart],
+    slicer: PlannedPart | None,
+) -> str | None:
+    """Write sentence-transformers' files; return why not, where it cannot express the model."""
+    spec = cast(PoolerSpec, row.spec)
+    mode = spec.sentence_transformers
+    if callable(mode):
+        mode = mode(row.options)
+    before, after = (assembly.inference_pool or assembly.stack.pooler).prompt("anchor")
+    if before or after:
+        return f"a text X stands in the prompt {f'{before} X{after}'!r}, pooled by {row.use}"
+    if slicer is not None:
+        return f"texts are sliced by {slicer.use}"
+    if mode is None:
+        return f"rows are pooled by {row.use}"
+    dense = []
+    for choice in heads:
+        equal = cast(Head, assembly.parts[choice.path]).sentence_transformers()
+        if equal is None:
+            return f"head {choice.name} is no single Dense layer"
+        dense.append(equal)
+    modules = [_module(0, "", "Transformer"), _module(1, "1_Pooling", "Pooling")]
+    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+    pooling = {
+        "word_embedding_dimension": assembly.stack.encoder.hidden_size,
+        **{f"pooling_mode_{flag}": mode == name for name, flag in flags.items()},
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+    _write_json(folder / "1_Pooling" / "config.json", pooling)
+    for place, (config, weights) in enumerate(dense, start=2):
+        modules.append(_module(place, f"{place}_Dense", "Dense"))
+        _write_json(folder / f"{place}_Dense" / "config.json", config)
+        save_file(
+            {name: value.detach().cpu().contiguous().clone() for name, value in weights.items()},
+            folder / f"{place}_Dense" / "model.safetensors",
+        )
+    _write_json(folder / "modules.json", modules)
+    _write_json(
+        folder / "sentence_bert_config.json",
+        {
+            # With segments, training may read texts that are longer than the encoder takes.
+            "max_seq_length": min(assembly.stack.max_length, assembly.stack.encoder.max_positions),
+            "do_lower_case": False,
+        },
+    )
+    _write_json(
+        folder / "config_sentence_transformers.json",
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )
+    return None
+
+
+def _module(place: int, path: str, kind: str) -> dict[str, Any]:
+    return {
+        "idx": place,
+        "name": str(place),
+        "path": path,
+        "type": f"sentence_transformers.models.{kind}",
+    }
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def _readme(about: dict[str, Any], why_not: str | None) -> str:
+    lines = ["---", "library_name: sentence-transformers", "tags: [sentence-similarity]", "---", ""]
+    lines += ["# A sentence encoder trained with cse", ""]
+    lines += [f"- {key}: {value}" for key, value in about.items() if value is not None]
+    lines += ["", "Encode texts:", "", "    cse encode MODEL --text 'a sentence'", ""]
+    if why_not is None:
+        lines += [
+            "or, with sentence-transformers:",
+            "",
+            "    from sentence_transformers import SentenceTransformer",
+            '    SentenceTransformer("MODEL").encode(["a sentence"])',
+        ]
+    else:
+        lines += [
+            f"sentence-transformers cannot express this model ({why_not}): what it computes from",
+            "this folder are other vectors. Use `cse encode` or `cse_core.models.load`.",
+        ]
+    return "\n".join(lines) + "\n"

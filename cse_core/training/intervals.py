@@ -1,0 +1,57 @@
+"""When a round logs, scores and saves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cse_core.options import PATIENCE_FORM
+from cse_core.recipes.settings import TrainOptions
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """After which steps a round logs, scores and saves."""
+
+    log: int
+    evaluate: int
+    save: int
+
+    @staticmethod
+    def of(options: TrainOptions, total: int) -> Cadence:
+        """Fill in the defaults for a round of ``total`` steps."""
+        evaluate = options.eval_steps
+        if evaluate is None:
+            evaluate = 125 if total >= 1250 else max(1, total // 10)
+        save = options.save_steps
+        if save is None:
+            save = evaluate or max(1, total // 10)
+        return Cadence(options.log_steps or (10 if total >= 100 else 1), evaluate, save)
+
+    def evaluates(self, step: int, last: bool) -> bool:
+        """Return whether the step is followed by an evaluation; the last one is, unless never."""
+        return bool(self.evaluate) and (last or step % self.evaluate == 0)
+
+    def saves(self, step: int, last: bool) -> bool:
+        """Return whether the step is followed by a checkpoint."""
+        return last or (bool(self.save) and step % self.save == 0)
+
+
+def in_evaluations(patience: int | str, evaluate: int, per_epoch: int) -> int:
+    """Return after how many evaluations without a better score a round ends, at least 1.
+
+    Args:
+        patience: With its unit, where it has one.
+        evaluate: Steps between two evaluations.
+        per_epoch: Steps of an epoch.
+    """
+    if isinstance(patience, int):
+        return patience
+    found = PATIENCE_FORM.fullmatch(patience)
+    if found is None:
+        raise ValueError(f"no patience: {patience!r}")
+    count, unit = int(found[1]), found[2][0:4]
+    if unit == "eval" or not evaluate:
+        return count
+    steps = count * (per_epoch if unit == "epoc" else 1)
+    return max(math.ceil(steps / evaluate), 1)

@@ -1,0 +1,79 @@
+"""What is counted between two lines of metrics."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cse_core.engine.step import StepResult
+from cse_core.errors import CseError
+from cse_core.runtime import distributed
+
+
+class Tally:
+    """Losses, rows, tokens and seconds since the last line of metrics.
+
+    Nothing waits for the device until :meth:`settle`.
+
+    Args:
+        losses: Losses that a resumed run had counted.
+        device: Where losses are.
+    """
+
+    def __init__(self, losses: list[float], device: torch.device) -> None:
+        self.losses = [torch.tensor(loss, device=device) for loss in losses]
+        self.norms: list[Tensor] = []
+        self.rows = 0
+        self.tokens = 0
+        self.seconds = 0.0
+        self._began = time.perf_counter()
+
+    def add(self, result: StepResult, rows: int) -> None:
+        """Count a step."""
+        self.losses.append(result.loss.float())
+        if result.norm is not None:
+            self.norms.append(result.norm)
+        self.rows += rows
+        self.tokens += result.tokens
+
+    def settle(self, step: int) -> None:
+        """Wait for the steps so far, and see that every loss and gradient is a number.
+
+        Raises:
+            CseError: If one is not; nothing of these steps was written yet.
+        """
+        losses = torch.stack(self.losses).cpu()
+        fine = bool(torch.isfinite(losses).all())
+        broken = "the loss"
+        if fine and self.norms:
+            fine, broken = bool(torch.isfinite(torch.stack(self.norms)).all()), "the gradient"
+        self.norms = []
+        self.seconds += time.perf_counter() - self._began
+        if not fine:
+            raise CseError(
+                f"{broken} is no finite number any more (at or before step {step})",
+                where="train",
+                hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
+                "the last checkpoint",
+            )
+
+    def go_on(self) -> None:
+        """Count seconds again, after what does not belong to training."""
+        self._began = time.perf_counter()
+
+    def line(self) -> dict[str, Any]:
+        """Return the mean loss and the speeds; every process calls it."""
+        seconds = max(self.seconds, 1e-9)
+        tokens = distributed.total(self.tokens)
+        return {
+            "loss": float(torch.stack(self.losses).mean()),
+            "sentences_per_second": self.rows / seconds,
+            "tokens_per_second": tokens / seconds,
+        }
+
+    def begin(self) -> None:
+        """Count from nothing."""
+        self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0

@@ -1,0 +1,223 @@
+"""Rounds of training: what miners ask for between them, written down before it is trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cse_core.data import Corpus
+from cse_core.engine.assembly import Assembly
+from cse_core.errors import CseError
+from cse_core.parts import RoundContext
+from cse_core.recipes.settings import TrainOptions
+from cse_core.records import MinerSpec
+from cse_core.runtime import distributed
+from cse_core.runtime.atomic_files import whole_folder
+from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.seeds import generator
+from cse_core.tokenization.training_rows import Pairs, TrainingRows
+from cse_core.training.intervals import in_evaluations
+from cse_core.training.run_folder import RunFolder
+from cse_core.types import Round
+
+PAIRS, ROUND = "pairs.parquet", "round.json"
+
+
+@dataclass(frozen=True)
+class TrainingRound:
+    """A round to train.
+
+    Attributes:
+        number: From 1; 0 is the one round of a run without rounds.
+        pairs: Its rows; None is the corpus.
+        losses: Its losses; None is all.
+        train: Overrides of ``train.*``.
+    """
+
+    number: int
+    pairs: Pairs | None = None
+    losses: tuple[str, ...] | None = None
+    train: dict[str, Any] = field(default_factory=dict)
+    score: str | None = None
+    most_waits: int | str | None = None
+    keep_optimizer: bool = False
+
+    def options(self, base: TrainOptions) -> TrainOptions:
+        """Return the options of the round.
+
+        Epochs of its own bound a round as well as ``max_steps`` of the run, which is meant for
+        rounds of other sizes: the smaller of the two counts.
+        """
+        own = TrainOptions.model_validate({**base.model_dump(), **self.train})
+        if self.pairs is None or "epochs" not in self.train or "max_steps" in self.train:
+            return own
+        of_epochs = own.model_copy(update={"max_steps": None}).steps(len(self.pairs["text"]))
+        most = of_epochs if own.max_steps is None else min(own.max_steps, of_epochs)
+        return own.model_copy(update={"max_steps": most})
+
+    def patience(self, options: TrainOptions, evaluate: int, per_epoch: int) -> int | None:
+        """Return after how many evaluations without a better score it stops.
+
+        Args:
+            options: Of the round.
+            evaluate: Steps between two evaluations.
+            per_epoch: Steps of an epoch.
+        """
+        wanted = self.most_waits or options.patience
+        return None if wanted is None else in_evaluations(wanted, evaluate, per_epoch)
+
+
+class Rounds:
+    """Asks the miners for rounds, in recipe order; one round over the corpus where none asks.
+
+    Args:
+        assembly: The run's parts.
+        corpus: The training rows.
+        folder: The run's folder.
+        encode: Vectors of texts by the current model.
+        reporter: Who hears of the progress.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        corpus: Corpus,
+        folder: RunFolder,
+        encode: Callable[[Sequence[str]], Tensor],
+        reporter: Reporter,
+    ) -> None:
+        self.assembly = assembly
+        self.corpus = corpus
+        self.folder = folder
+        self.encode = encode
+        self.reporter = reporter
+        self.miners = [
+            choice.path
+            for choice in assembly.composition.of("positives")
+            if cast(MinerSpec, choice.spec).rounds
+        ]
+        self.number = 0
+        self.place = 0
+        self.scores: list[float | None] = []
+        self.over = False
+
+    def next(self, resumed: bool) -> TrainingRound | None:
+        """Return the next round, the interrupted one again where ``resumed``."""
+        if not self.miners:
+            if self.over:
+                return None
+            self.over = True
+            return TrainingRound(0)
+        if resumed and self.number:
+            return read_round(self.folder.round(self.number), self.number)
+        while self.place < len(self.miners):
+            number = self.number + 1
+            part = self.assembly.parts[self.miners[self.place]]
+            wanted = part.next_round(self.context(number))
+            if wanted is not None:
+                self.number = number
+                if distributed.world()[0] == 0:
+                    write_round(self.folder.round(number), wanted)
+                distributed.wait()
+                return read_round(self.folder.round(number), number)
+            self.place += 1
+        return None
+
+    def finished(self, score: float | None) -> None:
+        """Note the best score of the round that is over."""
+        self.scores.append(score)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"number": self.number, "place": self.place, "scores": self.scores}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned."""
+        self.number, self.place = state["number"], state["place"]
+        self.scores = list(state["scores"])
+
+    def begin(self, number: int, rows: TrainingRows) -> None:
+        """Show every part the rows of a round that begins, or goes on after a break."""
+        for part in self.assembly.parts.values():
+            part.begin_round(rows, self.context(number))
+
+    def context(self, number: int) -> RoundContext:
+        """Return what parts may ask for before a round."""
+        seed = self.assembly.composition.train.seed
+
+        def draws(name: str, **_: Any) -> torch.Generator:
+            return generator(torch.device("cpu"), seed, number, "round", name)
+
+        return RoundContext(
+            round=number,
+            corpus=self.corpus,
+            encode=self.encode,
+            scores=tuple(self.scores),
+            generator=draws,
+            progress=self.reporter.progress,
+            load_encoder=self.assembly.load_encoder,
+        )
+
+
+def write_round(folder: Path, wanted: Round) -> None:
+    """Write a round's pairs and settings, whole or not at all.
+
+    Raises:
+        CseError: If it has no pairs.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {
+        name: pa.array(values if isinstance(values, np.ndarray) else list(values))
+        for name, values in wanted.pairs.items()
+    }
+    table = pa.table(columns)
+    if "text" not in columns or not len(table):
+        raise CseError(
+            "the round has no pairs to train on",
+            where="positives",
+            hint="give it documents of several sentences, or looser settings",
+        )
+    with whole_folder(folder) as beside:
+        pq.write_table(table, beside / PAIRS)
+        settings = {
+            "losses": wanted.losses,
+            "train": dict(wanted.train),
+            "score": wanted.score,
+            "patience": wanted.patience,
+            "keep_optimizer": wanted.keep_optimizer,
+        }
+        (beside / ROUND).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def read_round(folder: Path, number: int) -> TrainingRound:
+    """Read a round that was written."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / PAIRS)
+    settings = json.loads((folder / ROUND).read_text(encoding="utf-8"))
+    pairs: dict[str, Any] = {
+        name: table[name].to_numpy()
+        if pa.types.is_integer(table[name].type)
+        else table[name].to_pylist()
+        for name in table.column_names
+    }
+    losses = settings["losses"]
+    return TrainingRound(
+        number=number,
+        pairs=pairs,
+        losses=None if losses is None else tuple(losses),
+        train=settings["train"],
+        score=settings["score"],
+        most_waits=settings["patience"],
+        keep_optimizer=settings["keep_optimizer"],
+    )

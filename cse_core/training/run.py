@@ -1,0 +1,296 @@
+"""Sets a training run up, begins or resumes it: from a composition to a model folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+import torch
+from accelerate import PartialState
+from cse_bench.kept import measured_gain
+from cse_bench.machine import place_of
+
+from cse_core.data import Corpus, load_corpus
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.engine.assembly import build
+from cse_core.errors import CseError
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
+from cse_core.recipes.model_facts import resolve_model
+from cse_core.recipes.reading import dump_recipe
+from cse_core.records import DatasetSpec
+from cse_core.registry.registry import Registry
+from cse_core.runtime import distributed
+from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.device import resolve_device, training_precision
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.split import split_texts
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.run_folder import RunFolder, versions
+from cse_core.training.selection import Scorer, dev_sets
+from cse_core.training.trainer import Outcome, Trainer
+
+SYNTHETIC = "the texts are synthetic: made by a grammar, for trying things, no benchmark"
+
+
+def train(
+    composition: Composition,
+    registry: Registry,
+    *,
+    out: Path,
+    reporter: Reporter,
+    corpus: Corpus | None = None,
+) -> Outcome:
+    """Train a composition into a new run folder.
+
+    Nothing is written before the model, the data and the dev sets were read without a mistake, and
+    every part has prepared itself for them.
+
+    Args:
+        composition: The checked recipe.
+        registry: The installed parts.
+        out: The run's folder.
+        reporter: Who hears of it.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Raises:
+        CseError: If a file is missing or wrong, or the folder holds a run already.
+        Stopped: If the process was asked to stop.
+    """
+    if (out / "run.toml").exists():
+        RunFolder.begin(out)
+    prepared = Prepared(composition, registry, reporter, corpus)
+    # A name with the time in it differs between processes.
+    out = Path(distributed.from_first(partial(str, out)))
+    trainer = prepared.trainer(RunFolder(out))
+    trainer.prepare()
+    prepared.tell()
+    # Nobody may still be looking whether the folder is free when the first process begins to write.
+    distributed.wait()
+    if prepared.main:
+        folder = RunFolder.begin(out)
+        write_whole(folder.recipe, prepared.record())
+    return trainer.run()
+
+
+def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
+    """Go on with a run from its last checkpoint, as if nothing had happened.
+
+    Raises:
+        CseError: If it is no run, is finished, or the data or the model is not what it was.
+        Stopped: If the process was asked to stop.
+    """
+    folder = RunFolder.open(path)
+    if (folder.path / "result.json").is_file():
+        raise CseError(
+            "is finished",
+            where="--resume",
+            value=str(path),
+            hint=f"evaluate it with `cse eval {path}`, or repeat it with "
+            f"`cse train --recipe {folder.recipe} --out DIR`",
+        )
+    found = folder.checkpoints()
+    checkpoint = Checkpoint.read(found[-1]) if found else None
+    composition = resolve(registry, recipe=folder.recipe)
+    written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
+    then = written.get("run", {})
+    composition = replace(
+        composition,
+        train=composition.train.model_copy(
+            update={k: then[k] for k in ("precision", "device", "threads") if k in then}
+        ),
+    )
+    prepared = Prepared(composition, registry, reporter)
+    prepared.tell()
+    before = then.get("data", {}).get("fingerprint")
+    if before != prepared.corpus.fingerprint:
+        raise CseError(
+            "the data is not what it was when the run began",
+            where="data.path",
+            value=", ".join(composition.data.path),
+            hint="put the old files back, or begin a new run",
+        )
+    if checkpoint is None:
+        reporter.message("there is no checkpoint yet: beginning anew")
+    else:
+        reporter.message(f"resuming after step {checkpoint.values['step']}")
+    return prepared.trainer(folder).run(checkpoint)
+
+
+def training_corpus(
+    composition: Composition, registry: Registry, corpus: Corpus | None = None
+) -> Corpus:
+    """Return the rows that a composition trains on, numbered as its parts saw them.
+
+    Args:
+        composition: The checked recipe; of a run, that of its ``run.toml``.
+        registry: The installed parts.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Raises:
+        CseError: If a file or a column is missing or wrong.
+    """
+    found = (
+        {"text", "positive"} if composition.in_rounds else {"text"}
+    )  # what rounds bring, the data need not
+    encoded = [
+        view.column
+        for view in composition.views
+        if view.column is not None and view.column not in found
+    ]
+    columns = list(encoded)
+    for part in composition.parts:
+        columns += [
+            need.partition(":")[2]
+            for need in part.spec.required(part.options)
+            if isinstance(need, str) and need.startswith("column:")
+        ]
+    required = tuple(dict.fromkeys(columns))
+    if corpus is None or required:
+        datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
+        corpus = load_corpus(
+            composition.data,
+            datasets=datasets,
+            required_columns=required,
+            encoded_columns=encoded,
+        )
+    if composition.data.split_tokens is None:
+        return corpus
+    path = resolve_model(composition.model.name, registry)
+    tokenizer = TextTokenizer(load_tokenizer(path))
+    return split_texts(corpus, tokenizer, composition.data.split_tokens, required)
+
+
+class Prepared:
+    """Everything that is read before a run writes its first file.
+
+    Args:
+        composition: The checked recipe.
+        registry: The installed parts.
+        reporter: Who hears of it.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Attributes:
+        place: Where it runs, as measurements are kept by.
+        main: Whether this is the first process.
+
+    Raises:
+        CseError: If the model, the data, a dev set, the device or the number format is wrong.
+    """
+
+    def __init__(
+        self,
+        composition: Composition,
+        registry: Registry,
+        reporter: Reporter,
+        corpus: Corpus | None = None,
+    ) -> None:
+        self.composition = composition
+        self.registry = registry
+        self.reporter = reporter
+        options = composition.train
+        # Not told of the CPU, it takes the processes of a machine without a GPU for single ones.
+        self.state = PartialState(cpu=resolve_device(options.device).type == "cpu")
+        self.main = bool(self.state.is_main_process)
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+        size = distributed.world()[1]
+        if options.batch_size < size:
+            raise CseError(
+                f"fewer sentences than the {size} processes",
+                where="train.batch_size",
+                value=options.batch_size,
+                hint=f"use at least {size}",
+            )
+        self.device = (
+            resolve_device(options.device) if size == 1 else torch.device(self.state.device)
+        )
+        self.place = place_of(self.device, options.threads)
+        self.precision = training_precision(
+            options.precision, self.device, gain=distributed.from_first(self._gain)
+        )
+        self.corpus = training_corpus(composition, registry, corpus)
+        self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
+        self.assembly = build(
+            composition,
+            corpus=self.corpus,
+            device=self.device,
+            resolve_model=lambda name: resolve_model(name, registry),
+            total_steps=options.steps(len(self.corpus)),
+        )
+
+    def trainer(self, folder: RunFolder) -> Trainer:
+        """Return the trainer of a run in a folder."""
+        composition = self.composition
+        about = {
+            "encoder": composition.model.name,
+            "recipe": composition.recipe,
+            "texts": f"{len(self.corpus)} rows of {', '.join(composition.data.path)}",
+            "note": SYNTHETIC if self.corpus.report.synthetic else None,
+        }
+        return Trainer(
+            self.assembly,
+            self.corpus,
+            self.scorer,
+            folder,
+            self.precision,
+            self.reporter,
+            about,
+        )
+
+    def record(self) -> str:
+        """Return run.toml: what repeats the run, and what it ran on."""
+        report = self.corpus.report
+        facts: dict[str, Any] = {
+            "versions": versions(self.composition),
+            "run": {
+                "device": str(self.device),
+                "precision": self.precision.name,
+                "why": self.precision.why,
+                "threads": torch.get_num_threads(),
+                "processes": distributed.world()[1],
+                "packed": self.assembly.stack.encoder.packed,
+                "data": {
+                    "rows": len(self.corpus),
+                    "blank_dropped": report.blank_dropped,
+                    "incomplete_dropped": report.incomplete_dropped,
+                    "synthetic": report.synthetic,
+                    "fingerprint": self.corpus.fingerprint,
+                    "dev": [each.name for each in self.scorer.dev],
+                },
+            },
+        }
+        return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
+
+    def _gain(self) -> float | None:
+        return measured_gain(self.place, self.composition)
+
+    def tell(self) -> None:
+        """Report what was read, and where and in which number format it is trained."""
+        report, stack = self.corpus.report, self.assembly.stack
+        say = self.reporter.message
+        say(
+            f"{len(self.corpus):,} rows of {', '.join(self.composition.data.path)}"
+            + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
+        )
+        for message in report.messages:
+            say(message)
+        say(f"on {self.device} in {self.precision.name}: {self.precision.why}")
+        if not stack.encoder.packed:
+            self.reporter.warning(f"rows are padded: {stack.encoder.why_padded}")
+
+
+def default_out(composition: Composition, stamp: str) -> Path:
+    """Return ``runs/<recipe or losses>-<stamp>``, a folder that does not exist yet."""
+    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
+    base = Path("runs") / f"{name}-{stamp}".replace(os.sep, "-")
+    path, count = base, 1
+    while path.exists():
+        count += 1
+        path = base.with_name(f"{base.name}-{count}")
+    return path

@@ -1,0 +1,161 @@
+"""The folder of a run: what it holds, how it is begun, found again and read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cse_core.errors import CseError
+from cse_core.recipes.composition import Composition
+from cse_core.runtime.atomic_files import writable_folder, write_whole
+from cse_core.runtime.model_files import RUN_FILE
+
+METRICS, RESULT = "metrics.jsonl", "result.json"
+_VERSIONS = ("torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run's folder.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @staticmethod
+    def begin(path: Path, *, force: bool = False) -> RunFolder:
+        """Make the folder of a new run.
+
+        Raises:
+            CseError: If it holds a run already, or cannot be written.
+        """
+        if (path / RUN_FILE).exists() and not force:
+            raise CseError(
+                "holds a run already",
+                where="--out",
+                value=str(path),
+                hint=f"name another folder, or continue it with `cse train --resume {path}`",
+            )
+        return RunFolder(writable_folder(path, "--out"))
+
+    @staticmethod
+    def open(path: Path) -> RunFolder:
+        """Find the folder of a run that was begun.
+
+        Raises:
+            CseError: If it is no run.
+        """
+        if not (path / RUN_FILE).is_file():
+            raise CseError(
+                "is no run: it has no run.toml",
+                where="--resume",
+                value=str(path),
+                hint="name the folder that `cse train` made, such as runs/NAME",
+            )
+        return RunFolder(path)
+
+    @property
+    def model(self) -> Path:
+        """Return where the finished model is."""
+        return self.path / "model"
+
+    def best(self, round_number: int) -> Path:
+        """Return where the best weights of a round are."""
+        name = "best" if round_number == 0 else f"best-of-round-{round_number}"
+        return self.path / "checkpoints" / name
+
+    @property
+    def recipe(self) -> Path:
+        """Return the file that repeats the run."""
+        return self.path / RUN_FILE
+
+    def round(self, number: int) -> Path:
+        """Return the folder of a round."""
+        return self.path / "rounds" / str(number)
+
+    def checkpoint(self, round_number: int, step: int) -> Path:
+        """Return the folder of a checkpoint."""
+        name = f"step-{step}" if round_number == 0 else f"round-{round_number}-step-{step}"
+        return self.path / "checkpoints" / name
+
+    def checkpoints(self) -> list[Path]:
+        """Return complete checkpoints, the newest last."""
+        folders = [p for p in (self.path / "checkpoints").glob("*step-*") if not p.name[0] == "."]
+        return sorted(folders, key=_order)
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write what came of the run."""
+        write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+
+    def link_latest(self) -> None:
+        """Point ``runs/latest`` to a run in a folder ``runs``, where links are to be had."""
+        link = self.path.parent / "latest"
+        if self.path.parent.name != "runs" or (link.exists() and not link.is_symlink()):
+            return
+        beside = self.path.parent / f".latest-{os.getpid()}"
+        try:
+            beside.symlink_to(self.path.name, target_is_directory=True)
+            os.replace(beside, link)
+        except OSError:
+            beside.unlink(missing_ok=True)
+
+
+def _order(path: Path) -> tuple[int, int]:
+    words = path.name.split("-")
+    return (int(words[1]) if words[0] == "round" else 0, int(words[-1]))
+
+
+class MetricsFile:
+    """``metrics.jsonl``: a JSON object a line, each with step, loss, lr, sentences_per_second.
+
+    Args:
+        path: The file.
+        until: Keep the lines up to this (round, step), drop the rest; None begins anew.
+    """
+
+    def __init__(self, path: Path, until: tuple[int, int] | None = None) -> None:
+        kept = []
+        if until is not None and path.is_file():
+            kept = [
+                json.dumps(line)
+                for line in read_metrics(path)
+                if (line.get("round", 0), line["step"]) <= until
+            ]
+        write_whole(path, "".join(f"{line}\n" for line in kept))
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append a line."""
+        self._file.write(json.dumps(line) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a metrics file; a last line cut short is left out."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+
+def versions(composition: Composition) -> dict[str, str]:
+    """Return the version of every distribution that the run stands on."""
+    names = {part.distribution: part.version for part in composition.parts}
+    for name in ("cse-toolkit", *_VERSIONS):
+        try:
+            names.setdefault(name, version(name))
+        except PackageNotFoundError:
+            continue
+    return dict(sorted(names.items()))

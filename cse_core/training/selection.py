@@ -1,0 +1,176 @@
+"""Dev scores during training: what is scored, which score chooses, what is best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.evaluation.dev import AnyDevSet, DocumentDevSet, name_dev_sets, read_dev_set
+from cse_core.evaluation.documents import DocumentSet
+from cse_core.evaluation.pairs import PairSet, pairs_from_rows
+from cse_core.evaluation.vectors import Known
+from cse_core.parts import Metric
+from cse_core.recipes.settings import TrainOptions
+from cse_core.registry.loading import load_factory
+from cse_core.registry.registry import Registry
+from cse_core.runtime import distributed
+
+MEAN = "mean"
+
+
+@dataclass
+class Best:
+    """A best score and where it was reached.
+
+    Attributes:
+        waited: Evaluations since.
+    """
+
+    score: float | None = None
+    step: int = 0
+    round: int = 0
+    scores: dict[str, float] = field(default_factory=dict)
+    waited: int = 0
+
+    def beaten_by(self, score: float) -> bool:
+        """Return whether a score is strictly better."""
+        return self.score is None or score > self.score
+
+
+class Scorer:
+    """Scores the model in training and keeps what is best, in the round and in the run.
+
+    Args:
+        dev: The sets that are scored.
+        select: Name of the score that chooses, or of its set, or ``mean``.
+
+    Raises:
+        CseError: If ``select`` is no score of these sets.
+    """
+
+    def __init__(self, dev: Sequence[AnyDevSet], select: str | None) -> None:
+        self.dev = list(dev)
+        self.names = [f"{each.name}.{each.choices[0]}" for each in self.dev]
+        self.select = self._chosen(select)
+        self.of_round = Best()
+        self.of_run = Best()
+
+    def score(
+        self,
+        encode: Callable[[Sequence[str]], Tensor],
+        step: int,
+        round_number: int,
+        by: str | None,
+        metrics: Mapping[str, Metric],
+    ) -> tuple[dict[str, float], bool]:
+        """Return all dev scores of the model, and whether it is the round's best.
+
+        The first process scores; the others hear of it.
+        """
+        if not self.dev:
+            return {}, False
+
+        def measured() -> dict[str, float]:
+            found: dict[str, float] = {}
+            for each in self.dev:
+                if isinstance(each, DocumentDevSet):
+                    found.update(each.score(lambda texts: encode(texts).numpy()))
+                    continue
+                known = Known(lambda texts: encode(texts).numpy(), each.pairs.texts)
+                found.update(each.score(known))
+                for name, metric in metrics.items():
+                    numbers = metric.compute(known, each.pairs)
+                    found.update({f"{each.name}.{name}.{k}": v for k, v in numbers.items()})
+            return found
+
+        scores = distributed.from_first(measured)
+        select = self._chosen(by, f"score of round {round_number}") if by else self.select
+        chosen = self._value(scores, select)
+        if not self.of_round.beaten_by(chosen):
+            self.of_round.waited += 1
+            return scores, False
+        self.of_round = Best(chosen, step, round_number, scores)
+        return scores, True
+
+    def end_round(self) -> None:
+        """Compare the round's best with that of the run, by the score that chooses in the run.
+
+        A round may choose its checkpoint by another score; rounds are compared by one.
+        """
+        if self.of_round.score is None:
+            return
+        value = self._value(self.of_round.scores, self.select)
+        if self.of_run.beaten_by(value):
+            self.of_run = replace(self.of_round, score=value)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"round": asdict(self.of_round), "run": asdict(self.of_run)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned."""
+        self.of_round, self.of_run = Best(**state["round"]), Best(**state["run"])
+
+    def _chosen(self, wanted: str | None, where: str = "train.select") -> str | None:
+        if not self.names:
+            return None
+        if wanted in (None, MEAN):
+            return self.names[0] if len(self.names) == 1 else MEAN
+        choices = [f"{each.name}.{score}" for each in self.dev for score in each.choices]
+        for each in self.dev:
+            if wanted == each.name:
+                return f"{each.name}.{each.choices[0]}"
+        if wanted in choices:
+            return wanted
+        raise CseError(
+            "is no dev score of this run",
+            where=where,
+            value=wanted,
+            hint="one of " + ", ".join([*choices, MEAN]),
+        )
+
+    def _value(self, scores: dict[str, float], name: str | None) -> float:
+        if name is not None and name != MEAN:
+            return scores[name]
+        return sum(scores[each] for each in self.names) / len(self.names)
+
+
+def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[AnyDevSet]:
+    """Return the dev sets that ``train.dev`` names.
+
+    ``auto`` takes the pairs of an installed data set where that is what is trained on, ``none``
+    none; other names are files or installed data sets.
+
+    Raises:
+        CseError: If a name is neither.
+    """
+    found: list[PairSet | DocumentSet] = []
+    installed = registry.datasets()
+    names = {each.name for each in installed}
+    for wanted in options.dev:
+        if wanted == "none":
+            continue
+        if wanted == "auto":
+            found += [installed_pairs(n, "dev", registry) for n in corpus_names(corpus, names)]
+        elif wanted in names and not Path(wanted).exists():
+            found.append(installed_pairs(wanted, "dev", registry))
+        else:
+            found.append(read_dev_set(wanted))
+    return name_dev_sets(found)
+
+
+def corpus_names(corpus: Corpus, installed: set[str]) -> list[str]:
+    """Return the installed data sets that a corpus was read from."""
+    return [report.name for report in corpus.report.files if report.name in installed]
+
+
+def installed_pairs(name: str, split: str, registry: Registry) -> PairSet:
+    """Return the graded pairs of an installed data set."""
+    data = load_factory(registry.dataset(name).spec.factory)()
+    return pairs_from_rows(f"{name}.{split}", data.pairs(split))

@@ -1,0 +1,159 @@
+"""``cse bench``: how fast this machine trains a composition, and what keeps it from more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cse_bench.cli_report import report_json, show_report
+from cse_cli.choosing import (
+    SHOWN,
+    AugOption,
+    BranchOption,
+    DataOption,
+    LossOption,
+    MetricOption,
+    NegativesOption,
+    PoolOption,
+    PositivesOption,
+    RecipeOption,
+    SeedOption,
+    SetOption,
+    StartOption,
+    choice_of,
+)
+from cse_cli.console import say_json, tell, warn
+from cse_cli.installed import installed
+from cse_cli.models import quieten
+from cse_core.errors import CseError
+
+_PANEL = "Measuring"
+
+
+def bench(
+    context: typer.Context,
+    recipe: RecipeOption = None,
+    aug: AugOption = None,
+    pool: PoolOption = None,
+    positives: PositivesOption = None,
+    negatives: NegativesOption = None,
+    loss: LossOption = None,
+    branch: BranchOption = None,
+    metric: MetricOption = None,
+    model: StartOption = None,
+    data: DataOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="Number formats, measured in turn, whatever train.precision says.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = "fp32,bf16",
+    steps: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Timed steps of a round.", rich_help_panel=_PANEL),
+    ] = 5,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Rounds, in each of which every number format has its turn.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 5,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print one JSON object at the end and nothing before.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = False,
+) -> None:
+    """Measure training on this machine: speed, share of the floor, where time goes, memory.
+
+    It takes the options of cse train, makes the same steps and writes no run. What it finds of
+    number formats is kept: train.precision = auto goes by it, and a plan says how long a run takes.
+    """
+    choice = choice_of(
+        recipe,
+        {
+            "aug": aug,
+            "pool": pool,
+            "positives": positives,
+            "negatives": negatives,
+            "loss": loss,
+            "branch": branch,
+            "metric": metric,
+        },
+        model=model,
+        data=data,
+        settings=settings,
+        seed=seed,
+        dev=["none"],
+    )
+    names = _names(precision)
+    plugins = installed(context)
+    from cse_cli.resolving import resolve_choice
+
+    composition = resolve_choice(choice, plugins)
+    from cse_cli.progress import reporter_for
+
+    quieten()
+    from cse_bench.kept import keep
+    from cse_bench.measure import check_precisions, measure
+
+    try:
+        check_precisions(names, composition.train.device)
+    except CseError as error:
+        raise _as_flag(error) from None
+    with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
+        try:
+            report = measure(
+                composition,
+                plugins.registry,
+                precisions=names,
+                steps=steps,
+                rounds=rounds,
+                reporter=reporter,
+                corpus=plugins.known_corpus(composition.data),
+            )
+        except KeyboardInterrupt:
+            reporter.end()
+            tell("interrupted: nothing is kept")
+            raise typer.Exit(130) from None
+    kept = None
+    if report.measurement is not None:
+        try:
+            kept = keep(report.measurement)
+        except CseError as error:
+            warn(error.line())
+    if json:
+        say_json(report_json(report, kept))
+        return
+    show_report(report)
+    tell("kept nowhere" if kept is None else f"kept in {kept}")
+
+
+def _names(text: str) -> list[str]:
+    """Return the number formats of a flag, each once.
+
+    Raises:
+        CseError: If there is none.
+    """
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise CseError("names no number format", where="--precision", hint="write fp32,bf16")
+    return names
+
+
+def _as_flag(error: CseError) -> CseError:
+    """Return an error that names this command's flag instead of a training's option."""
+    if error.where != "train.precision":
+        return error
+    return CseError(error.what, where="--precision", value=error.value, hint="write fp32,bf16")

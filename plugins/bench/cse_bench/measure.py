@@ -1,0 +1,234 @@
+"""Measures a composition's training: number formats in turn, in rounds, beside their floors."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from cse_bench.floor import EncoderCall, Floor, products
+from cse_bench.kept import Measurement
+from cse_bench.memory import Peak, peak_memory
+from cse_bench.report import BenchReport, MeasuredPrecision, Spread, TimedRound
+from cse_bench.steps import Steps
+from cse_bench.where import where_the_time_goes
+from cse_bench.work import fingerprint, mean_lengths, work_of
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.recipes.composition import Composition
+from cse_core.registry.registry import Registry
+from cse_core.runtime import distributed
+from cse_core.runtime.device import Precision, resolve_device, resolve_precision, training_precision
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import Prepared
+
+WARM = 2
+"""Steps of each number format before anything is timed."""
+WHAT = "measuring"
+"""What the progress is called."""
+
+
+@dataclass(frozen=True)
+class _Floors:
+    """A step's floor, the same with its own last layer if that differs, and its real tokens."""
+
+    whole: Floor | None
+    own: Floor | None
+    tokens: int
+
+
+def check_precisions(names: Sequence[str], device: str) -> None:
+    """Refuse number formats that cannot be measured.
+
+    Args:
+        names: Those that were asked for.
+        device: ``train.device``.
+
+    Raises:
+        CseError: If there is no such device or format, or training in it is not supported.
+    """
+    for name in names:
+        if name == "auto":
+            raise CseError(
+                "is what the measurement decides",
+                where="train.precision",
+                value=name,
+                hint="name number formats to measure, such as fp32,bf16",
+            )
+        training_precision(name, resolve_device(device))
+
+
+def measure(
+    composition: Composition,
+    registry: Registry,
+    *,
+    precisions: Sequence[str],
+    steps: int,
+    rounds: int,
+    reporter: Reporter,
+    corpus: Corpus | None = None,
+) -> BenchReport:
+    """Measure training steps; no run folder is written and nothing is kept.
+
+    Args:
+        composition: The checked recipe.
+        registry: The installed parts.
+        precisions: Names of number formats.
+        steps: Timed steps of a round, after one that is not.
+        rounds: How often the number formats take turns.
+        reporter: Who hears of the progress.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Raises:
+        CseError: If the model or the data is wrong, or there are several processes.
+    """
+    train = composition.train.model_copy(update={"precision": precisions[0]})
+    prepared = Prepared(replace(composition, train=train), registry, reporter, corpus)
+    if distributed.world()[1] > 1:
+        raise CseError("measures one process", where="cse bench", hint="start it without torchrun")
+    formats = [training_precision(name, prepared.device) for name in precisions]
+    planned = WARM + rounds * (1 + steps) + 1
+    with tempfile.TemporaryDirectory(prefix="cse-bench-") as folder:
+        with closing(Steps(prepared, formats, Path(folder), planned)) as work:
+            return _measure(prepared, composition, registry, work, formats, steps, rounds, reporter)
+
+
+def _measure(
+    prepared: Prepared,
+    composition: Composition,
+    registry: Registry,
+    work: Steps,
+    formats: Sequence[Precision],
+    steps: int,
+    rounds: int,
+    reporter: Reporter,
+) -> BenchReport:
+    total, done = (rounds + 2) * len(formats), 0
+
+    def forward() -> None:
+        nonlocal done
+        done += 1
+        reporter.progress(done, total, WHAT)
+
+    names = " and ".join(each.name for each in formats)
+    reporter.message(f"{names} on {prepared.device}, rounds: {rounds}, steps of a round: {steps}")
+    reporter.progress(0, total, WHAT)
+    peaks: dict[str, Peak] = {}
+    calls: list[EncoderCall] = []
+    tokens = 0
+    for each in formats:
+        with peak_memory(work.device) as peaks[each.name], work.recording(each.name) as recorder:
+            for number in range(WARM):
+                recorder.calls = []
+                tokens = work.step(each.name, number).tokens
+            work.wait()
+        calls = recorder.calls
+        forward()
+    # Made when all peaks are known, which their memory is no part of.
+    floors = {each.name: _floors(calls, tokens, each, work.device) for each in formats}
+    timed: dict[str, list[TimedRound]] = {each.name: [] for each in formats}
+    for turn in range(rounds):
+        first = WARM + turn * (1 + steps)
+        # Every second round goes the other way, so that a drift of the machine is shared.
+        for each in formats if turn % 2 == 0 else reversed(formats):
+            timed[each.name].append(_round(work, each.name, first, steps, floors[each.name]))
+            forward()
+    measured = []
+    for each in formats:
+        where = where_the_time_goes(work, each.name, WARM + rounds * (1 + steps))
+        measured.append(MeasuredPrecision.of(each.name, timed[each.name], peaks[each.name], where))
+        forward()
+    reporter.end()
+    gain = None
+    if {"fp32", "bf16"} <= timed.keys():
+        pairs = zip(timed["fp32"], timed["bf16"], strict=True)
+        gain = Spread.of([one.seconds / other.seconds for one, other in pairs])
+    counted = [each for rounds_of in timed.values() for each in rounds_of]
+    padded = sum(each.rows * each.longest for each in calls)
+    packed = prepared.assembly.stack.encoder.packed
+    return BenchReport(
+        composition=composition,
+        place=prepared.place,
+        device=str(prepared.device),
+        threads=torch.get_num_threads(),
+        rows=len(prepared.corpus),
+        batch_size=work.batches.size,
+        packed=packed,
+        tokens=sum(each.tokens for each in counted) / sum(each.steps for each in counted),
+        padding_avoided=1 - sum(each.tokens for each in calls) / padded if packed else 0.0,
+        rounds=rounds,
+        steps=steps,
+        precisions=tuple(measured),
+        gain=gain,
+        measurement=_measurement(
+            prepared, composition, registry, work.batches.size, measured, gain
+        ),
+    )
+
+
+def _floors(
+    calls: Sequence[EncoderCall], tokens: int, precision: Precision, device: torch.device
+) -> _Floors:
+    whole, own = products(calls), products(calls, whole=False)
+    dtype = precision.dtype or torch.float32
+    return _Floors(
+        Floor(whole, dtype, device) if whole else None,
+        Floor(own, dtype, device) if own != whole else None,
+        tokens,
+    )
+
+
+def _round(work: Steps, name: str, first: int, steps: int, floors: _Floors) -> TimedRound:
+    work.step(name, first)
+    work.wait()
+    tokens = 0
+    began = time.perf_counter()
+    for number in range(first + 1, first + 1 + steps):
+        tokens += work.step(name, number).tokens
+    work.wait()
+    seconds = time.perf_counter() - began
+
+    def a_token(floor: Floor | None) -> float | None:
+        times = (steps + 1) // 2
+        return None if floor is None else floor.seconds(times, work.wait) / floors.tokens
+
+    sentences = steps * work.batches.size
+    return TimedRound(seconds, steps, sentences, tokens, a_token(floors.whole), a_token(floors.own))
+
+
+def _measurement(
+    prepared: Prepared,
+    composition: Composition,
+    registry: Registry,
+    rows: int,
+    measured: Sequence[MeasuredPrecision],
+    gain: Spread | None,
+) -> Measurement | None:
+    facts = composition.facts
+    if facts.hidden is None or facts.layers is None:
+        return None
+    lengths = None
+    if not composition.in_rounds:
+        lengths = mean_lengths(composition, prepared.corpus, registry)
+    return Measurement(
+        place=prepared.place,
+        hidden=facts.hidden,
+        layers=facts.layers,
+        family=facts.family,
+        attention=composition.model.attention,
+        date=date.today().isoformat(),
+        recipe=composition.recipe,
+        parts=fingerprint(composition),
+        batch_size=rows,
+        passes=len(composition.passes),
+        work=None if lengths is None else work_of(composition, lengths, rows),
+        rule=resolve_precision("auto", prepared.device).name,
+        seconds={each.name: each.seconds.median for each in measured},
+        gain=None if gain is None else gain.median,
+    )

@@ -1,0 +1,1 @@
+"""Evaluation suites: STS, transfer, retrieval, labelled texts, Chinese, words alone."""

@@ -1,0 +1,279 @@
+"""``cse eval``: score models on graded pairs and labelled texts, words alone beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cse_cli.completion import complete_data, complete_model
+from cse_cli.console import say_json, tell
+from cse_cli.installed import Installed, installed
+from cse_cli.models import (
+    BatchTokensOption,
+    DeviceOption,
+    MaxLengthOption,
+    PoolingOption,
+    PrecisionOption,
+    check_model,
+    encoder,
+    load_model,
+)
+from cse_core.errors import CseError, did_you_mean
+from cse_evaluation.cli.graded import Sets, find_sets, read_texts
+from cse_evaluation.cli.probes import (
+    Groups,
+    find_tasks,
+    score_tasks,
+    score_words_of,
+    show_tasks,
+    shown_progress,
+    warn_of_lengths,
+)
+from cse_evaluation.cli.retrieval import (
+    Words,
+    find_document_sets,
+    score_document_words,
+    score_documents,
+    show_retrieval,
+)
+from cse_evaluation.cli.scores import scores_json, show_scores
+
+if TYPE_CHECKING:
+    from cse_core.evaluation.vectors import Encode
+    from cse_core.models.saved_model import SentenceModel
+    from cse_evaluation.retrieval import RetrievalResult
+    from cse_evaluation.sts import Result
+    from cse_evaluation.task_result import TaskResult, WordScore
+
+SUITES = ("sts", "chinese", "transfer", "classify", "retrieval")
+
+
+def evaluate(
+    context: typer.Context,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="A run, a model folder, an installed encoder such as starter, or a hub name; two "
+            "are compared side by side.",
+            autocompletion=complete_model,
+        ),
+    ],
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="As far as they are there: sts (STS12-16, STS-B, SICK-R), chinese (C-STS-B), "
+            "transfer (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC), classify (every labelled file of "
+            "the folder), or retrieval (every file of documents with titles); may be repeated.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the suite's files are; else CSE_DATA_DIR says it."),
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Graded pairs: tsv, csv, jsonl or parquet with sentence1, sentence2, score (and "
+            "subset), or labelled 0 and 1; may be repeated.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            "-d",
+            metavar="NAME",
+            help="The test pairs of an installed data set, such as starter; may be repeated.",
+            autocompletion=complete_data,
+        ),
+    ] = None,
+    labelled: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled texts to classify: tsv, csv, jsonl or parquet with label and text; "
+            "NAME.train and NAME.test belong together, one file is cross-validated; may be "
+            "repeated.",
+        ),
+    ] = None,
+    documents: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Documents with titles, each to find its own title among all: articles with "
+            "sections or paras, or rows with text, document and title; may be repeated.",
+        ),
+    ] = None,
+    long_texts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cut|slice",
+            help="Labelled texts longer than the model takes: cut them, or average the vectors of "
+            "slices; by default transfer is cut, other labelled texts are sliced.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of labelled texts' folds.")
+    ] = 1111,
+    idf: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Texts whose document frequencies TF-IDF uses; by default each set's own.",
+        ),
+    ] = None,
+    pooling: PoolingOption = None,
+    max_length: MaxLengthOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
+    batch_tokens: BatchTokensOption = None,
+    pairs_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write each pair with gold score and cosine (tsv)."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
+    ] = None,
+    subsets: Annotated[bool, typer.Option("--subsets", help="Show each subset's score.")] = False,
+    no_baselines: Annotated[
+        bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
+    plugins = installed(context)
+    _check_suites(suite or ())
+    if pairs_out is not None and len(models) > 1:
+        raise CseError("is for one model", where="--pairs-out", hint="evaluate them one by one")
+    for name in models:
+        check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
+    tasks = find_tasks(suite or (), data_dir, labelled or (), long_texts)
+    held = find_document_sets(suite or (), data_dir, documents or ())
+    other = bool(tasks.groups or held)
+    sets = find_sets(plugins, suite or (), data_dir, pairs or (), data or (), other)
+    _check_names(sets, tasks)
+    if pairs_out is not None and not sets.sets:
+        raise CseError("there are no graded pairs to write", where="--pairs-out",
+                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
+    for wanted in metric or ():
+        plugins.registry.find("metric", wanted, where="--metric")
+    from cse_core.evaluation.vectors import Known
+    from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
+    from cse_evaluation.sts import evaluate_sts
+
+    if pairs_out is not None:
+        check_pairs_out(pairs_out)
+    words = read_texts(idf, plugins) if idf is not None else None
+    results: list[list[Result]] = []
+    classified: list[list[TaskResult]] = []
+    retrieved: list[list[RetrievalResult]] = []
+    described: list[str] = []
+    lengths: list[int] = []
+    with shown_progress(json) as progress:
+        known: dict[str, WordScore] = {}
+        titles: Words = {}
+        for name in models:
+            model = load_model(
+                name,
+                plugins.registry,
+                pooling=pooling,
+                max_length=max_length,
+                device=device,
+                precision=precision,
+            )
+            described.append(f"{model.description}, at most {model.stack.max_length} tokens")
+            lengths.append(model.stack.max_length)
+            encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
+            if sets.sets:
+                scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
+                results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))
+            if tasks.groups:
+                if not (known or no_baselines):  # now that the model is known to load
+                    known = score_words_of(tasks, seed, progress)
+                classified.append(
+                    score_tasks(
+                        model,
+                        tasks,
+                        known,
+                        batch_tokens=batch_tokens,
+                        seed=seed,
+                        progress=progress,
+                        max_length=max_length,
+                    )
+                )
+            if held:
+                titles = titles or ({} if no_baselines else score_document_words(held))
+                retrieved.append(score_documents(encode, held, titles, progress))
+    for note in (*sets.notes, *tasks.notes):
+        tell(note)
+    if results:
+        warn_of_lengths(models, lengths)
+    if pairs_out is not None:
+        write_pairs_out(pairs_out, sets.sets, [r.cosines for r in results[0] if not r.sets])
+        tell(f"pairs with their cosines are in {pairs_out}")
+    if json:
+        say_json(scores_json(models, described, results, sets, classified, tasks, retrieved))
+        return
+    for name, description in zip(models, described, strict=True):
+        tell(f"{name}: {description}")
+    if results:
+        show_scores(models, results, sets, subsets)
+    if classified:
+        show_tasks(models, classified)
+    if retrieved:
+        show_retrieval(models, retrieved)
+
+
+def _with_metrics(
+    results: list[Result],
+    names: Sequence[str],
+    model: SentenceModel,
+    encode: Encode,
+    sets: Sets,
+    plugins: Installed,
+) -> list[Result]:
+    """Return the results with the numbers of installed metrics on each set."""
+    from cse_core.models.saved_model import make_metric
+
+    by_name = {each.name: each for each in sets.sets}
+    found = []
+    for result in results:
+        numbers = {
+            f"{name}.{key}": value
+            for name in names
+            if result.name in by_name
+            for key, value in make_metric(name, model, plugins.registry)
+            .compute(encode, by_name[result.name])
+            .items()
+        }
+        found.append(replace(result, metrics=numbers))
+    return found
+
+
+def _check_suites(names: list[str] | tuple[()]) -> None:
+    for name in names:
+        if name not in SUITES:
+            raise CseError(
+                "there is no suite of this name",
+                where="--suite",
+                value=name,
+                hint=did_you_mean(name, SUITES),
+            )
+
+
+def _check_names(sets: Sets, tasks: Groups) -> None:
+    both = {each.name for each in sets.sets} & {task.name for task in tasks.tasks}
+    if both:
+        raise CseError(
+            f"graded pairs and labelled texts are both called {min(both)!r}",
+            hint="rename one of the files, or evaluate them one by one",
+        )

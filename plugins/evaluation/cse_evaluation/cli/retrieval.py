@@ -1,0 +1,97 @@
+"""The retrieval suite of ``cse eval``: finding documents, scoring models on them, showing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.console import say_table, tell
+
+if TYPE_CHECKING:
+    from cse_core.evaluation.documents import DocumentSet
+    from cse_core.evaluation.retrieval import Progress, Recall
+    from cse_core.evaluation.vectors import Encode
+    from cse_evaluation.retrieval import RetrievalResult
+
+Words = dict[str, "tuple[Recall, str]"]
+
+
+def find_document_sets(
+    suites: Sequence[str], data_dir: Path | None, files: Sequence[str]
+) -> list[DocumentSet]:
+    """Read the documents that were asked for.
+
+    Args:
+        suites: Names of suites; ``retrieval`` is looked at here.
+        data_dir: Where the suite's files are; without it, files that are named are the suite.
+        files: Files of documents.
+
+    Raises:
+        CseError: If there is nothing of the suite, a file is broken, or two have one name.
+    """
+    if not files and "retrieval" not in suites:
+        return []
+    from cse_core.evaluation.documents import read_documents
+    from cse_evaluation.document_suite import check_distinct, find_documents
+
+    whole = "retrieval" in suites and not (files and data_dir is None)
+    found = find_documents(data_dir) if whole else []
+    found += [read_documents(file) for file in files]
+    check_distinct(found)
+    return found
+
+
+def score_document_words(sets: Sequence[DocumentSet]) -> Words:
+    """Return the recall of words alone on each set: it is the same for every model."""
+    from cse_evaluation.retrieval import score_words
+
+    return {each.name: score_words(each) for each in sets}
+
+
+def score_documents(
+    encode: Encode, sets: Sequence[DocumentSet], words: Words, progress: Progress
+) -> list[RetrievalResult]:
+    """Score a model on all sets."""
+    from cse_evaluation.retrieval import evaluate_retrieval
+
+    return [evaluate_retrieval(encode, each, words.get(each.name), progress) for each in sets]
+
+
+def retrieval_json(results: Sequence[RetrievalResult]) -> dict[str, Any]:
+    """Return ``{"bbc_news.all": {"recall@5": …, "documents": …}, …}``."""
+    return {result.name: result.to_json() for result in results}
+
+
+def show_retrieval(models: Sequence[str], results: Sequence[Sequence[RetrievalResult]]) -> None:
+    """Print the table of all models, TF-IDF below them."""
+    from rich.table import Table
+
+    from cse_core.evaluation.retrieval import CUTS
+
+    first = results[0]
+    lines = [
+        "Recall@k x100: a document's own title among the k most similar of all titles; a document "
+        "is the mean of its sentences' vectors; cosine."
+    ]
+    units = sorted({result.units for result in first if result.words})
+    if units:
+        lines.append(f"TF-IDF: {' or '.join(units)}, lower-cased; idf from the documents.")
+    table = Table(caption="\n".join(lines), caption_justify="left")
+    table.add_column("set", no_wrap=True)
+    for column in ("documents", "titles"):
+        table.add_column(column, justify="right")
+    table.add_column("model")
+    for cut in CUTS:
+        table.add_column(f"recall@{cut}", justify="right")
+    for place, result in enumerate(first):
+        rows = [(name, own[place].recall) for name, own in zip(models, results, strict=True)]
+        rows += [("TF-IDF", result.words)] if result.words else []
+        cells = [result.name, f"{result.documents:,}", f"{result.titles:,}"]
+        for name, recall in rows:
+            table.add_row(*cells, name, *(f"{recall[cut]:.2f}" for cut in CUTS))
+            cells = ["", "", ""]
+    say_table(table)
+    for result in first:
+        if result.untitled:
+            tell(f"{result.name}: {result.untitled} documents without a title are left out")

@@ -1,0 +1,69 @@
+"""What ``cse eval`` found, as JSON and as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.console import say_table, tell, warn
+from cse_evaluation.cli.graded import Sets
+from cse_evaluation.cli.probes import Groups
+from cse_evaluation.cli.retrieval import retrieval_json
+
+if TYPE_CHECKING:
+    from cse_evaluation.retrieval import RetrievalResult
+    from cse_evaluation.sts import Result
+    from cse_evaluation.task_result import TaskResult
+
+
+def scores_json(
+    models: list[str],
+    described: list[str],
+    results: list[list[Result]],
+    sets: Sets,
+    classified: list[list[TaskResult]],
+    tasks: Groups,
+    retrieved: list[list[RetrievalResult]],
+) -> dict[str, Any]:
+    """Return all models' scores, flat for one model, and what was not there."""
+    from cse_evaluation.report import results_json
+    from cse_evaluation.task_report import tasks_json
+
+    scored = []
+    for number, (name, description) in enumerate(zip(models, described, strict=True)):
+        told: dict[str, Any] = {"model": name, "encoder": description}
+        told |= results_json(results[number] if results else [])
+        told["results"] |= tasks_json(classified[number] if classified else [])
+        told["results"] |= retrieval_json(retrieved[number] if retrieved else [])
+        for each in sets.synthetic:
+            told["results"][each]["synthetic"] = True
+        scored.append(told)
+    rest: dict[str, Any] = {"missing": [*sets.missing, *tasks.missing]}
+    folder = sets.folder or tasks.folder
+    if folder is not None:
+        rest["folder"] = str(folder)
+    return {**scored[0], **rest} if len(scored) == 1 else {"models": scored, **rest}
+
+
+def show_scores(
+    models: list[str],
+    results: list[list[Result]],
+    sets: Sets,
+    subsets: bool,
+) -> None:
+    """Print graded pairs' scores: two models side by side, others each by itself."""
+    from cse_evaluation.report import comparison_table, results_table
+
+    if len(models) == 2:
+        say_table(comparison_table(results[0], results[1], (models[0], models[1])))
+    else:
+        for name, own in zip(models, results, strict=True):
+            say_table(results_table(own, name, subsets))
+    for name, own in zip(models, results, strict=True):
+        for result in own:
+            for key, value in result.metrics.items():
+                tell(f"{name}, {result.name}: {key} {value:.4f} over {result.pairs} pairs")
+    if sets.synthetic:
+        warn(
+            f"{', '.join(sorted(sets.synthetic))}: synthetic sentences, made by a grammar for "
+            "trying things; no benchmark"
+        )

@@ -1,0 +1,161 @@
+"""``cse eval`` of labelled texts with the embedded encoder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cse_core.registry.loading import package_path
+from tests.cli.conftest import Cse, refused
+
+THINGS = ("dog", "cat", "horse", "boat", "train", "car")
+ROWS = [
+    (str(int(thing in THINGS[:3])), f"The {thing} was {how} {when}.")
+    for thing in THINGS
+    for how in ("old", "near", "lost", "loud")
+    for when in ("today", "in May")
+]
+LONG = "It rained all day and nobody came to see the harbour, so we went home. "
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def write(name: str, rows: list[tuple[str, ...]], *columns: str) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join("\t".join(row) for row in [columns, *rows]) + "\n")
+
+    pairs = [(a[0], a[1], b[1]) for a, b in zip(ROWS, ROWS[1:], strict=False)]
+    write("transfer/mr.tsv", ROWS, "label", "text")
+    write("transfer/mrpc.train.tsv", pairs, "label", "sentence1", "sentence2")
+    write("transfer/mrpc.test.tsv", pairs[::3], "label", "sentence1", "sentence2")
+    write("classify/news.train.tsv", [(a, LONG + b) for a, b in ROWS], "label", "text")
+    write("classify/news.test.tsv", [(a, LONG + b) for a, b in ROWS[::3]], "label", "text")
+    write("stsb.test.tsv", [("1", "a dog", "a cat"), ("2", "b", "b")], "score", "text1", "text2")
+    write("graded.tsv", [("1", "a dog", "a cat")], "score", "text1", "text2")
+    write("half/sst2.train.tsv", ROWS, "label", "text")
+    write("broken/mr.tsv", [("1",)], "label", "text")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_transfer_suite(cse: Cse, folder: Path) -> None:
+    told = cse("eval", "starter", "--suite", "transfer", "--data-dir", ".", "--json")
+    assert told.code == 0, told.err
+    answer = json.loads(told.out)
+    results = answer["results"]
+    assert list(results) == ["mr", "mrpc", "transfer.mean-of-2"]
+    assert (results["mr"]["folds"], results["mr"]["setting"]) == (10, "cross-validation")
+    assert results["mr"]["texts"] == "cut at 512 tokens"
+    assert 0 <= results["mr"]["accuracy"] <= 100
+    assert {"tfidf", "majority", "seed"} <= set(results["mr"])
+    assert {"f1", "tfidf_f1"} <= set(results["mrpc"])
+    assert answer["missing"] == ["cr", "subj", "mpqa", "sst2", "trec"]
+    assert answer["folder"] == "transfer"
+    assert told.errors == ["not there, looked for in transfer: cr, subj, mpqa, sst2, trec"]
+
+
+def test_suites_together_and_two_models(cse: Cse, folder: Path) -> None:
+    words = ("eval", "starter", "starter", "--data-dir", ".", "--suite", "sts", "--suite")
+    told = cse(*words, "transfer", "--no-baselines")
+    assert told.code == 0, told.err
+    for shown in ("stsb.test", "transfer.mean-of-2", "+0.00", "majority"):
+        assert shown in told.out
+    assert "TF-IDF" not in told.out
+    assert "classifiers of mr: 110 of 110" in told.err
+    assert "texts of starter: 48 of 48" in told.err
+    models = json.loads(cse(*words, "transfer", "--json").out)["models"]
+    assert models[0]["results"] == models[1]["results"]
+    assert {"stsb.test", "mr", "mrpc"} <= set(models[0]["results"])
+
+
+def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
+    def result(*words: str) -> dict[str, Any]:
+        told = cse("eval", "starter", "--max-length", "16", "--json", "--no-baselines", *words)
+        assert told.code == 0, told.err
+        found: dict[str, Any] = json.loads(told.out)["results"]["news"]
+        return found
+
+    sliced = result("--suite", "classify", "--data-dir", ".")
+    assert sliced["texts"] == "mean over slices of 16 tokens, weighted by their length"
+    files = ("classify/news.train.tsv", "classify/news.test.tsv")
+    assert result("--labelled", files[1], "--labelled", files[0]) == sliced
+    cut = result("--suite", "classify", "--data-dir", ".", "--long-texts", "cut")
+    assert cut["texts"] == "cut at 16 tokens"
+    assert cut["tokens"] == sliced["tokens"] and sliced["tokens"]["longer"] == 100
+    whole = result("--suite", "classify", "--data-dir", ".", "--max-length", "512")
+    assert whole["tokens"] == {"mean": sliced["tokens"]["mean"], "longer": 0}
+    assert 20 < whole["tokens"]["mean"] < 40
+    assert cut["dev_accuracy"] < sliced["dev_accuracy"]  # what differs stands at the end
+
+
+@pytest.fixture
+def short(folder: Path) -> Path:
+    """Return a copy of the starter that says it was trained with 16 tokens."""
+    copy = folder / "short"
+    shutil.copytree(package_path("cse_starter:encoder"), copy)
+    manifest = json.loads((copy / "cse.json").read_text()) if (copy / "cse.json").exists() else {}
+    plain = {"row": {"use": "mean", "options": {}}, "heads": [], "slice": None}
+    (copy / "cse.json").write_text(json.dumps({**plain, **manifest, "max_length": 16}))
+    return copy
+
+
+def test_compared_models_read_the_same_texts(cse: Cse, folder: Path, short: Path) -> None:
+    """Whatever they were trained with, unless a length is named; pairs keep the model's own."""
+    words = ("eval", "starter", "short", "--data-dir", ".", "--no-baselines", "--json")
+    told = cse(*words, "--suite", "transfer", "--suite", "sts")
+    assert told.code == 0, told.err
+    one, other = json.loads(told.out)["models"]
+    assert other["encoder"].endswith("at most 16 tokens")
+    assert other["results"]["mr"] == one["results"]["mr"]
+    assert one["results"]["mr"]["texts"] == "cut at 512 tokens"
+    assert "short at 16 tokens" in told.err
+    told = cse(*words, "--suite", "transfer", "--max-length", "12")
+    for model in json.loads(told.out)["models"]:
+        assert model["results"]["mr"]["texts"] == "cut at 12 tokens"
+    assert "different lengths" not in told.err
+    told = cse(*words, "--suite", "transfer", "--long-texts", "slice")
+    assert "slices of 16 tokens" in json.loads(told.out)["models"][1]["results"]["mr"]["texts"]
+
+
+def test_tables_that_are_no_labelled_texts_are_told(cse: Cse, folder: Path) -> None:
+    (folder / "classify" / "graded.tsv").write_text("score\ttext1\ttext2\n1\ta\tb\n")
+    told = cse("eval", "starter", "--suite", "classify", "--data-dir", ".", "--no-baselines")
+    assert told.code == 0, told.err
+    assert "left out of classify, without label and text: graded.tsv" in told.errors
+
+
+def test_named_files_are_the_suite(cse: Cse, folder: Path) -> None:
+    """Without --data-dir the folder of suites is not looked for, and no graded pairs are."""
+    asked = ("eval", "starter", "--no-baselines", "--json", "--labelled", "transfer/mr.tsv")
+    alone = json.loads(cse(*asked).out)["results"]
+    assert set(alone) == {"mr"}
+    assert json.loads(cse(*asked, "--suite", "classify").out)["results"] == alone
+    beside = json.loads(cse(*asked, "--data-dir", "transfer").out)
+    assert beside["results"] == alone and beside["missing"] == []
+
+
+MISTAKES = [
+    ("--suite transfer", "/nowhere", "--data-dir"),
+    ("--suite transfer --data-dir classify", "no transfer task", "sst2.train", "--data-dir"),
+    ("--suite transfer --data-dir half", "no transfer task"),
+    ("--suite transfer --data-dir broken", "broken/mr.tsv, line 2", "1 fields"),
+    ("--suite transfr", "--suite", "did you mean transfer?"),
+    ("--labelled graded.tsv", "graded.tsv", "no column label"),
+    ("--labelled half/sst2.train.tsv", "no sst2.test", "cross-validation"),
+    ("--labelled nothere.tsv", "nothere.tsv", "no such file"),
+    ("--labelled transfer/mr.tsv --long-texts sliced", "--long-texts", "did you mean slice?"),
+    ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),
+    ("--labelled transfer/mr.tsv --suite transfer --data-dir .", "two tasks", "'mr'"),
+    ("--labelled transfer/mr.tsv --seed -1", "--seed"),
+    ("--labelled transfer/mr.tsv --batch-tokens 0 --no-baselines", "--batch-tokens"),
+]
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case[0])
+def test_mistakes(cse: Cse, folder: Path, case: tuple[str, ...]) -> None:
+    refused(cse("eval", "starter", *case[0].split()), *case[1:])

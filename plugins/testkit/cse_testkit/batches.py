@@ -1,0 +1,247 @@
+"""Batches, contexts and parts for unit tests, with fixed vectors and no encoder."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.engine.objective import ALIGNED_ROLES
+from cse_core.parts import Part, Setup
+from cse_core.records import Kind
+from cse_core.registry.loading import load_factory
+from cse_core.registry.registry import Registry
+from cse_core.runtime.seeds import generator
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
+from cse_core.vocabulary import Role
+from cse_testkit.encoders import shared_encoder
+from cse_testkit.installed import installed_registry
+
+CPU = torch.device("cpu")
+Vectors = Callable[[str, str | None], Mapping[str, Embeddings]]
+
+
+def make_batch(
+    vectors: Mapping[str, Tensor] | None = None,
+    *,
+    sentences: int = 4,
+    segments: int = 1,
+    dimension: int = 8,
+    views: Mapping[str, Role] | None = None,
+    groups: Mapping[str, int] | None = None,
+    level: str = "sentence",
+    levels: Sequence[str] = (),
+    rows: Sequence[int] | None = None,
+    documents: Sequence[int] | None = None,
+    same_text: Mapping[int, int] | None = None,
+    stored: Mapping[str, Negatives] | None = None,
+    dtype: torch.dtype = torch.float64,
+    seed: int = 0,
+) -> Batch:
+    """Make a batch at one level, of given or random vectors.
+
+    Args:
+        vectors: ``[A, D]`` by view, ``anchor`` among them; A is sentences times segments. Views
+            that are not given are drawn.
+        sentences: B, where no vectors are given.
+        segments: Rows of each sentence; slots count them.
+        dimension: D, where no vectors are given.
+        views: Role of each view beside the anchor; by default ``positive``. Those of role
+            ``positive`` and ``identical`` are groups of targets too.
+        groups: P of further groups of positives by name, drawn, with one weight of zero where P is
+            above 1.
+        level: Level of the anchors.
+        levels: Further levels that the views have, one row a sentence (``input``).
+        rows: ``[B]`` corpus rows; by default 0 to B-1.
+        documents: Document of each corpus row; by default none.
+        same_text: Corpus rows with the text of an earlier one.
+        stored: Candidates of stores.
+        dtype: Of drawn vectors.
+        seed: Of the draws.
+    """
+    given = dict(vectors or {})
+    if given:
+        if "anchor" not in given:
+            raise ValueError("the vectors of the view anchor are missing")
+        count, dimension = given["anchor"].shape
+        sentences = count // segments
+        dtype = given["anchor"].dtype
+    roles: dict[str, Role] = {"anchor": "anchor", **(views or {"positive": "positive"})}
+    count = sentences * segments
+    owner = torch.arange(count) // segments
+    slot = torch.arange(count) % segments
+
+    def draw(name: str, *shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=dtype, generator=generator(CPU, seed, name))
+
+    def embeddings(values: Tensor, of_owner: Tensor, of_slot: Tensor) -> Embeddings:
+        return Embeddings(values, of_owner, of_slot, torch.full((len(values),), 5))
+
+    made: dict[str, dict[str, Embeddings]] = {}
+    for name in roles:
+        values = given[name] if name in given else draw(name, count, dimension)
+        made[name] = {level: embeddings(values, owner, slot)}
+        for other in levels:
+            if other != level:
+                of_sentence = draw(f"{name} {other}", sentences, dimension)
+                made[name][other] = embeddings(
+                    of_sentence, torch.arange(sentences), torch.zeros(sentences, dtype=torch.long)
+                )
+    targets = {
+        name: Positives(made[name][level].vectors.unsqueeze(1))
+        for name, role in roles.items()
+        if role in ALIGNED_ROLES and name != "anchor"
+    }
+    for name, many in (groups or {}).items():
+        weights = torch.ones(count, many, dtype=dtype)
+        weights[0, 1:] = 0
+        targets[name] = Positives(draw(name, count, many, dimension), weights)
+    rows_of = torch.arange(sentences) if rows is None else torch.tensor(list(rows))
+    size = max(int(rows_of.amax()) + 1, 64)
+    keys = torch.full((size,), -1) if documents is None else torch.tensor(list(documents))
+    text_ids = torch.arange(max(size, len(keys)))
+    for later, earlier in (same_text or {}).items():
+        text_ids[later] = earlier
+    return Batch(
+        rows=rows_of,
+        level=level,
+        anchors=made["anchor"][level].vectors,
+        owner=owner,
+        slot=slot,
+        targets=targets,
+        stored=dict(stored or {}),
+        views=made,
+        roles=roles,
+        corpus=CorpusKeys(keys, text_ids),
+    )
+
+
+def make_context(
+    batch: Batch | None = None,
+    *,
+    step: int = 0,
+    total_steps: int = 10,
+    epoch: int = 0,
+    round_number: int = 0,
+    seed: int = 0,
+    vectors: Vectors | None = None,
+    gradient: Tensor | None = None,
+    texts: Mapping[str, Sequence[str]] | None = None,
+    log: dict[str, Tensor | float] | None = None,
+) -> StepContext:
+    """Make the context of a step.
+
+    Args:
+        batch: The batch; its views are what ``ctx.vectors`` returns, for every branch.
+        step: Steps done.
+        total_steps: Steps of the round.
+        epoch: Of the round.
+        round_number: Of the run.
+        seed: Of ``ctx.generator``.
+        vectors: What ``ctx.vectors`` is instead.
+        gradient: What ``ctx.gradient`` returns.
+        texts: Texts of the batch by column.
+        log: Receives what is logged.
+    """
+
+    def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
+        if batch is None or view not in batch.views:
+            raise KeyError(f"there is no view {view}")
+        return {level: each.detach() for level, each in batch.views[view].items()}
+
+    def draws(
+        name: str, *, shared: bool = True, device: torch.device | str = "cpu"
+    ) -> torch.Generator:
+        who = "shared" if shared else "rank 0"
+        return generator(torch.device(device), seed, round_number, step, "part", name, who)
+
+    noted: dict[str, Tensor | float] = {} if log is None else log
+    return StepContext(
+        step=step,
+        total_steps=total_steps,
+        epoch=epoch,
+        round=round_number,
+        rows=torch.arange(4) if batch is None else batch.rows,
+        device=CPU,
+        generator=draws,
+        vectors=vectors or of_batch,
+        gradient=lambda view, tokens: gradient,
+        texts=lambda column: list((texts or {})[column]),
+        log=noted.__setitem__,
+    )
+
+
+@cache
+def tiny_tokenizer(cased: bool = False) -> TextTokenizer:
+    """Return the tokenizer of the tiny encoder."""
+    return TextTokenizer(load_tokenizer(shared_encoder(cased)))
+
+
+def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **changes: Any) -> Setup:
+    """Make a setup without an encoder.
+
+    Args:
+        name: Name of the instance.
+        dimension: Of vectors, hidden states and word embeddings.
+        seed: Of the draws.
+        changes: Other fields of ``cse_core.parts.Setup``.
+    """
+
+    def load_encoder(wanted: str) -> Any:
+        raise RuntimeError(f"{name} loads encoder {wanted!r}: test it with run_steps")
+
+    setup = Setup(
+        name=name,
+        dimension=dimension,
+        hidden_size=dimension,
+        embedding_size=dimension,
+        layers=2,
+        tokenizer=tiny_tokenizer(),
+        encoder=None,
+        heads={},
+        corpus=None,
+        total_steps=10,
+        seed=seed,
+        device=CPU,
+        generator=lambda what: generator(CPU, seed, "setup", name, what),
+        load_encoder=load_encoder,
+    )
+    return dataclasses.replace(setup, **changes)
+
+
+def make_part(
+    kind: Kind,
+    name: str,
+    *,
+    dimension: int = 8,
+    dtype: torch.dtype = torch.float64,
+    registry: Registry | None = None,
+    **options: Any,
+) -> Any:
+    """Make an installed part without an encoder, for unit tests.
+
+    Args:
+        kind: Its kind.
+        name: Its name.
+        dimension: Of the vectors that reach it.
+        dtype: Of its parameters, if it has any.
+        registry: Where it is found; by default what is installed.
+        options: Its options.
+    """
+    found = (registry or installed_registry()).find(kind, name)
+    part = cast(
+        Part,
+        load_factory(found.spec.factory)(
+            found.spec.options(**options), make_setup(name, dimension=dimension)
+        ),
+    )
+    part.name = name
+    if isinstance(part, nn.Module):
+        part.to(dtype)
+    return part

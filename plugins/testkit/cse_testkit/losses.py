@@ -1,0 +1,235 @@
+"""The suite of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cse_core.engine import negatives as core
+from cse_core.options import LossOptions
+from cse_core.runtime.seeds import generator
+from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
+from cse_testkit.part_suite import PartSuite
+from cse_testkit.promises import promise
+
+_MASKS = ("none", "some", "all")
+_WEIGHTS = ("zero", "random", "some -inf", "all -inf")
+
+
+class LossSuite(PartSuite):
+    """What a loss promises, beside what every part does.
+
+    Give ``slow``, an obvious version in loops, and the suite compares with it in float64::
+
+        class TestInfonce(LossSuite):
+            part = ("loss", "infonce")
+
+            def slow(self, batch, targets, negatives, ctx, options):
+                ...
+                return total / len(batch.anchors)
+
+    Attributes:
+        tolerance: Greatest relative difference from ``slow``.
+    """
+
+    tolerance: float = 1e-9
+
+    def slow(
+        self,
+        batch: Batch,
+        targets: Positives,
+        negatives: Negatives,
+        ctx: StepContext,
+        options: Any,
+    ) -> Tensor | float | None:
+        """Return the loss by a slow and obvious way; None where the suite has none."""
+        return None
+
+    # -- the shapes and values that it must take ---------------------------------------------
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_takes_any_mask_and_weights(self, dtype: str) -> None:
+        """Value and gradients are finite for any mask and weights, minus infinity among them."""
+        for label, batch, targets, negatives in self.cases(getattr(torch, dtype)):
+            self._check_finite(label, batch, targets, negatives)
+
+    def test_takes_no_candidates(self) -> None:
+        """N = 0 gives a finite value."""
+        batch = self.batch()
+        self._check_finite("no candidates", batch, self.targets(batch), core.nothing(batch))
+
+    def test_takes_one_row(self) -> None:
+        """A = 1 gives a finite value, with and without candidates."""
+        batch = self.batch(sentences=1)
+        targets = self.targets(batch)
+        self._check_finite("one row alone", batch, targets, core.nothing(batch))
+        self._check_finite("one row", batch, targets, self.negatives(batch, 5, "none", "zero"))
+
+    def test_takes_several_positives(self) -> None:
+        """P = 3 with weights, an anchor without any among them, gives a finite value."""
+        batch = self.batch()
+        rows, dimension = batch.anchors.shape
+        vectors = torch.randn(rows, 3, dimension, generator=_draws("positives"))
+        for weights in (None, torch.ones(rows, 3), _some_weights(rows, 3), torch.zeros(rows, 3)):
+            targets = Positives(vectors, weights)
+            self._check_finite(
+                f"three positives, weights {weights}",
+                batch,
+                targets,
+                self.negatives(batch, 5, "some", "random"),
+            )
+
+    def test_a_masked_candidate_does_not_count(self) -> None:
+        """A candidate that is masked for every anchor changes nothing, nor does one of weight 0."""
+        batch = self.batch()
+        targets = self.targets(batch)
+        few = self.negatives(batch, 5, "some", "random")
+        value = self._value(batch, targets, few)
+        rows = len(batch.anchors)
+        away = Negatives.of(
+            torch.randn(3, batch.anchors.shape[1], generator=_draws("away")) * 3,
+            rows,
+            name="away",
+            mask=torch.ones(rows, 3, dtype=torch.bool),
+        )
+        weightless = replace(
+            away,
+            mask=torch.zeros(rows, 3, dtype=torch.bool),
+            log_weights=torch.full((rows, 3), -torch.inf),
+        )
+        for label, more in (("masked", away), ("of weight zero", weightless)):
+            other = self._value(batch, targets, Negatives.join([few, more]))
+            promise(
+                bool(torch.isclose(value, other, rtol=1e-5, atol=1e-6)),
+                f"candidates that are {label} change it from {float(value)} to {float(other)}",
+            )
+
+    def test_equals_its_slow_version(self) -> None:
+        """In float64 it equals ``slow``, where the suite gives one."""
+        if type(self).slow is LossSuite.slow:
+            pytest.skip("the suite gives no slow version")
+        for label, batch, targets, negatives in self.cases(torch.float64):
+            ctx = self.trial().context(batch)
+            fast = self._call(batch, targets, negatives, torch.float64).value.double()
+            told = self.slow(batch, targets, negatives, ctx, self.loss_options())
+            slow = torch.as_tensor(told, dtype=torch.float64)
+            promise(
+                bool(torch.isclose(fast, slow, rtol=self.tolerance, atol=self.tolerance)),
+                f"{label}: {float(fast)}, and by the slow version {float(slow)}",
+            )
+
+    # -- what they are made of -----------------------------------------------------------------
+
+    def loss_options(self) -> LossOptions:
+        """Return its options in the suite's run."""
+        return cast(LossOptions, self.trial().choice.options)
+
+    def batch(self, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
+        """Return a made-up batch with all that the loss requires."""
+        return self.trial().batch(self.loss_options().level, sentences=sentences, dtype=dtype)
+
+    def targets(self, batch: Batch) -> Positives:
+        """Return the loss's own targets of a batch."""
+        return batch.targets[self.loss_options().target]
+
+    def negatives(self, batch: Batch, count: int, mask: str, weights: str) -> Negatives:
+        """Return made-up candidates.
+
+        Args:
+            batch: Its anchors see them.
+            count: N.
+            mask: ``none``, ``some`` or ``all``.
+            weights: ``zero``, ``random``, ``some -inf`` or ``all -inf``.
+        """
+        rows, dimension = batch.anchors.shape
+        dtype = batch.anchors.dtype
+        draws = _draws(f"{count} {mask} {weights}")
+        vectors = torch.randn(count, dimension, generator=draws, dtype=torch.float64).to(dtype)
+        chance = torch.rand(rows, count, generator=draws)
+        masked = {"none": chance < 0, "some": chance < 0.4, "all": chance >= 0}[mask]
+        logs = torch.randn(rows, count, generator=draws, dtype=torch.float64).to(dtype)
+        if weights == "zero":
+            logs = torch.zeros_like(logs)
+        if weights.endswith("-inf"):
+            share = 0.4 if weights.startswith("some") else 2.0
+            logs = logs.masked_fill(torch.rand(rows, count, generator=draws) < share, -torch.inf)
+        return Negatives.of(vectors, rows, name="made up", mask=masked, log_weights=logs)
+
+    def cases(self, dtype: torch.dtype) -> Iterator[tuple[str, Batch, Positives, Negatives]]:
+        """Yield batches of one and four sentences with every mask and every kind of weights."""
+        for sentences in (1, 4):
+            batch = self.batch(sentences, dtype)
+            targets = self.targets(batch)
+            in_batch = core.of_loss(batch, self.loss_options(), ())
+            yield f"{sentences} sentences, in-batch negatives", batch, targets, in_batch
+            for mask in _MASKS:
+                for weights in _WEIGHTS:
+                    negatives = self.negatives(batch, 6, mask, weights)
+                    label = f"{sentences} sentences, mask {mask}, weights {weights}"
+                    yield label, batch, targets, negatives
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _call(
+        self, batch: Batch, targets: Positives, negatives: Negatives, dtype: torch.dtype
+    ) -> LossOutput:
+        part = self.trial().part
+        if isinstance(part, nn.Module) and dtype == torch.float64:
+            part = deepcopy(part).double()
+        output = cast(Any, type(part)).__call__(
+            part, batch, targets, negatives, self.trial().context(batch)
+        )
+        promise(isinstance(output, LossOutput), f"returned {type(output).__name__}")
+        shape = tuple(output.value.shape)
+        promise(not shape, f"the value is no scalar, its shape is {shape}")
+        return cast(LossOutput, output)
+
+    def _value(self, batch: Batch, targets: Positives, negatives: Negatives) -> Tensor:
+        return self._call(batch, targets, negatives, batch.anchors.dtype).value.detach()
+
+    def _check_finite(
+        self, label: str, batch: Batch, targets: Positives, negatives: Negatives
+    ) -> None:
+        anchors = batch.anchors.detach().clone().requires_grad_(True)
+        positives = targets.vectors.detach().clone().requires_grad_(True)
+        candidates = negatives.vectors.detach().clone().requires_grad_(True)
+        batch = replace(batch, anchors=anchors)
+        output = self._call(
+            batch,
+            replace(targets, vectors=positives),
+            replace(negatives, vectors=candidates),
+            anchors.dtype,
+        )
+        value = output.value
+        promise(bool(value.isfinite()), f"{label}: the value is {float(value.detach())}")
+        for name, scalar in output.parts.items():
+            promise(
+                isinstance(scalar, Tensor) and scalar.numel() == 1,
+                f"{label}: its part {name} is no scalar tensor",
+            )
+        if not value.requires_grad:
+            return
+        leaves = [anchors, positives, candidates]
+        gradients = torch.autograd.grad(value, leaves, allow_unused=True)
+        for name, gradient in zip(("anchors", "positives", "candidates"), gradients, strict=True):
+            promise(
+                gradient is None or bool(gradient.isfinite().all()),
+                f"{label}: the gradient of the {name} is no finite number",
+            )
+
+
+def _draws(name: str) -> torch.Generator:
+    return generator(torch.device("cpu"), "loss suite", name)
+
+
+def _some_weights(rows: int, count: int) -> Tensor:
+    weights = torch.ones(rows, count)
+    weights[0] = 0
+    weights[-1, 1:] = 0
+    return weights

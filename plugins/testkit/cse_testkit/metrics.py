@@ -1,0 +1,60 @@
+"""The suite of metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from cse_core.evaluation.pairs import PairSet, ScoredPair
+from cse_core.parts import Metric
+from cse_core.registry.loading import load_factory
+from cse_testkit.batches import make_setup
+from cse_testkit.corpora import tiny_corpus
+from cse_testkit.promises import promise
+from cse_testkit.record_suite import RecordSuite
+from cse_testkit.snapshots import difference, snapshot
+
+
+class MetricSuite(RecordSuite):
+    """What a metric promises: finite numbers by name, the same twice, nothing changed."""
+
+    def pairs(self) -> Any:
+        """Return the set of scored pairs that it is given; a suite may give another."""
+        corpus = tiny_corpus(columns=("positive", "negative"))
+        texts = list(corpus.column("text"))
+        scored = [
+            ScoredPair(text, other, score)
+            for column, score in (("positive", 4.0), ("negative", 1.0))
+            for text, other in zip(texts, corpus.column(column), strict=True)
+        ]
+        return PairSet("tiny", None, tuple(scored), (0.0, 5.0))
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Return ``[N, 8]`` vectors of texts: letter counts, mixed by a fixed random matrix."""
+        mixed = np.random.default_rng(0).normal(size=(26, 8))
+        counts = np.array(
+            [[text.lower().count(chr(97 + letter)) for letter in range(26)] for text in texts],
+            dtype=np.float32,
+        )
+        return (counts @ mixed).astype(np.float32)
+
+    def test_its_numbers_are_finite_and_repeat(self) -> None:
+        """``compute`` returns named finite numbers, the same twice, and holds nothing back."""
+        spec = self.found().spec
+        metric = cast(
+            Metric, load_factory(spec.factory)(spec.options(**self.options), make_setup(spec.name))
+        )
+        metric.name = spec.name
+        before = snapshot(metric)
+        numbers = metric.compute(self.encode, self.pairs())
+        promise(bool(numbers), "computes no number")
+        for name, value in numbers.items():
+            promise(isinstance(name, str) and math.isfinite(value), f"{name} is {value}")
+        again = metric.compute(self.encode, self.pairs())
+        where = difference(snapshot(numbers), snapshot(again))
+        promise(where is None, f"computed twice, {where} is another number")
+        where = difference(before, snapshot(metric))
+        promise(where is None, f"compute changes {where}")

@@ -1,0 +1,108 @@
+"""What the record of every part promises."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from cse_core import parts as protocols
+from cse_core.options import Options, describe
+from cse_core.records import ComponentSpec, Kind, PoolerSpec
+from cse_core.registry.loading import load_factory
+from cse_core.registry.record_checks import PluginFault, check_record, default_options
+from cse_core.registry.registry import Registered, Registry
+from cse_core.vocabulary import flatten, is_known
+from cse_testkit.installed import installed_registry
+from cse_testkit.promises import BrokenPromise, promise
+
+PROTOCOLS: dict[str, type] = {
+    "aug": protocols.Augmenter,
+    "positives": protocols.PositiveMiner,
+    "negatives": protocols.NegativeStore,
+    "loss": protocols.Loss,
+    "branch": protocols.Branch,
+    "metric": protocols.Metric,
+    "slice": protocols.SlicePooler,
+    "row": protocols.RowPooler,
+    "head": protocols.Head,
+}
+"""What the factory of a kind, or of a pooler's stage, must return."""
+
+
+class RecordSuite:
+    """What the record of every part promises; the base of all suites of parts.
+
+    Attributes:
+        part: Kind and name.
+        options: Options that differ from the defaults.
+        registry: Where parts are found; None is what is installed.
+    """
+
+    part: ClassVar[tuple[Kind, str]]
+    options: ClassVar[Mapping[str, Any]] = {}
+    registry: ClassVar[Registry | None] = None
+
+    @classmethod
+    def found(cls) -> Registered[ComponentSpec]:
+        """Return the part's record and who brings it."""
+        return (cls.registry or installed_registry()).find(*cls.part)
+
+    # -- the record ---------------------------------------------------------------------------
+
+    def test_its_record_is_valid(self) -> None:
+        """Name, summary, factory and tokens have the form that the registry takes."""
+        spec = self.found().spec
+        try:
+            check_record(spec, f"{self.part[0]} {spec.name}")
+        except PluginFault as fault:
+            raise BrokenPromise(str(fault)) from None
+
+    def test_its_tokens_are_in_the_vocabulary(self) -> None:
+        """Provides and requires use the closed vocabulary, with the suite's options too."""
+        spec = self.found().spec
+        options = spec.options(**self.options) if self.options else default_options(spec)
+        if options is None:
+            return
+        for name, tokens in (
+            ("provides", spec.provided(options)),
+            ("requires", spec.required(options)),
+        ):
+            wrong = [token for token in flatten(tokens) if not is_known(token)]
+            promise(not wrong, f"{name} has tokens outside the vocabulary: {wrong}")
+
+    def test_its_options_are_described_and_frozen(self) -> None:
+        """Each option has a text, unknown names are refused, values cannot be changed."""
+        model = self.found().spec.options
+        silent = [name for name in model.model_fields if not describe(model, name)]
+        promise(not silent, f"options without a description: {', '.join(silent)}")
+        config = model.model_config
+        promise(config.get("frozen") is True, "its options model is not frozen")
+        promise(config.get("extra") == "forbid", "its options model takes unknown names")
+
+    def test_its_default_options_are_valid(self) -> None:
+        """The defaults pass the model's own checks, which pydantic does not run by itself."""
+        spec = self.found().spec
+        options = default_options(spec)
+        if options is not None:
+            _check_defaults(options)
+
+    def test_its_factory_makes_a_part_of_its_kind(self) -> None:
+        """The factory is importable and a subclass of its kind's protocol."""
+        spec = self.found().spec
+        made = load_factory(spec.factory)
+        expected = PROTOCOLS[spec.stage if isinstance(spec, PoolerSpec) else spec.kind]
+        promise(
+            inspect.isclass(made) and issubclass(made, expected),
+            f"{spec.factory} is no subclass of cse_core.parts.{expected.__name__}",
+        )
+
+
+def _check_defaults(options: Options) -> None:
+    try:
+        type(options).model_validate(
+            {name: getattr(options, name) for name in type(options).model_fields}
+        )
+    except ValueError as error:
+        line = " ".join(str(error).split())
+        raise BrokenPromise(f"its default options are refused by their own model: {line}") from None

@@ -1,0 +1,306 @@
+"""Runs a few steps of a composition with a tiny encoder, as a training run would."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.data import Corpus
+from cse_core.engine.assembly import Assembly, build
+from cse_core.engine.optimizer import Optimizer
+from cse_core.engine.passes import Moment
+from cse_core.engine.step import Engine, StepResult
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
+from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
+from cse_core.records import Facts, Kind
+from cse_core.registry.registry import Registry
+from cse_core.runtime.device import resolve_precision
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.training_rows import TrainingRows
+from cse_core.training import checkpoint as saved
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.rounds import Rounds
+from cse_core.training.run_folder import RunFolder
+from cse_testkit.corpora import tiny_corpus
+from cse_testkit.encoders import shared_encoder
+from cse_testkit.installed import installed_registry
+from cse_testkit.watching import Watch
+
+BATCH = 4
+"""Sentences of a batch, unless a setting says otherwise."""
+SETTINGS = (f"train.batch_size={BATCH}", "train.lr=0.001", "train.precision=fp32")
+_WATCHED = ("mine", "candidates", "weigh", "views", "pool", "slices", "join")
+
+
+def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> Facts:
+    """Return the facts of a tiny encoder and corpus; recipes take it for the starter's encoder."""
+    return replace(
+        model_facts(str(encoder), registry or installed_registry()),
+        starter=True,
+        rows=len(corpus),
+        columns=corpus.names,
+    )
+
+
+def compose(
+    *,
+    recipe: str | Path | None = None,
+    kinds: Mapping[Kind, Sequence[str]] | None = None,
+    sets: Sequence[str] = (),
+    registry: Registry | None = None,
+    encoder: Path | None = None,
+    corpus: Corpus | None = None,
+) -> Composition:
+    """Resolve a recipe or kind flags for the tiny encoder and corpus.
+
+    Args:
+        recipe: As for ``cse_core.recipes.compose.resolve``; so are ``kinds`` and ``sets``.
+        kinds: Kind flags.
+        sets: Settings; they come after a batch of 4 and fp32.
+        registry: What is installed, by default everything.
+        encoder: Folder of the encoder; by default a shared uncased one.
+        corpus: By default ``tiny_corpus()``.
+
+    Raises:
+        CseError: If the composer refuses it.
+    """
+    registry = registry or installed_registry()
+    folder = encoder or shared_encoder()
+    return resolve(
+        registry,
+        recipe=recipe,
+        kinds=kinds,
+        sets=[*SETTINGS, *sets],
+        model=str(folder),
+        facts=tiny_facts(folder, corpus or tiny_corpus(), registry),
+    )
+
+
+class Rig:
+    """A composition ready to step.
+
+    Args:
+        composition: The checked recipe; its ``model.name`` is the encoder's folder.
+        corpus: The training rows.
+        registry: Where second encoders are found; ``starter`` means the run's own.
+        precision: ``fp32`` or ``bf16``.
+        total_steps: Steps of the round, for schedules.
+        device: Where it trains.
+        watch: Whether the parts' pure methods are called twice and compared.
+
+    Attributes:
+        assembly: The parts.
+        rows: Rows of the round; of the first one where a miner asks for rounds.
+        engine: Of that round.
+        watches: By path, where watched.
+        bad_gradients: Parameters that once had a gradient that is no finite number.
+    """
+
+    def __init__(
+        self,
+        composition: Composition,
+        corpus: Corpus,
+        *,
+        registry: Registry | None = None,
+        precision: str = "fp32",
+        total_steps: int = 10,
+        device: str = "cpu",
+        watch: bool = False,
+    ) -> None:
+        registry = registry or installed_registry()
+        own = composition.model.name
+        self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
+        self.device = torch.device(device)
+        self.precision = resolve_precision(precision, self.device)
+        self.assembly: Assembly = build(
+            composition,
+            corpus=corpus,
+            device=self.device,
+            resolve_model=lambda name: own if name == STARTER else resolve_model(name, registry),
+            total_steps=total_steps,
+            model_path=own,
+        )
+        self.watches: dict[str, Watch] = {}
+        if watch:
+            self._watch()
+        for part in self.assembly.parts.values():
+            part.prepare(corpus)
+        rows = TrainingRows(corpus, composition.model.max_length)
+        self._folder = tempfile.TemporaryDirectory(prefix="cse-rounds-")
+        self.rounds = Rounds(
+            self.assembly, corpus, RunFolder(Path(self._folder.name)), self.encode, Reporter()
+        )
+        self.rows = rows
+        self.round, self.done = 0, 0
+        self.bad_gradients: set[str] = set()
+        self._begun = False
+
+    def begin(self) -> None:
+        """Begin the round, where it has not begun: miners are asked for one now."""
+        if self._begun:
+            return
+        self._begun = True
+        composition = self.composition
+        first = self.rounds.next(False)
+        losses = None
+        if first is not None:
+            self.round, losses = first.number, first.losses
+            if first.pairs is not None:
+                longest = composition.model.max_length
+                self.rows = TrainingRows(self.corpus, longest, first.pairs, self.rows)
+        self.rounds.begin(self.round, self.rows)
+        self.engine = Engine(self.assembly, self.rows, self.precision, losses)
+        self.optimizer = Optimizer(self.assembly, composition.train, self.total_steps)
+
+    def step(self, count: int = 1, *, rows: int | None = None) -> list[StepResult]:
+        """Run steps over the rows in order, and return what they leave.
+
+        Args:
+            count: How many.
+            rows: Rows of each batch; by default ``train.batch_size``.
+        """
+        self.begin()
+        size = min(rows or self.composition.train.batch_size, len(self.rows))
+        results = []
+        per_epoch = math.ceil(len(self.rows) / size)
+        for _ in range(count):
+            epoch, place = divmod(self.done, per_epoch)
+            index = torch.arange(place * size, min((place + 1) * size, len(self.rows)))
+            moment = Moment(self.done, self.total_steps, epoch, self.round)
+            results.append(
+                self.engine.step(index, moment, partial(self._update, self.done), ledger=True)
+            )
+            self.done += 1
+        return results
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
+        with self.precision.autocast():
+            return replace(self.assembly.stack, heads={}).encode(texts, self.device)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return a copy of all trained weights."""
+        return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the JSON values that the parts keep in a checkpoint."""
+        return saved.part_states(self.assembly)
+
+    def save(self, folder: Path) -> None:
+        """Write a checkpoint."""
+        tensors, values = self.state()
+        tensors.update(self.weights())
+        tensors.update({f"optimizer.{name}": v for name, v in self.optimizer.state().items()})
+        tensors.update(saved.pack_fields(self.engine.previous))
+        Checkpoint(tensors, {"step": self.done, "parts": values}).write(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Go on from a checkpoint of an equal composition."""
+        self.begin()
+        read = Checkpoint.read(folder)
+        saved.restore_weights(self.assembly, read)
+        saved.restore_parts(self.assembly, read)
+        self.optimizer.restore(read.part("optimizer"))
+        self.engine.previous = saved.unpack_fields(read, self.device)
+        self.done = read.values["step"]
+
+    def _update(self, step: int) -> Tensor | None:
+        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.stack.encoder)]
+        for path, module in (*modules, *self.assembly.modules()):
+            for name, parameter in module.named_parameters():
+                gradient = parameter.grad
+                if gradient is not None and not bool(torch.isfinite(gradient).all()):
+                    self.bad_gradients.add(f"{path}.{name}")
+        return self.optimizer.update(step)
+
+    def _watch(self) -> None:
+        for path, part in self.assembly.parts.items():
+            watch = self.watches[path] = Watch(part, path)
+            for name in _WATCHED:
+                method = getattr(part, name, None)
+                if method is not None:
+                    setattr(part, name, watch.around(name, method))
+            part.next_round = watch.noting("next_round", part.next_round)  # type: ignore[method-assign]
+        for placed in self.assembly.augmenters:
+            watch = self.watches[placed.choice.path]
+            placed.part = cast(Any, watch.around("call", placed.part))
+        for name, loss in self.assembly.losses.items():
+            watched = self.watches[f"loss.{name}"].around("call", loss)
+            self.assembly.losses[name] = cast(Any, watched)
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """What some steps came to.
+
+    Attributes:
+        losses: Loss of each step.
+        scalars: What each step logs: every loss's value and its parts.
+        weights: Trained weights after the last step.
+        state: Tensors and JSON values that the parts keep.
+        unchanged: Augmenters that never changed anything, with the number of their calls.
+        composition: What ran.
+    """
+
+    losses: tuple[float, ...]
+    scalars: tuple[dict[str, float], ...]
+    weights: dict[str, Tensor]
+    state: tuple[dict[str, Tensor], dict[str, Any]]
+    unchanged: dict[str, int]
+    composition: Composition
+
+
+def run_steps(
+    kinds: Mapping[Kind, Sequence[str]] | None = None,
+    sets: Sequence[str] = (),
+    recipe: str | Path | None = None,
+    *,
+    steps: int = 3,
+    registry: Registry | None = None,
+    encoder: Path | None = None,
+    corpus: Corpus | None = None,
+    precision: str = "fp32",
+) -> StepRun:
+    """Resolve a composition and run some steps of it with a tiny encoder.
+
+    Args:
+        kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
+        sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
+        recipe: An installed recipe or a TOML file.
+        steps: How many.
+        registry: What is installed, by default everything.
+        encoder: Folder of the encoder; by default a shared uncased one.
+        corpus: The rows; by default ``tiny_corpus()``.
+        precision: ``fp32`` or ``bf16``.
+
+    Raises:
+        CseError: If the composer refuses the composition.
+    """
+    corpus = corpus or tiny_corpus()
+    composition = compose(
+        recipe=recipe, kinds=kinds, sets=sets, registry=registry, encoder=encoder, corpus=corpus
+    )
+    rig = Rig(
+        composition, corpus, registry=registry, precision=precision, total_steps=max(steps, 2)
+    )
+    results = rig.step(steps)
+    return StepRun(
+        losses=tuple(float(each.loss) for each in results),
+        scalars=tuple(
+            {name: float(v) for name, v in {**each.parts, **each.logged}.items()}
+            for each in results
+        ),
+        weights=rig.weights(),
+        state=rig.state(),
+        unchanged=dict(rig.engine.builder.unchanged()),
+        composition=composition,
+    )

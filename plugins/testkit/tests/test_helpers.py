@@ -1,0 +1,308 @@
+"""The kit's own tools: encoders, corpora, batches, runs, comparisons."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_testkit import (
+    Pairing,
+    all_parts,
+    compose,
+    installed_registry,
+    make_batch,
+    make_context,
+    make_part,
+    pairs,
+    run_steps,
+    tiny_corpus,
+    tiny_encoder,
+    try_pair,
+    write_corpus,
+)
+from cse_testkit.completion import complete
+from cse_testkit.matrix import KINDS
+from cse_testkit.snapshots import attached, difference, random_states, snapshot
+from transformers import AutoModel, AutoTokenizer
+
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.engine import negatives as core
+from cse_core.errors import CseError
+from cse_core.options import LossOptions
+from cse_core.recipes.model_facts import model_facts
+from cse_core.records import Kind
+from plugins.testkit.tests.broken_parts import broken_registry
+
+FAMILIES = ["bert", "roberta", "electra", "distilbert", "mpnet"]
+
+
+# Encoders
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tiny_encoder_is_a_real_one(family: Any, tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny", family=family)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder)
+    batch = tokenizer(["Anna paints the boat.", "x"], padding=True, return_tensors="pt")
+    batch.pop("token_type_ids", None)
+    assert model(**batch).last_hidden_state.shape[-1] == 32
+    facts = model_facts(str(folder), installed_registry())
+    assert (facts.family, facts.hidden, facts.positions) == (family, 32, 512)
+    assert (facts.cased, facts.mask_token) == (False, True)
+    encoder = RaggedEncoder.load(folder, seed=0)
+    assert encoder.max_positions == 512
+    assert encoder.packed == (family != "mpnet")
+    assert encoder.embedding_size == (16 if family == "electra" else 32)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_trains(family: Any, tmp_path: Path) -> None:
+    run = run_steps(encoder=tiny_encoder(tmp_path, family=family), steps=2)
+    assert all(np.isfinite(run.losses))
+
+
+def test_no_word_of_the_corpus_is_unknown(tmp_path: Path) -> None:
+    columns = ("positive", "negative", "fraternal", "title")
+    for cased in (False, True):
+        tokenizer = AutoTokenizer.from_pretrained(tiny_encoder(tmp_path / str(cased), cased=cased))
+        for texts in tiny_corpus(columns=columns).columns.values():
+            for text in texts:
+                assert tokenizer.unk_token_id not in tokenizer(text)["input_ids"], text
+        same = tokenizer("Boat")["input_ids"] == tokenizer("boat")["input_ids"]
+        assert same != cased
+
+
+def test_equal_seeds_make_equal_encoders(tmp_path: Path) -> None:
+    state = torch.get_rng_state()
+    files = [
+        (tiny_encoder(tmp_path / str(n), seed=seed) / "model.safetensors").read_bytes()
+        for n, seed in enumerate((0, 0, 1))
+    ]
+    assert files[0] == files[1] != files[2]
+    assert torch.equal(state, torch.get_rng_state())
+
+
+# Corpora
+
+
+def test_the_corpus_has_the_hard_rows(tmp_path: Path) -> None:
+    corpus = tiny_corpus(columns=("positive", "document", "language"))
+    texts = list(corpus.column("text"))
+    assert corpus.names == ("text", "positive", "document", "language")
+    assert texts[1] == "Boat" and texts[3] == texts[4]
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder(tmp_path))
+    assert len(tokenizer(texts[2])["input_ids"]) > 32
+    assert corpus.documents is not None and corpus.documents.tolist()[:5] == [0, 0, 0, 0, 1]
+    assert texts == list(tiny_corpus().column("text"))
+    assert texts != list(tiny_corpus(seed=1).column("text"))
+
+
+def test_a_written_corpus_is_read_back(tmp_path: Path) -> None:
+    from cse_core.data import load_corpus
+    from cse_core.recipes.settings import DataOptions
+
+    corpus = tiny_corpus(columns=("positive", "negative"))
+    path = write_corpus(corpus, tmp_path / "rows.csv")
+    read = load_corpus(DataOptions(path=(str(path),)), datasets={})
+    assert {n: list(c) for n, c in read.columns.items()} == {
+        n: list(c) for n, c in corpus.columns.items()
+    }
+
+
+# Batches
+
+
+def test_a_batch_of_segments_masks_the_own_sentence() -> None:
+    batch = make_batch(sentences=3, segments=2, level="segment")
+    assert batch.anchors.shape == (6, 8) and batch.anchors.dtype == torch.float64
+    assert batch.owner.tolist() == [0, 0, 1, 1, 2, 2] and batch.slot.tolist() == [0, 1] * 3
+    seen = ~core.in_batch(batch, "positive").mask
+    assert seen.sum(dim=1).tolist() == [4] * 6
+
+
+def test_a_batch_of_given_vectors_holds_them() -> None:
+    anchors, others = torch.eye(3), torch.ones(3, 3)
+    batch = make_batch({"anchor": anchors, "positive": others}, documents=[0, 0, 1])
+    assert batch.anchors is anchors
+    assert torch.equal(batch.targets["positive"].vectors[:, 0], others)
+    negatives = core.of_loss(batch, LossOptions(same_document="mask"), ())
+    assert negatives.mask.tolist() == [
+        [True, True, False],
+        [True, True, False],
+        [False, False, True],
+    ]
+    with pytest.raises(ValueError, match="anchor"):
+        make_batch({"positive": others})
+
+
+def test_same_texts_groups_and_levels_of_a_batch() -> None:
+    batch = make_batch(
+        sentences=3, same_text={1: 0}, groups={"near": 2}, levels=("input",), seed=1,
+        views={"positive": "positive", "soft_negative": "soft_negative"},
+    )  # fmt: skip
+    assert core.of_loss(batch, LossOptions(), ()).mask[0].tolist() == [True, True, False]
+    assert batch.targets["near"].vectors.shape == (3, 2, 8)
+    assert set(batch.targets) == {"positive", "near"}
+    assert len(batch.views["soft_negative"]["input"]) == 3
+    again = make_batch(sentences=3, seed=1)
+    assert torch.equal(batch.anchors, again.anchors)
+
+
+def test_a_context_gives_what_it_was_given() -> None:
+    batch, log = make_batch(), {}
+    ctx = make_context(batch, step=3, seed=1, texts={"text": ["a", "b"]}, log=log)
+    one, other = (torch.rand(3, generator=ctx.generator("x")) for _ in range(2))
+    assert torch.equal(one, other)
+    assert not torch.equal(one, torch.rand(3, generator=make_context(step=4).generator("x")))
+    assert torch.equal(ctx.vectors("positive", "ema")["sentence"].vectors,
+                       batch.views["positive"]["sentence"].vectors)  # fmt: skip
+    with pytest.raises(KeyError):
+        ctx.vectors("identical", "online")
+    ctx.log("rate", 0.5)
+    assert log == {"rate": 0.5} and ctx.texts("text") == ["a", "b"] and ctx.step == 3
+
+
+def test_a_part_is_made_without_an_encoder() -> None:
+    head = make_part("pool", "mlp", dimension=4, layers=2)
+    assert head(torch.ones(2, 4, dtype=torch.float64)).shape == (2, 4)
+    with pytest.raises(CseError, match="did you mean infonce"):
+        make_part("loss", "infonec")
+
+
+# Runs
+
+
+def test_run_steps_returns_losses_weights_and_state() -> None:
+    run = run_steps({"negatives": ["+ring"]}, registry=broken_registry(), steps=3)
+    assert len(run.losses) == 3 and len(run.scalars) == 3
+    assert run.scalars[0]["infonce.negatives"] == 3.0
+    assert run.scalars[2]["infonce.negatives"] > 8
+    tensors, values = run.state
+    assert tensors["part.negatives.ring.kept"].shape == (8, 32) and values == {}
+    assert any(name.startswith("encoder.") for name in run.weights)
+    again = run_steps({"negatives": ["+ring"]}, registry=broken_registry(), steps=3)
+    assert run.losses == again.losses
+    assert run.losses != run_steps(sets=["train.seed=1"], steps=3).losses
+
+
+def test_run_steps_trains_on_the_pairs_of_a_round() -> None:
+    plain = run_steps(steps=1)
+    pairs = run_steps({"positives": ["pairs"]}, registry=broken_registry(), steps=1)
+    assert plain.losses != pairs.losses
+
+
+def test_an_augmenter_that_changes_nothing_is_listed() -> None:
+    run = run_steps({"aug": ["counts"]}, registry=broken_registry(), steps=2)
+    assert run.unchanged == {"aug.counts": 2}
+
+
+def test_what_the_composer_refuses_is_refused() -> None:
+    with pytest.raises(CseError, match="loss"):
+        compose(kinds={"loss": ["no-such-loss"]})
+
+
+# Completion
+
+
+def test_what_a_part_needs_is_added() -> None:
+    needed = complete(installed_registry(), [("negatives", "hard-negatives")])
+    assert needed.columns == ("text", "negative")
+    assert needed.kinds["negatives"] == ["+hard-negatives"]
+    needed = complete(broken_registry(), [("positives", "neighbour"), ("pool", "halves")])
+    assert needed.kinds["loss"] == ["infonce", "+infonce:on-neighbours", "+infonce:at-segment"]
+    assert needed.kinds["pool"] == ["cls", "+halves", "+mlp"]
+    assert complete(installed_registry(), [("branch", "ema")]).sets == ["views.positive.branch=ema"]
+
+
+def test_options_reach_the_composition() -> None:
+    options = {("negatives", "hard-negatives"): {"column": "contradiction", "weight": 0.5}}
+    needed = complete(installed_registry(), list(options), options)  # type: ignore[arg-type]
+    assert needed.columns == ("text", "contradiction")
+    made = compose(kinds=needed.kinds, sets=needed.sets, corpus=tiny_corpus(columns=needed.columns))
+    assert made.of("negatives")[0].options.model_dump()["weight"] == 0.5
+
+
+# Pairs
+
+
+def pairing(one: tuple[Kind, str], other: tuple[Kind, str]) -> Pairing:
+    registry = broken_registry()
+    return try_pair(registry.find(*one), registry.find(*other), registry)
+
+
+def test_a_pair_trains_or_is_refused() -> None:
+    assert pairing(("aug", "repeat"), ("negatives", "ring")).verdict == "trains"
+    assert pairing(("positives", "pairs"), ("pool", "halves")).loss > 0
+    refused = pairing(("pool", "cls"), ("pool", "mean"))
+    assert (refused.one, refused.other, refused.verdict) == ("pool.cls", "pool.mean", "refused")
+    assert "one row pooler" in refused.reason
+
+
+def test_a_pair_without_a_finite_loss_is_an_error() -> None:
+    with pytest.raises(ArithmeticError, match="loss.nan-loss with branch.ema: loss nan"):
+        pairing(("loss", "nan-loss"), ("branch", "ema"))
+
+
+def test_the_pairs_of_a_distribution_are_those_with_a_part_of_it() -> None:
+    mine = list(pairs(installed_registry(), ["cse-simcse"]))
+    assert len(mine) == sum(len(all_parts(kind)) for kind in KINDS) - 1
+    assert all("cse-simcse" in (one.distribution, other.distribution) for one, other in mine)
+
+
+# Comparisons
+
+
+@dataclass
+class Holder:
+    tensor: torch.Tensor
+    table: dict[str, Any]
+
+
+def test_snapshots_tell_what_changed() -> None:
+    held = Holder(torch.zeros(2), {"a": [1, np.arange(3)], "draws": torch.Generator()})
+    before = snapshot(held)
+    assert difference(before, snapshot(held)) is None
+    held.table["a"][1][0] = 5
+    assert difference(before, snapshot(held)) == "table.a.1"
+    before = snapshot(held)
+    held.tensor += 1
+    assert difference(before, snapshot(held)) == "tensor"
+    before = snapshot(held)
+    torch.rand(1, generator=held.table["draws"])
+    assert difference(before, snapshot(held)) == "table.draws"
+    before = snapshot(held)
+    held.table["new"] = 1
+    assert "new" in str(difference(before, snapshot(held)))
+    nan = torch.tensor([float("nan")])
+    assert difference(snapshot(nan), snapshot(nan.clone())) is None
+
+
+def test_snapshots_take_what_refers_to_itself() -> None:
+    held = Holder(torch.zeros(1), {})
+    held.table["self"] = held
+    assert difference(snapshot(held), snapshot(held)) is None
+
+
+def test_attached_tensors_are_found_but_not_parameters() -> None:
+    linear = torch.nn.Linear(2, 2)
+    held = Holder(linear(torch.ones(1, 2)), {"linear": linear, "deep": [{"x": torch.ones(1)}]})
+    assert attached(held) == ["tensor"]
+    held.table["deep"][0]["x"].requires_grad_(True)
+    assert attached(held) == ["tensor", "table.deep.0.x"]
+
+
+def test_draws_from_global_generators_are_seen() -> None:
+    for draw, name in ((torch.rand, "torch"), (np.random.rand, "numpy")):
+        before = random_states()
+        draw(1)
+        after = random_states()
+        assert [each for each in after if difference(before[each], after[each])] == [name]
+    before = random_states()
+    random.random()
+    assert difference(before["random"], random_states()["random"]) is not None

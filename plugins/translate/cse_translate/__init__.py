@@ -1,0 +1,1 @@
+"""Parallel columns made by a translation model: ``cse data translate``."""

@@ -1,0 +1,208 @@
+"""Texts, documents and encoders to measure on: given files, or the starter's texts."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cse_core.data import Corpus
+    from cse_core.registry.registry import Registry
+
+STARTER = "starter"
+VOCABULARY = 30522
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a BERT."""
+
+    layers: int = 6
+    hidden: int = 384
+
+    @property
+    def inner(self) -> int:
+        """Return the size inside the feed-forward layers."""
+        return 4 * self.hidden
+
+    @property
+    def heads(self) -> int:
+        """Return the number of attention heads: of 64 dimensions, of 32 in small encoders."""
+        return self.hidden // (64 if self.hidden > 384 else 32)
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"{self.layers} layers by {self.hidden}"
+
+    def operations(self, rows: Sequence[int]) -> float:
+        """Return the operations of rows of so many tokens: products of the layers, forward."""
+        linear = 2 * (4 * self.hidden**2 + 2 * self.hidden * self.inner) * sum(rows)
+        attention = 4 * self.hidden * sum(row**2 for row in rows)
+        return self.layers * float(linear + attention)
+
+
+@cache
+def registry() -> Registry:
+    """Return what is installed."""
+    from cse_core.registry.manager import load_plugins
+    from cse_core.registry.registry import Registry
+
+    return Registry.from_plugins(load_plugins().infos)
+
+
+def load(path: str | None, unit: str = "sentence") -> Corpus:
+    """Return a file's rows, or the starter's.
+
+    Args:
+        path: Any file that ``cse train --data`` takes.
+        unit: What a row is, where the data has documents.
+    """
+    from cse_core.data import load_corpus
+    from cse_core.recipes.compose import resolve
+
+    options = resolve(registry(), data=[path or STARTER], sets=[f"data.unit={unit}"]).data
+    datasets = {each.name: each.spec for each in registry().datasets()}
+    return load_corpus(options, datasets=datasets)
+
+
+def read(path: str | None, count: int, unit: str = "sentence") -> list[str]:
+    """Return distinct texts of a file, or of the starter, in a drawn order.
+
+    Args:
+        path: The file.
+        count: How many at most; of sentences just so many, made of the others' words if need be.
+        unit: What a text is.
+    """
+    texts = [" ".join(text.split()) for text in dict.fromkeys(load(path, unit).column("text"))]
+    random.Random(0).shuffle(texts)
+    return enough(texts, count) if unit == "sentence" else texts[:count]
+
+
+def enough(texts: Sequence[str], count: int) -> list[str]:
+    """Return so many texts: these, and then these again with their words in a drawn order."""
+    made = list(texts[:count])
+    draws = random.Random(1)
+    for text in itertools.cycle(texts):
+        if len(made) == count:
+            return made
+        words = text.split()
+        draws.shuffle(words)
+        made.append(" ".join(words))
+    raise SystemExit("there are no texts to measure on")
+
+
+def mix_lengths(
+    texts: Sequence[str], count: int, lengths: Callable[[Sequence[str]], list[int]]
+) -> list[str]:
+    """Return rows of the texts' running words: log-normal lengths, median 17, mean 20 tokens.
+
+    Of batches padded to 32 tokens, special ones counted, a third is padding then, as with sentences
+    of mixed sources.
+
+    Args:
+        texts: The texts.
+        count: How many rows, fewer where the words end.
+        lengths: Gives the tokens of each word.
+    """
+    words = [word for text in texts for word in text.split()]
+    ends = list(itertools.accumulate(lengths(words)))
+    draws, rows, start, done = random.Random(0), [], 0, 0
+    while len(rows) < count and start < len(words):
+        done += max(1, min(150, round(draws.lognormvariate(math.log(17), 0.57))))
+        stop = max(bisect.bisect_right(ends, done), start + 1)
+        rows.append(" ".join(words[start:stop]))
+        start, done = stop, ends[stop - 1]
+    return list(dict.fromkeys(rows))
+
+
+def content_lengths(model: str, texts: Sequence[str]) -> list[int]:
+    """Return the tokens of each text, without special tokens."""
+    from transformers import AutoTokenizer
+
+    encoded = AutoTokenizer.from_pretrained(model)(
+        list(texts), add_special_tokens=False, verbose=False
+    )
+    return [len(ids) for ids in encoded["input_ids"]]
+
+
+def full_rows(texts: Sequence[str], count: int, words: int = 700) -> list[str]:
+    """Return texts of so many running words each, which are more than 512 tokens."""
+    running = itertools.cycle(word for text in texts for word in text.split())
+    return [" ".join(itertools.islice(running, words)) for _ in range(count)]
+
+
+def documents(path: str | None, count: int) -> tuple[list[str], list[str]]:
+    """Return the sentences of the first documents, and the document of each.
+
+    Args:
+        path: A file with documents; by default the starter, whose documents come again with their
+            words in a drawn order where there are too few.
+        count: How many documents; fewer where a given file has fewer.
+    """
+    import numpy as np
+
+    corpus = load(path)
+    numbers = corpus.documents
+    if numbers is None:
+        raise SystemExit(f"{path} has no documents")
+    known = np.unique(numbers[numbers >= 0])
+    texts, names = [], []
+    draws = random.Random(1)
+    for turn in range(1 if path else math.ceil(count / len(known))):
+        chosen = known[: count - turn * len(known)]
+        rows = np.flatnonzero(np.isin(numbers, chosen))
+        for text, number in zip(corpus.column("text").take(rows), numbers[rows], strict=True):
+            words = text.split()
+            if turn:
+                draws.shuffle(words)
+            texts.append(" ".join(words))
+            names.append(f"{turn}-{number}")
+    return texts, names
+
+
+def write(path: Path, texts: Sequence[str]) -> str:
+    """Write texts, one a line."""
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def make_model(folder: Path, texts: Sequence[str], shape: Shape, *, cased: bool = False) -> str:
+    """Save a random BERT and a vocabulary made of the texts."""
+    import torch
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    quieten()
+    pieces: Any = BertWordPieceTokenizer(lowercase=not cased)
+    pieces.train_from_iterator(texts, vocab_size=VOCABULARY, min_frequency=1, show_progress=False)
+    tokenizer = BertTokenizerFast(
+        tokenizer_object=pieces._tokenizer, model_max_length=512, do_lower_case=not cased
+    )
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=shape.hidden,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=shape.inner,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def quieten() -> None:
+    """Keep the libraries' own bars, reports and hints off the screen."""
+    import datasets
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    datasets.disable_progress_bars()

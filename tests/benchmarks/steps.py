@@ -1,0 +1,174 @@
+"""Training steps that are measured: of cse's trainer here, of sentence-transformers' in peer.py.
+
+python -m tests.benchmarks.steps --child JSON   one run in a process of its own, its memory as JSON
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.measure import differences
+from tests.benchmarks.resident import forget_peak, in_own_process, peak, resident
+
+PEER = "sentence-transformers"
+TEMPERATURE, LR, SEED = 0.05, 3e-5, 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """One training run that is measured: SimCSE, or a recipe over it, on the texts in their order.
+
+    Attributes:
+        who: Name of a recipe of cse, or ``sentence-transformers``.
+        model: Folder of the encoder.
+        texts: File with a text a line; none comes twice, steps times batch of them at least.
+        length: Tokens of a text at most, two special tokens counted.
+        steps: Measured steps, after one that is not.
+        chunk: Sentences encoded at once, by gradient caching; None encodes the batch at once.
+        wrap: What hicl wraps in special tokens: ``segment`` or ``sentence``.
+    """
+
+    who: str
+    model: str
+    texts: str
+    length: int
+    batch: int
+    steps: int
+    precision: str = "fp32"
+    chunk: int | None = None
+    wrap: str = "segment"
+
+
+@dataclass
+class Watch:
+    """What a run is watched for: when each step ended, and the memory of the steps.
+
+    Attributes:
+        ends: When each step ended.
+        before: Resident memory in MB before the first step, all loaded.
+        most: Peak resident memory in MB from then to the end of the last step; of the whole
+            process where the system cannot forget a peak.
+    """
+
+    ends: list[float] = field(default_factory=list)
+    before: float = 0.0
+    most: float = 0.0
+
+    def begin(self) -> None:
+        """Note that everything is loaded."""
+        self.before = resident()
+        forget_peak()
+
+    def step(self) -> None:
+        """Note that a step ended."""
+        self.ends.append(time.perf_counter())
+        self.most = peak()
+
+    @property
+    def seconds(self) -> list[float]:
+        """Return the seconds of each step but the first."""
+        return differences(self.ends)
+
+
+def run(work: Work) -> Watch:
+    """Do a run, whoever does it."""
+    if work.who == PEER:
+        from tests.benchmarks.peer import train
+
+        return train(work)
+    return own(work)
+
+
+def own(work: Work) -> Watch:
+    """Run ``cse train`` on the processor."""
+    from cse_core.recipes.compose import resolve
+    from cse_core.runtime.reporter import Reporter
+    from cse_core.training.run import train
+    from tests.benchmarks.inputs import registry
+
+    watch = Watch()
+
+    class Watching(Reporter):
+        def begin(self, round_number: int, steps: int, done: int) -> None:
+            watch.begin()
+
+        def step(self, step: int) -> None:
+            watch.step()
+
+    length, sets = work.length, []
+    if work.who == "hicl":
+        sets = [f"pool.segments.wrap={work.wrap}"]
+        length -= 2 if work.wrap == "segment" else 0  # there content alone is counted
+    if work.chunk is not None:
+        sets.append(f"train.chunk_size={work.chunk}")
+    composition = resolve(
+        registry(),
+        recipe=work.who,
+        model=work.model,
+        data=[work.texts],
+        dev=["none"],
+        sets=[
+            f"train.max_steps={work.steps + 1}",
+            f"train.batch_size={work.batch}",
+            f"train.lr={LR}",
+            f"model.max_length={length}",
+            f"train.precision={work.precision}",
+            f"train.seed={SEED}",
+            "train.device=cpu",
+            "train.eval_steps=0",
+            "train.save_steps=0",
+            "train.log_steps=1000",
+            "data.shuffle=false",
+            *sets,
+        ],
+    )
+    with tempfile.TemporaryDirectory() as out:
+        train(composition, registry(), out=Path(out) / "run", reporter=Watching())
+    return watch
+
+
+def tokenising(work: Work) -> tuple[float, float]:
+    """Return the seconds that cse takes to tokenise a batch, and the padding of padded batches.
+
+    Both are of the texts' first 20 batches; padding is a share of the tokens, in [0, 1).
+    """
+    from cse_core.encoders.pretrained import load_tokenizer
+    from cse_core.tokenization.tokenizer import TextTokenizer
+
+    tokenizer = TextTokenizer(load_tokenizer(work.model))
+    texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
+    batches = [texts[i : i + work.batch] for i in range(0, len(texts), work.batch)][:20]
+    taken, tokens, padded = [], 0, 0
+    for batch in batches:
+        began = time.perf_counter()
+        table = tokenizer.table(batch, work.length)
+        taken.append(time.perf_counter() - began)
+        lengths = (table.offsets.diff() + tokenizer.special_count).clamp(max=work.length)
+        tokens += int(lengths.sum())
+        padded += len(batch) * int(lengths.max())
+    return statistics.median(taken), 1 - tokens / padded
+
+
+def in_process(work: Work) -> dict[str, Any]:
+    """Return ``before`` and ``most`` (MB) and ``seconds`` of a step, in a process of its own."""
+    return in_own_process("tests.benchmarks.steps", asdict(work))
+
+
+def main() -> None:
+    """Do one run and print what was found as JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--child", required=True, metavar="JSON", help="a Work")
+    watch = run(Work(**json.loads(parser.parse_args().child)))
+    seconds = statistics.median(watch.seconds)
+    print(json.dumps({"before": watch.before, "most": watch.most, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

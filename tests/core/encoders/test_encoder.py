@@ -1,0 +1,493 @@
+"""Packed rows give what the plain padded Hugging Face model gives, and its gradients."""
+
+import copy
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from cse_core.encoders.attention import PACKED
+from cse_core.encoders.dropout import Dropout, DropoutSource
+from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.errors import CseError
+
+STARTER = Path(__file__).parents[3] / "plugins/starter/cse_starter/encoder"
+LENGTHS = [24, 1, 7, 20, 11, 3, 24, 2, 1]  # 93 tokens: more than any model here has positions
+SIZES = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def bert(**options):
+    sizes = SIZES | NO_DROPOUT | {"max_position_embeddings": 24} | options
+    return transformers.BertModel(transformers.BertConfig(**sizes), add_pooling_layer=False)
+
+
+def roberta():
+    sizes = SIZES | NO_DROPOUT | {"max_position_embeddings": 26, "pad_token_id": 1}
+    return transformers.RobertaModel(transformers.RobertaConfig(**sizes), add_pooling_layer=False)
+
+
+def electra():
+    sizes = SIZES | NO_DROPOUT | {"max_position_embeddings": 24, "embedding_size": 20}
+    return transformers.ElectraModel(transformers.ElectraConfig(**sizes))
+
+
+def distilbert():
+    config = transformers.DistilBertConfig(
+        vocab_size=97,
+        dim=32,
+        n_layers=3,
+        n_heads=4,
+        hidden_dim=48,
+        max_position_embeddings=24,
+        dropout=0.0,
+        attention_dropout=0.0,
+    )
+    return transformers.DistilBertModel(config)
+
+
+def modernbert(**options):
+    special = dict.fromkeys(("cls_token_id", "bos_token_id"), 1) | dict.fromkeys(
+        ("sep_token_id", "eos_token_id"), 2
+    )
+    config = transformers.ModernBertConfig(
+        **SIZES,
+        **special,
+        pad_token_id=0,
+        max_position_embeddings=24,
+        local_attention=8,
+        global_attn_every_n_layers=3,
+        **options,
+    )
+    return transformers.ModernBertModel(config)
+
+
+def albert():
+    sizes = SIZES | NO_DROPOUT | {"max_position_embeddings": 24, "embedding_size": 20}
+    return transformers.AlbertModel(transformers.AlbertConfig(**sizes), add_pooling_layer=False)
+
+
+def mpnet(**options):
+    sizes = SIZES | NO_DROPOUT | {"max_position_embeddings": 26} | options
+    return transformers.MPNetModel(transformers.MPNetConfig(**sizes), add_pooling_layer=False)
+
+
+PACKABLE = [bert, roberta, electra, distilbert, modernbert, albert]
+
+
+def randomised(make):
+    """Return the model with weights large enough for attention to matter, and a copy of it."""
+    torch.manual_seed(0)
+    model = make()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.25)
+    return model, copy.deepcopy(model)
+
+
+def rows(lengths):
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(3, 97, (sum(lengths),), generator=generator)
+    positions = torch.cat([torch.arange(length) for length in lengths])
+    return ids, positions, torch.tensor([0, *lengths]).cumsum(0)
+
+
+def encode(encoder, lengths, **options):
+    ids, positions, offsets = rows(lengths)
+    return encoder(encoder.word_embeddings(ids), positions, offsets, **options)
+
+
+def padded_forward(model, lengths, **options):
+    """Run the plain model on padded ids: states ``[T, H]`` of each layer, the output last."""
+    ids = rows(lengths)[0]
+    real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    padded = torch.full(real.shape, model.config.pad_token_id).masked_scatter(real, ids)
+    out = model(input_ids=padded, attention_mask=real.long(), output_hidden_states=True, **options)
+    return [*(states[real] for states in out.hidden_states[:-1]), out.last_hidden_state[real]]
+
+
+def close(a: Tensor, b: Tensor, tolerance: float = 1e-5) -> None:
+    torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, [13], [1], [5, 5, 5]], ids=str)
+@pytest.mark.parametrize("make", [*PACKABLE, mpnet])
+def test_output_and_layers_equal_the_padded_model(make, lengths):
+    model, plain = randomised(make)
+    encoder = RaggedEncoder(model.eval())
+    assert encoder.packed == (make is not mpnet)
+    assert max(lengths) <= encoder.max_positions
+    hidden = encode(encoder, lengths, layers=range(encoder.layer_count + 1))
+    expected = padded_forward(plain.eval(), lengths)
+    close(hidden.last, expected[-1])
+    assert sorted(hidden.layers) == [0, 1, 2, 3]
+    for layer, states in hidden.layers.items():
+        close(states, expected[layer])
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("make", [*PACKABLE, mpnet])
+def test_gradients_equal_the_padded_model(make, training):
+    model, plain = randomised(make)
+    encoder = RaggedEncoder(model).train(training)
+    encoder.use_dropout(DropoutSource())
+    for module in encoder.modules():  # rounds to no dropout, but takes the way of dropout
+        if isinstance(module, Dropout):
+            module.p = 1e-9
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = 1e-9
+    weight = torch.randn(sum(LENGTHS), 32, generator=torch.Generator().manual_seed(2))
+    ids, positions, offsets = rows(LENGTHS)
+    words = encoder.word_embeddings(ids)
+    words.retain_grad()
+    hidden = encoder(words, positions, offsets, layers=[1])
+    ((hidden.last + hidden.layers[1]) * weight).sum().backward()
+    states = padded_forward(plain.train(training), LENGTHS)
+    ((states[-1] + states[1]) * weight).sum().backward()
+    compared = 0
+    for (name, ours), theirs in zip(
+        encoder.model.named_parameters(), plain.parameters(), strict=True
+    ):
+        if theirs.grad is None:
+            assert ours.grad is None, name
+        else:
+            scale = theirs.grad.abs().max().clamp(min=1.0)
+            close(ours.grad / scale, theirs.grad / scale)
+            compared += 1
+    assert compared >= 15
+    table = torch.zeros_like(plain.get_input_embeddings().weight).index_add(0, ids, words.grad)
+    pad = plain.get_input_embeddings().padding_idx
+    theirs = plain.get_input_embeddings().weight.grad
+    scale = theirs.abs().max()
+    keep = torch.arange(97) != pad
+    close(table[keep] / scale, theirs[keep] / scale)
+
+
+@pytest.mark.parametrize("make", [*PACKABLE, mpnet])
+def test_one_token_a_row_is_read_as_if_all_were(make):
+    encoder = RaggedEncoder(randomised(make)[0].eval())
+    whole = RaggedEncoder(randomised(make)[0].eval(), attention="padded")
+    offsets = rows(LENGTHS)[2]
+    read = offsets[:-1] + torch.tensor(LENGTHS) // 2
+    weight = torch.randn(len(LENGTHS), 32, generator=torch.Generator().manual_seed(2))
+    alone = encode(encoder, LENGTHS, read=read, layers=[0, 2], on_input=lambda x: x * 0.5)
+    full = encode(whole, LENGTHS, read=read, on_input=lambda x: x * 0.5)
+    assert not full.read_alone
+    assert alone.read_alone == (make not in (modernbert, mpnet))
+    close(alone.at(read), full.at(read))
+    (alone.at(read) * weight).sum().backward()
+    (full.at(read) * weight).sum().backward()
+    for (name, ours), theirs in zip(encoder.named_parameters(), whole.parameters(), strict=True):
+        if theirs.grad is not None:
+            scale = theirs.grad.abs().max().clamp(min=1.0)
+            close(ours.grad / scale, theirs.grad / scale)
+        else:
+            assert ours.grad is None, name
+
+
+def test_the_last_layer_is_whole_where_more_is_wanted():
+    encoder = RaggedEncoder(randomised(bert)[0].eval())
+    offsets = rows(LENGTHS)[2]
+    assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).read_alone
+    assert not encode(encoder, LENGTHS).read_alone
+    read = torch.tensor([0, 3])
+    assert not encode(encoder, [3, 0], read=read).read_alone  # an empty row has nothing to read
+
+
+def test_one_token_a_row_in_bf16_with_dropout_repeats_itself():
+    encoder = RaggedEncoder(
+        randomised(lambda: bert(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3))[0]
+    )
+    encoder.train().use_dropout(source := DropoutSource())
+    read = rows(LENGTHS)[2][:-1]
+    drawn = []
+    for seed in (5, 5, 6):
+        source.seed(seed)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            drawn.append(encode(encoder, LENGTHS, read=read).last)
+    assert drawn[0].shape == (len(LENGTHS), 32)
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+@pytest.mark.parametrize("make", [bert, electra, distilbert, modernbert, albert, mpnet])
+def test_on_input_sees_and_replaces_what_enters_the_first_layer(make):
+    model, plain = randomised(make)
+    encoder = RaggedEncoder(model.eval())
+    seen = []
+
+    def cut(states):
+        seen.append(states)
+        return states * (torch.arange(32) % 5 > 0)
+
+    changed = encode(encoder, LENGTHS, on_input=cut, layers=[0])
+    assert len(seen) == 1
+    close(seen[0], padded_forward(plain.eval(), LENGTHS)[0])
+    close(changed.layers[0], cut(seen[0]))
+    assert (changed.last - encode(encoder, LENGTHS).last).abs().max() > 1e-2
+    unchanged = encode(encoder, LENGTHS, on_input=lambda states: states * 1.0)
+    close(unchanged.last, encode(encoder, LENGTHS).last)
+    first = int(torch.tensor(LENGTHS[:3]).sum())
+    alone = encode(
+        encoder,
+        LENGTHS,
+        on_input=lambda states: torch.cat([states[:first], states[first:] * 0.5]),
+    )
+    close(alone.last[:first], unchanged.last[:first])  # rows do not see each other
+
+
+@pytest.mark.parametrize("make", [bert, modernbert, mpnet])
+def test_permuted_positions_are_the_permuted_row(make):
+    model, _ = randomised(make)
+    encoder = RaggedEncoder(model.eval())
+    ids, positions, offsets = rows([24, 9])
+    order = torch.cat([torch.randperm(24), 24 + torch.randperm(9)])
+    words = encoder.word_embeddings(ids)
+    straight = encoder(words, positions, offsets, layers=[1])
+    permuted = encoder(words[order], positions[order], offsets, layers=[1])
+    close(permuted.last, straight.last[order])
+    close(permuted.layers[1], straight.layers[1][order])
+
+
+def test_padded_rows_refuse_positions_that_collide():
+    encoder = RaggedEncoder(randomised(mpnet)[0])
+    ids, positions, offsets = rows([4, 3])
+    with pytest.raises(ValueError, match="positions of a row"):
+        encoder(encoder.word_embeddings(ids), positions.clamp(max=2), offsets)
+
+
+@pytest.mark.parametrize("make", [bert, modernbert])
+def test_bf16_stays_within_its_precision(make):
+    model, plain = randomised(make)
+    for parameter in [*model.parameters(), *plain.parameters()]:
+        parameter.data *= 0.4
+    encoder = RaggedEncoder(model.eval())
+    exact = padded_forward(plain.eval(), LENGTHS)[-1]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        packed = encode(encoder, LENGTHS).last.float()
+        padded = padded_forward(plain, LENGTHS)[-1].float()
+    error = (packed - exact).norm() / exact.norm()
+    assert 0 < error < 0.02
+    assert error < 1.5 * (padded - exact).norm() / exact.norm()
+
+
+@pytest.mark.parametrize("family", ["EuroBert", "NomicBert", "Gte", "JinaEmbeddingsV3", "Esm"])
+@pytest.mark.parametrize("training", [False, True])
+def test_rotary_families_take_bf16(family, training):
+    """Their queries and keys leave the rotation in fp32, beside values in bf16."""
+    special = {"pad_token_id": 1 if family in ("JinaEmbeddingsV3", "Esm") else 0}
+    if family == "EuroBert":
+        special |= {"num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2}
+    if family == "Esm":
+        special |= {"mask_token_id": 3, "position_embedding_type": "rotary"}
+    config = getattr(transformers, f"{family}Config")(
+        **SIZES, **special, max_position_embeddings=64
+    )
+    model = getattr(transformers, f"{family}Model")(config)
+    encoder = RaggedEncoder(model).train(training)
+    encoder.use_dropout(source := DropoutSource())
+    exact = encode(encoder, LENGTHS).last
+    source.seed(0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        last = encode(encoder, LENGTHS).last
+    last.float().sum().backward()
+    assert encoder.packed
+    if not training:
+        assert (last.float() - exact).norm() < 0.05 * exact.norm()
+
+
+@pytest.mark.parametrize("make", [bert, mpnet, modernbert])
+def test_dropout_draws_from_the_source_alone(make):
+    chance = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
+    if make is modernbert:
+        chance = dict.fromkeys(("attention_dropout", "mlp_dropout", "embedding_dropout"), 0.2)
+    encoder = RaggedEncoder(randomised(lambda: make(**chance))[0]).train()
+    source = DropoutSource()
+    assert encoder.use_dropout(source) >= 7
+    outputs = []
+    for seed in (3, 3, 4):
+        torch.rand(7)
+        source.seed(seed)
+        outputs.append(encode(encoder, LENGTHS).last)
+    assert torch.equal(outputs[0], outputs[1])
+    assert not torch.allclose(outputs[0], outputs[2])
+    close(encode(encoder.eval(), LENGTHS).last, encode(encoder, LENGTHS).last)
+
+
+def test_attention_dropout_keeps_the_expectation():
+    encoder = RaggedEncoder(randomised(lambda: bert(attention_probs_dropout_prob=0.3))[0])
+    encoder.use_dropout(DropoutSource())
+    layer = {"layers": [1]}
+    exact = encode(encoder.eval(), [6, 4], **layer).layers[1]
+    encoder.train()
+    draws = torch.stack([encode(encoder, [6, 4], **layer).layers[1] for _ in range(600)])
+    assert draws.std(0).max() > 0.05
+    # LayerNorm bends the mean a little; the attention output before it does not.
+    assert (draws.mean(0) - exact).norm() / exact.norm() < 0.1
+
+
+def test_a_copy_works_by_itself_and_is_saved_as_a_plain_model(tmp_path):
+    model, plain = randomised(bert)
+    encoder = RaggedEncoder(model.eval())
+    twin = copy.deepcopy(encoder)
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.mul_(0.5)
+    close(encode(encoder, LENGTHS).last, padded_forward(plain.eval(), LENGTHS)[-1])
+    assert not torch.allclose(encode(twin, LENGTHS).last, encode(encoder, LENGTHS).last)
+    encoder.model.save_pretrained(tmp_path)
+    assert PACKED not in (tmp_path / "config.json").read_text()
+    again = transformers.AutoModel.from_pretrained(tmp_path, add_pooling_layer=False)
+    close(padded_forward(again, LENGTHS)[-1], encode(encoder, LENGTHS).last)
+
+
+def test_padding_by_request_and_its_reason():
+    model, plain = randomised(bert)
+    encoder = RaggedEncoder(model.eval(), attention="padded")
+    assert not encoder.packed and encoder.why_padded == "padding was asked for"
+    close(encode(encoder, LENGTHS).last, padded_forward(plain.eval(), LENGTHS)[-1])
+    assert RaggedEncoder(randomised(bert)[0]).why_padded is None
+    assert "attention interface" in (RaggedEncoder(mpnet()).why_padded or "")
+    with pytest.raises(CseError, match="cannot be packed"):
+        RaggedEncoder(mpnet(), attention="packed")
+
+
+def test_models_that_are_no_text_encoders_are_refused():
+    t5 = transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, num_heads=4, num_layers=1)
+    with pytest.raises(CseError, match="encoder with a decoder"):
+        RaggedEncoder(transformers.T5Model(t5))
+    vit = transformers.ViTConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    with pytest.raises(CseError, match="word embeddings"):
+        RaggedEncoder(transformers.ViTModel(vit))
+
+
+def test_bounds():
+    encoder = RaggedEncoder(roberta())
+    assert encoder.max_positions == 24
+    assert (encoder.hidden_size, encoder.embedding_size) == (32, 32)
+    assert RaggedEncoder(electra()).embedding_size == 20
+    with pytest.raises(ValueError, match="row of 25"):
+        encode(encoder, [3, 25])
+    with pytest.raises(ValueError, match="no layer 4"):
+        encode(encoder, [3], layers=[4])
+    nothing = encoder(torch.zeros(0, 32), torch.zeros(0).long(), torch.tensor([0]), layers=[1])
+    assert nothing.last.shape == nothing.layers[1].shape == (0, 32)
+    ids, positions, _ = rows([4, 3])
+    words = encoder.word_embeddings(ids)
+    with_empty = encoder(words, positions, torch.tensor([0, 4, 4, 7])).last
+    close(with_empty, encode(encoder, [4, 3]).last)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    if not STARTER.is_dir():
+        pytest.skip("the starter encoder is not here")
+    return Path(shutil.copytree(STARTER, tmp_path / "encoder"))
+
+
+def test_the_starter_encoder_equals_its_plain_model(folder):
+    encoder = RaggedEncoder.load(folder, seed=0).eval()
+    assert encoder.packed and getattr(encoder.model, "pooler", None) is None
+    tokenizer = load_tokenizer(folder)
+    texts = ["A dog runs in the park.", "Rain.", "Two men are playing football on the beach."]
+    plain = transformers.AutoModel.from_pretrained(
+        folder, add_pooling_layer=False, dtype=torch.float32
+    ).eval()
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = plain(**batch).last_hidden_state[batch["attention_mask"].bool()]
+    lengths = batch["attention_mask"].sum(1)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)])
+    positions = torch.cat([torch.arange(int(length)) for length in lengths])
+    ids = batch["input_ids"][batch["attention_mask"].bool()]
+    close(encoder(encoder.word_embeddings(ids), positions, offsets).last, expected)
+
+
+def test_weights_from_scratch_are_fp32_whatever_the_configuration_says(folder):
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"dtype": "bfloat16"}))
+    encoder = RaggedEncoder.load(folder, from_scratch=True, seed=1)
+    assert {each.dtype for each in encoder.parameters()} == {torch.float32}
+
+
+def test_load_from_scratch_and_dropout(folder):
+    first, second, other = (
+        RaggedEncoder.load(folder, from_scratch=True, seed=seed).state_dict() for seed in (1, 1, 2)
+    )
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+    state = torch.get_rng_state()
+    encoder = RaggedEncoder.load(folder, dropout=0.3, seed=0)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert {m.p for m in encoder.modules() if isinstance(m, torch.nn.Dropout)} == {0.3}
+
+
+def edit(folder, **changes):
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def cut_short(folder):
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100_000])
+
+
+def pickled(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+DAMAGES = {
+    "no such folder": shutil.rmtree,
+    "without config.json": lambda f: (f / "config.json").unlink(),
+    "no weights": lambda f: (f / "model.safetensors").unlink(),
+    "cut short": cut_short,
+    "pickled": pickled,
+    "has another shape": lambda f: edit(f, intermediate_size=7),
+    "is missing": lambda f: edit(f, num_hidden_layers=9),
+    "not a valid JSON": lambda f: (f / "config.json").write_text("{"),
+    "code of its own": lambda f: edit(
+        f, model_type="own", auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"}
+    ),
+    "does not recognize": lambda f: edit(f, model_type="unheard-of"),
+}
+
+
+@pytest.mark.parametrize("message", DAMAGES)
+def test_load_says_what_is_wrong_with_a_folder(folder, message):
+    DAMAGES[message](folder)
+    with pytest.raises(CseError, match=message) as raised:
+        RaggedEncoder.load(folder, seed=0)
+    assert raised.value.where == "model.name"
+    assert "\n" not in str(raised.value)
+
+
+def test_load_says_that_the_hub_is_offline(monkeypatch):
+    monkeypatch.setattr("cse_core.encoders.pretrained.hub_answers", lambda: False)
+    for load in (
+        lambda: RaggedEncoder.load("no-such-model-xyz", seed=0),
+        lambda: load_tokenizer("no-such-model-xyz"),
+    ):
+        with pytest.raises(CseError, match=r"hub is offline.*no-such-model-xyz.*path of"):
+            load()
+
+
+def test_load_tokenizer_says_what_is_wrong(folder):
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(CseError, match="tokenizer"):
+        load_tokenizer(folder)
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(CseError, match="no tokenizer in the folder"):
+        load_tokenizer(folder)

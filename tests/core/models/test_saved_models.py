@@ -1,0 +1,48 @@
+"""The saved model encodes as the trained one did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cse_core.errors import CseError
+from cse_core.models.saved_model import load
+from cse_core.runtime.model_files import HEADS
+from cse_core.training.export import save_model
+from tests.fixtures.tiny import CPU, Bench, registry
+
+RECIPE = '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "scaled"\n[[pool]]\nuse = "mlp"\nkeep = "always"\n'
+
+
+def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> None:
+    bench = Bench(encoder, folder, RECIPE, "train.lr=1e-1", "inference.slice=true")
+    for step in range(3):
+        bench.step(step)
+    assert not torch.allclose(bench.part("pool.scaled").scale, torch.ones(32), atol=1e-2)
+    texts = bench.columns["text"]
+    trained = bench.assembly.stack.encode(texts, CPU)
+    save_model(bench.assembly, folder / "model", about={})
+    model = load(str(folder / "model"), registry())
+    torch.testing.assert_close(torch.from_numpy(model.encode(texts)), trained)
+    assert not model.stack.pooler.training and not model.stack.heads["mlp"].training
+    weights = folder / "model" / HEADS
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(CseError, match="cannot be read"):
+        load(str(folder / "model"), registry())
+    save_file({}, weights)
+    with pytest.raises(CseError, match="scaled are missing or do not fit"):
+        load(str(folder / "model"), registry())
+
+
+def test_an_inference_pooler_that_nothing_trains_is_refused(encoder: str, folder: Path) -> None:
+    recipe = '[[pool]]\nuse = "cls"\n[inference]\npool = "scaled"\n'
+    with pytest.raises(CseError) as refused:
+        Bench(encoder, folder, recipe)
+    assert refused.value.line() == (
+        "inference.pool: has weights of its own, which this run would not train (got 'scaled'); "
+        "train with it: --pool scaled, or choose another for inference.pool"
+    )
+    assert Bench(encoder, folder, recipe.replace('"scaled"', '"mean"'))

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import huggingface_hub
+import pytest
+from huggingface_hub.errors import (
+    GatedRepoError,
+    LocalEntryNotFoundError,
+    RemoteEntryNotFoundError,
+    RepositoryNotFoundError,
+)
+
+from cse_core.errors import CseError
+from cse_core.recipes.model_facts import model_facts
+from cse_core.registry.registry import Registry
+from tests.fixtures.parts import made_up_registry
+
+BERT_CONFIG = {
+    "model_type": "bert", "hidden_size": 256, "num_hidden_layers": 4,
+    "max_position_embeddings": 512, "pad_token_id": 0,
+}  # fmt: skip
+
+
+def model(folder: Path, config: Any = BERT_CONFIG, **files: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in {"config": config, **files}.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / f"{name}.json").write_text(text)
+    return folder
+
+
+def refused(name: str) -> str:
+    with pytest.raises(CseError) as caught:
+        model_facts(name, made_up_registry())
+    assert caught.value.where == "model.name"
+    return caught.value.line()
+
+
+def test_facts_of_a_folder(tmp_path: Path) -> None:
+    path = model(tmp_path / "m", tokenizer_config={"do_lower_case": True, "mask_token": "[MASK]"})
+    facts = model_facts(str(path), made_up_registry())
+    assert (facts.model, facts.family, facts.hidden, facts.embedding) == (
+        str(path), "bert", 256, 256,
+    )  # fmt: skip
+    assert (facts.layers, facts.positions, facts.cased, facts.mask_token, facts.starter) == (
+        4, 512, False, True, False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "hidden", "embedding", "layers", "positions"),
+    [
+        ({"model_type": "roberta", "hidden_size": 768, "num_hidden_layers": 12,
+          "max_position_embeddings": 514, "pad_token_id": 1}, 768, 768, 12, 512),
+        ({"model_type": "xlm-roberta", "hidden_size": 8, "max_position_embeddings": 514},
+         8, 8, None, 512),
+        ({"model_type": "distilbert", "dim": 768, "n_layers": 6, "max_position_embeddings": 512},
+         768, 768, 6, 512),
+        ({"model_type": "electra", "hidden_size": 256, "embedding_size": 128,
+          "num_hidden_layers": 12, "max_position_embeddings": 512}, 256, 128, 12, 512),
+        ({"model_type": "t5", "d_model": 512}, 512, 512, None, None),
+        ({}, None, None, None, None),
+    ],
+)  # fmt: skip
+def test_sizes_of_families(
+    tmp_path: Path, config: Any, hidden: Any, embedding: Any, layers: Any, positions: Any
+) -> None:
+    facts = model_facts(str(model(tmp_path / "m", config)), made_up_registry())
+    assert (facts.hidden, facts.embedding, facts.layers, facts.positions) == (
+        hidden, embedding, layers, positions,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "cased", "mask"),
+    [
+        ({}, None, None),
+        ({"tokenizer_config": {"do_lower_case": False, "mask_token": None}}, True, False),
+        ({"tokenizer_config": {}, "tokenizer": {"normalizer": None}}, True, False),
+        ({"tokenizer": {"normalizer": {"type": "BertNormalizer", "lowercase": True},
+                        "added_tokens": [{"content": "[MASK]"}]}}, False, True),
+        ({"tokenizer": {"normalizer": {"type": "BertNormalizer", "lowercase": False}}},
+         True, False),
+        ({"tokenizer": {"normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "NFC"}, {"type": "Lowercase"}]}}}, False, False),
+        ({"tokenizer": {"normalizer": None, "pre_tokenizer": {"type": "ByteLevel"},
+                        "added_tokens": [{"content": "<mask>"}]}}, True, True),
+        ({"special_tokens_map": {"mask_token": {"content": "<mask>"}}}, None, True),
+    ],
+)  # fmt: skip
+def test_vocabularies(tmp_path: Path, files: Any, cased: Any, mask: Any) -> None:
+    facts = model_facts(str(model(tmp_path / "m", **files)), made_up_registry())
+    assert (facts.cased, facts.mask_token) == (cased, mask)
+
+
+def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "latest"
+    model(run / "model")
+    for from_starter in (True, False):
+        (run / "model" / "cse.json").write_text(json.dumps({"starter": from_starter}))
+        facts = model_facts(str(run), made_up_registry())
+        assert (facts.hidden, facts.starter) == (256, from_starter)
+    outer = tmp_path / "st"
+    model(outer / "0_Transformer")
+    (outer / "modules.json").write_text(
+        json.dumps([{"path": "0_Transformer"}, {"path": "1_Pooling"}])
+    )
+    assert model_facts(str(outer), made_up_registry()).family == "bert"
+
+
+def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "starter_of_tests"
+    model(package / "model")
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "starter_of_tests", raising=False)
+    facts = model_facts("starter", made_up_registry())
+    assert (facts.family, facts.starter, facts.model) == ("bert", True, "starter")
+
+
+def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
+    assert "there is no such folder" in refused(str(tmp_path / "gone"))
+    assert "there is no such folder" in refused("./gone")
+    assert "there is no such folder" in refused("a/b/c")
+    (tmp_path / "empty").mkdir()
+    assert "is a folder without config.json" in refused(str(tmp_path / "empty"))
+    (tmp_path / "file").touch()
+    assert "is a file, not a model folder" in refused(str(tmp_path / "file"))
+    (tmp_path / "empty" / "run.toml").touch()
+    assert "this run has saved no model yet" in refused(str(tmp_path / "empty"))
+    assert "config.json is no JSON text" in refused(str(model(tmp_path / "cut", '{"model')))
+    assert "config.json has another form" in refused(str(model(tmp_path / "list", "[]")))
+
+
+def test_a_known_encoder_that_is_not_installed_says_how_to_get_it() -> None:
+    with pytest.raises(CseError, match="pip install cse-starter"):
+        model_facts("starter", Registry([]))
+
+
+class Hub:
+    """A hub that has one model, whose files are asked for one by one."""
+
+    def __init__(self, folder: Path, failure: Exception | None = None) -> None:
+        self.folder, self.failure, self.asked = folder, failure, 0
+        self.cached: set[str] = set()
+
+    def hf_hub_download(self, name: str, file: str, local_files_only: bool = False) -> str:
+        if local_files_only and file not in self.cached:
+            raise LocalEntryNotFoundError(file)
+        self.cached.add(file)
+        return str(self.folder / file)
+
+    def get_hf_file_metadata(self, url: str, timeout: float) -> None:
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
+        if not (self.folder / url.rpartition("/")[2]).is_file():
+            raise RemoteEntryNotFoundError("absent", response=Answer())  # type: ignore[arg-type]
+
+
+class Answer:
+    headers: ClassVar[dict[str, str]] = {}
+    request = None
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    made = Hub(model(tmp_path / "hub", tokenizer_config={"do_lower_case": True}))
+    for name in ("hf_hub_download", "get_hf_file_metadata"):
+        monkeypatch.setattr(huggingface_hub, name, getattr(made, name))
+    return made
+
+
+def test_the_hub_gives_its_small_files_once(hub: Hub) -> None:
+    facts = model_facts("some/model", made_up_registry())
+    assert (facts.hidden, facts.cased, facts.model) == (256, False, "some/model")
+    assert hub.cached == {"config.json", "tokenizer_config.json"}
+    hub.failure, hub.asked = ConnectionError(), 0
+    assert model_facts("some/model", made_up_registry()) == facts
+    assert hub.asked == 1
+
+
+def test_without_a_network_nothing_is_known_and_it_is_asked_once(hub: Hub) -> None:
+    hub.failure = ConnectionError()
+    facts = model_facts("some/model", made_up_registry())
+    assert (facts.family, facts.hidden, facts.cased, hub.asked) == (None, None, None, 1)
+
+
+def test_a_name_that_the_hub_does_not_have_is_refused(hub: Hub) -> None:
+    hub.failure = RepositoryNotFoundError("gone", response=Answer())  # type: ignore[arg-type]
+    assert refused("startr").endswith("did you mean starter?")
+    hub.failure = GatedRepoError("ask first", response=Answer())  # type: ignore[arg-type]
+    assert model_facts("some/gated", made_up_registry()).family is None

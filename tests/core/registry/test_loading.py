@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cse_core.errors import CseError
+from cse_core.registry.loading import load_factory, package_path
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "loading_example"
+    (folder / "recipes").mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    (folder / "recipes" / "a.toml").write_text("x = 1\n")
+    (tmp_path / "loading_needs.py").write_text("import no_such_thing.deep\n")
+    (tmp_path / "loading_bug.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return folder
+
+
+def test_load_factory_returns_the_class() -> None:
+    assert load_factory("cse_core.errors:CseError") is CseError
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("cse_core.errors", "loss.x: a factory is written package.module:Class"),
+        (":C", "a factory is written package.module:Class"),
+        ("m:", "a factory is written package.module:Class"),
+        ("cse_core.errors:Nothing", "module cse_core.errors has no Nothing"),
+        ("cse_core.no_such:C", "cannot be imported: .*install its plugin again"),
+        ("loading_needs:C", "No module named 'no_such_thing'; pip install no_such_thing"),
+    ],
+)
+def test_load_factory_errors(package: Path, factory: str, message: str) -> None:
+    with pytest.raises(CseError, match=message):
+        load_factory(factory, where="loss.x")
+
+
+def test_load_factory_lets_bugs_pass(package: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        load_factory("loading_bug:C")
+
+
+def test_package_path_finds_files_and_folders_without_import(package: Path) -> None:
+    assert package_path("loading_example:recipes/a.toml") == package / "recipes" / "a.toml"
+    assert package_path("loading_example:recipes") == package / "recipes"
+    assert "loading_example" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("loading_example", "package data is written package:folder/file"),
+        ("loading_example:", "package data is written"),
+        ("loading_example:../x", "package data is written"),
+        ("loading_example:/etc/passwd", "package data is written"),
+        ("no_such_package:x", "there is no package no_such_package"),
+        ("no_such.package:x", "there is no package no_such.package"),
+        ("loading_bug:x", "there is no package loading_bug"),
+        ("loading_example:b.toml", "package loading_example has no b.toml"),
+    ],
+)
+def test_package_path_errors(package: Path, path: str, message: str) -> None:
+    with pytest.raises(CseError, match=message):
+        package_path(path)
+
+
+@pytest.mark.parametrize(
+    "module", ["manager", "registry", "known", "loading", "discovery", "plugin_checks"]
+)
+def test_modules_import_nothing_heavy(module: str) -> None:
+    heavy = {"torch", "transformers", "datasets", "scipy", "numpy", "sklearn", "packaging", "rich"}
+    script = f"import sys, cse_core.{module}; print(*sorted({heavy!r} & set(sys.modules)))"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == []

@@ -1,0 +1,429 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cse_core.errors import CseError
+from cse_core.records import LossSpec
+from cse_core.registry.manager import load_plugins
+from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
+
+__all__ = ["distributions"]
+
+GOOD = plugin(loss("twins"))
+
+
+def statuses(made: Distributions, *disable: str) -> dict[str, str]:
+    manager = made.load(*disable)
+    manager.hooks.check_pending()
+    return {info.key: info.status for info in manager.infos}
+
+
+def test_good_plugin_is_active_with_its_parts(distributions: Distributions) -> None:
+    distributions.add("cse-good", GOOD, version="1.2", requires=("cse-toolkit>=0.1,<0.2",))
+    info = distributions.info("cse-good:good")
+    assert (info.status, info.reason, info.fix) == ("active", "", "")
+    assert (info.distribution, info.version, info.name) == ("cse-good", "1.2", "good")
+    assert (info.summary, info.module) == ("Plugin cse-good", "cse_good.plugin")
+    assert info.hooks == ("cse_losses",)
+    assert [type(part) for part in info.parts] == [LossSpec]
+
+
+def test_builtins_are_registered_as_any_plugin(distributions: Distributions) -> None:
+    info = distributions.info("cse-toolkit:fake_core")
+    assert info.status == "active"
+    assert [part.name for part in info.parts] == ["infonce"]
+
+
+def test_order_is_by_distribution_then_entry_point(distributions: Distributions) -> None:
+    for name in ("cse-zebra", "cse-ant", "zz"):
+        distributions.add(name, plugin(loss(f"of-{name}")))
+    assert list(statuses(distributions)) == [
+        "cse-ant:ant",
+        "cse-toolkit:fake_core",
+        "cse-zebra:zebra",
+        "zz:zz",
+    ]
+
+
+def test_one_entry_point_name_in_two_distributions_gives_two_plugins(
+    distributions: Distributions,
+) -> None:
+    distributions.add("cse-one", plugin(loss("first")), entry_point="same")
+    distributions.add("cse-two", plugin(loss("second")), entry_point="same")
+    found = statuses(distributions)
+    assert found["cse-one:same"] == found["cse-two:same"] == "active"
+
+
+BROKEN = {
+    "missing-module": ("import no_such_thing\n" + GOOD, "No module named 'no_such_thing'"),
+    "import-error": ("from os import nonsense\n" + GOOD, "cannot import name 'nonsense'"),
+    "raises-at-import": ("1 / 0\n" + GOOD, "ZeroDivisionError: division by zero (plugin.py:3)"),
+    "syntax": ("def (:\n", "SyntaxError"),
+    "exits": ("raise SystemExit(3)\n", "SystemExit: 3"),
+    "generator-exit": ("raise GeneratorExit\n", "GeneratorExit"),
+    "misspelt": (plugin(loss("x"), hook="cse_loses"), "no hook cse_loses: did you mean cse_losses"),
+    "no-marker": (GOOD.replace("@hookimpl\n", ""), "cse_losses has no @hookimpl"),
+    "no-hook": ("x = 1\n", "it implements no hook"),
+    "extra-argument": (
+        GOOD.replace("()", "(config)", 1),
+        "takes no argument, but it asks for conf",
+    ),
+    "wrapper": (
+        "@hookimpl(wrapper=True)\ndef cse_losses():\n    return (yield)\n",
+        "cannot be wrapped",
+    ),
+    "raises-in-hook": (
+        GOOD + "@hookimpl\ndef cse_metrics():\n    raise RuntimeError('half-way')\n",
+        "RuntimeError: half-way (plugin.py:",
+    ),
+    "exits-in-hook": ("@hookimpl\ndef cse_losses():\n    raise SystemExit\n", "SystemExit"),
+    "returns-none": ("@hookimpl\ndef cse_losses():\n    pass\n", "returned None, not a list"),
+    "generator": ("@hookimpl\ndef cse_losses():\n    yield 1\n", "a generator, not a list"),
+    "wrong-record": (plugin(loss("x"), hook="cse_metrics"), "LossSpec where MetricSpec is due"),
+    "not-a-record": (plugin("'infonce'"), "a list with a str where LossSpec is due"),
+    "bad-name": (plugin(loss("Info_NCE")), "a name is lower-case words"),
+    "name-no-text": (plugin(loss("x").replace('"x"', "3")), "a name is lower-case words"),
+    "no-summary": (plugin(loss("x").replace("A loss", "")), "the summary is empty"),
+    "long-summary": (plugin(loss("x").replace("A loss", "a\\nb")), "more than one line"),
+    "bad-factory": (plugin(loss("x").replace("m.n:C", "m.n.C")), "factory is 'package.module:C"),
+    "bad-options": (plugin(loss("x", "options=dict")), "options is dict, not a subclass of"),
+    "options-of-another-kind": (
+        "from cse_core.options import StoreOptions\n" + plugin(loss("x", "options=StoreOptions")),
+        "not a subclass of cse_core.options.LossOptions",
+    ),
+    "head-without-head-options": (
+        plugin(
+            'PoolerSpec(name="x", summary="s", factory="m:C", stage="head")', hook="cse_poolers"
+        ),
+        "not a subclass of cse_core.options.HeadOptions",
+    ),
+    "bad-stage": (
+        plugin('PoolerSpec(name="x", summary="s", factory="m:C", stage="h")', hook="cse_poolers"),
+        "stage is slice, row or head, not 'h'",
+    ),
+    "bad-point": (
+        plugin(
+            'AugmenterSpec(name="x", summary="s", factory="m:C", point="word")',
+            hook="cse_augmenters",
+        ),
+        "point is 'word'; known: input_embeddings",
+    ),
+    "bad-gradient": (
+        plugin(
+            'AugmenterSpec(name="x", summary="s", factory="m:C", gradient="old")',
+            hook="cse_augmenters",
+        ),
+        "gradient is fresh or previous, not 'old'",
+    ),
+    "bad-views": (
+        plugin(
+            'AugmenterSpec(name="x", summary="s", factory="m:C", views="positive")',
+            hook="cse_augmenters",
+        ),
+        "views is 'positive', not a tuple",
+    ),
+    "unknown-token": (plugin(loss("x", "requires=('mask-tokens',)")), "did you mean mask-token?"),
+    "unknown-alternative": (plugin(loss("x", "requires=(('pairs', 'vew:a'),)")), "has 'vew:a'"),
+    "token-no-tuple": (plugin(loss("x", "provides='pairs'")), "provides is 'pairs', not a tuple"),
+    "token-function": (plugin(loss("x", "provides=lambda o: ('nonsense',)")), "has 'nonsense'"),
+    "token-function-raises": (plugin(loss("x", "provides=lambda o: o.a")), "provides raised Attr"),
+    "name-twice": (plugin(loss("x"), loss("x")), "loss 'x' is returned twice"),
+    "name-twice-in-two-functions": (
+        GOOD + "@hookimpl(specname='cse_losses')\ndef more():\n    return cse_losses()\n",
+        "loss 'twins' is returned twice",
+    ),
+    "bad-path": (
+        plugin('RecipeSpec(name="x", summary="s", path="p:../../secret")', hook="cse_recipes"),
+        "path is 'package:folder/file'",
+    ),
+    "api-no-number": ("CSE_API_VERSION = '1'\n" + GOOD, "CSE_API_VERSION is a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_plugin_is_left_out_whole_and_alone(distributions: Distributions, case: str) -> None:
+    source, reason = BROKEN[case]
+    distributions.add("cse-bad", source)
+    distributions.add("cse-good", plugin(loss("fine")))
+    manager = distributions.load()
+    bad, good, own = manager.infos
+    assert (bad.status, good.status, own.status) == ("broken", "active", "active")
+    assert reason in bad.reason
+    assert "\n" not in bad.reason
+    assert bad.fix == "pip install -U cse-bad"
+    assert bad.parts == bad.hooks == ()
+    assert sorted(name for name, _ in manager.hooks.list_name_plugin()) == [good.key, own.key]
+    manager.hooks.check_pending()
+    returned = {record.name for records in manager.hooks.hook.cse_losses() for record in records}
+    assert returned == {"fine", "infonce"}
+    assert manager.hooks.hook.cse_metrics() == []
+
+
+def test_exceptions_keep_their_traceback_for_show_plugin(distributions: Distributions) -> None:
+    distributions.add("cse-bad", "1 / 0\n")
+    assert "ZeroDivisionError" in distributions.info("cse-bad:bad").traceback
+
+
+def test_missing_module_of_the_plugin_itself_asks_for_a_reinstallation(
+    distributions: Distributions,
+) -> None:
+    distributions.metadata("cse-gone", "gone = cse_gone.plugin")
+    info = distributions.info("cse-gone:gone")
+    assert info.status == "broken"
+    assert info.fix == "pip install --force-reinstall cse-gone"
+
+
+def test_editable_plugin_is_mended_where_its_sources_are(distributions: Distributions) -> None:
+    folder = distributions.add("cse-mine", "1 / 0\n")
+    direct = {"url": "file:///home/me/my%20plugin", "dir_info": {"editable": True}}
+    (folder / "direct_url.json").write_text(json.dumps(direct))
+    assert (
+        distributions.info("cse-mine:mine").fix
+        == "mend /home/me/my plugin, or pip uninstall cse-mine"
+    )
+
+
+def test_attribute_that_the_module_lacks_is_broken(distributions: Distributions) -> None:
+    distributions.module("cse_half", GOOD)
+    distributions.metadata("cse-half", "half = cse_half.plugin:Plugin")
+    info = distributions.info("cse-half:half")
+    assert info.status == "broken"
+    assert "has no attribute 'Plugin'" in info.reason
+
+
+def test_plugin_may_be_an_object(distributions: Distributions) -> None:
+    source = """
+    class Plugin:
+        CSE_API_VERSION = 1
+
+        @hookimpl
+        def cse_losses(self):
+            return [LossSpec(name="x", summary="s", factory="m:C")]
+
+    plugin = Plugin()
+    """
+    distributions.module("cse_object", source)
+    distributions.metadata("cse-object", "object = cse_object.plugin:plugin")
+    info = distributions.info("cse-object:object")
+    assert (info.status, [part.name for part in info.parts]) == ("active", ["x"])
+
+
+def test_interrupt_passes(distributions: Distributions) -> None:
+    distributions.add("cse-slow", "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        distributions.load()
+
+
+def marked(marker: Path, source: str = GOOD) -> str:
+    return f"open({str(marker)!r}, 'w').close()\n" + source
+
+
+def test_plugin_for_a_newer_toolkit_is_incompatible_and_not_imported(
+    distributions: Distributions, tmp_path: Path
+) -> None:
+    marker = tmp_path / "imported"
+    distributions.add("cse-new", marked(marker), requires=("torch", "CSE_Toolkit[x] >=99,<100"))
+    info = distributions.info("cse-new:new")
+    assert info.status == "incompatible"
+    assert info.reason == "it needs cse-toolkit<100,>=99, installed is 0.1.0"
+    assert info.fix == 'pip install -U "cse-toolkit<100,>=99"'
+    assert not marker.exists()
+
+
+def test_plugin_for_an_older_toolkit_is_incompatible(distributions: Distributions) -> None:
+    distributions.add("cse-old", GOOD, requires=("cse-toolkit <0.0.5",))
+    info = distributions.info("cse-old:old")
+    assert (info.status, info.fix) == ("incompatible", "pip install -U cse-old")
+
+
+@pytest.mark.parametrize(
+    "requires",
+    [
+        'cse-toolkit>=99; extra == "test"',
+        "cse-toolkit-extras>=99",
+        "cse-toolkit",
+        "cse-toolkit>=0.1",
+    ],
+)
+def test_requirement_that_is_met_or_another(distributions: Distributions, requires: str) -> None:
+    distributions.add("cse-good", GOOD, requires=(requires,))
+    assert distributions.info("cse-good:good").status == "active"
+
+
+def test_requirement_that_cannot_be_read_is_broken(distributions: Distributions) -> None:
+    distributions.add("cse-bad", GOOD, requires=("cse-toolkit=>1",))
+    info = distributions.info("cse-bad:bad")
+    assert info.status == "broken"
+    assert "InvalidRequirement" in info.reason
+
+
+@pytest.mark.parametrize(("stated", "mended"), [(2, "cse-toolkit"), (0, "cse-api")])
+def test_api_version_out_of_range_is_incompatible(
+    distributions: Distributions, stated: int, mended: str
+) -> None:
+    distributions.add("cse-api", f"CSE_API_VERSION = {stated}\n{GOOD}")
+    manager = distributions.load()
+    info = manager.infos[0]
+    assert info.status == "incompatible"
+    assert info.reason == f"it is made for API version {stated}, cse-toolkit 0.1.0 has 1"
+    assert info.fix == f"pip install -U {mended}"
+    assert [name for name, _ in manager.hooks.list_name_plugin()] == ["cse-toolkit:fake_core"]
+
+
+@pytest.mark.parametrize("name", ["spy", "cse-spy", "cse_spy", "cse-spy:spy", "all"])
+def test_blocked_plugin_is_never_imported(
+    distributions: Distributions, tmp_path: Path, name: str
+) -> None:
+    marker = tmp_path / "imported"
+    distributions.add("cse-spy", marked(marker), entry_point="spy")
+    blocked, own = distributions.load(name).infos
+    assert (blocked.status, own.status) == ("blocked", "active")
+    assert blocked.reason == f"left out by --no-plugin {name}"
+    assert blocked.fix == f"run without --no-plugin {name}"
+    assert not marker.exists()
+    assert distributions.info("cse-spy:spy").status == "active"
+    assert marker.exists()
+
+
+def test_blocked_by_the_environment(distributions: Distributions) -> None:
+    distributions.add("cse-one", plugin(loss("one")))
+    distributions.add("cse-two", plugin(loss("two")))
+    manager = distributions.load(environ={"CSE_DISABLE_PLUGINS": " one, , typo"})
+    assert [info.status for info in manager.infos] == ["blocked", "active", "active"]
+    assert manager.infos[0].reason == "left out by CSE_DISABLE_PLUGINS=one, , typo"
+    assert manager.infos[0].fix == "unset CSE_DISABLE_PLUGINS"
+    assert manager.unmatched == ("typo",)
+
+
+def test_one_of_two_equal_entry_points_is_blocked_by_its_key(distributions: Distributions) -> None:
+    distributions.add("cse-one", plugin(loss("first")), entry_point="same")
+    distributions.add("cse-two", plugin(loss("second")), entry_point="same")
+    found = statuses(distributions, "cse-two:same")
+    assert (found["cse-one:same"], found["cse-two:same"]) == ("active", "blocked")
+
+
+def test_parts_of_one_name_conflict_and_stay(distributions: Distributions) -> None:
+    distributions.add("cse-one", plugin(loss("twins"), loss("own")))
+    distributions.add("cse-two", plugin(loss("twins")), version="0.2")
+    one, own, two = distributions.load().infos
+    assert (one.status, own.status, two.status) == ("conflicting", "active", "conflicting")
+    assert one.reason == "loss twins is also in cse-two 0.2"
+    assert one.fix == "write cse-one/twins to use this one"
+    assert two.reason == "loss twins is also in cse-one 0.1.0"
+    assert one.loaded and [part.name for part in one.parts] == ["twins", "own"]
+
+
+def test_parts_of_one_name_in_two_kinds_do_not_conflict(distributions: Distributions) -> None:
+    store = 'StoreSpec(name="twins", summary="s", factory="m:C")'
+    distributions.add("cse-one", GOOD)
+    distributions.add("cse-two", plugin(store, hook="cse_negative_stores"))
+    assert set(statuses(distributions).values()) == {"active"}
+
+
+def test_one_key_twice_is_conflicting(distributions: Distributions) -> None:
+    distributions.module("first_module", plugin(loss("first")))
+    distributions.module("second_module", plugin(loss("second")))
+    distributions.metadata("cse-double", "x = first_module.plugin", "x = second_module.plugin")
+    used, other, _ = distributions.load().infos
+    assert (used.status, other.status, other.loaded) == ("active", "conflicting", False)
+    assert "second_module.plugin" in other.reason
+    assert other.fix == "pip install --force-reinstall cse-double"
+
+
+def test_metadata_of_two_versions_left_by_a_broken_installation(
+    distributions: Distributions,
+) -> None:
+    distributions.add("cse-double", GOOD, version="0.1.0")
+    distributions.metadata("cse-double", "double = cse_double.plugin", version="0.2.0")
+    found = [info.status for info in distributions.load().infos]
+    assert found == ["active", "conflicting", "active"]
+
+
+def test_metadata_seen_twice_is_one_plugin(
+    distributions: Distributions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib.metadata import distributions as search
+
+    distributions.add("cse-good", GOOD)
+    monkeypatch.setattr(
+        "cse_core.registry.discovery.distributions",
+        lambda: search(path=[str(tmp_path), f"{tmp_path}/."]),
+    )
+    assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
+
+
+def test_one_module_under_two_names_is_loaded_once(distributions: Distributions) -> None:
+    distributions.add("cse-one", GOOD)
+    distributions.metadata("cse-copy", "copy = cse_one.plugin")
+    copy, one, _ = distributions.load().infos
+    assert (copy.status, one.status) == ("active", "conflicting")
+    assert one.reason == "its module cse_one.plugin is already loaded as cse-copy:copy"
+
+
+def test_damaged_metadata_hides_nothing_else(distributions: Distributions) -> None:
+    distributions.add("cse-good", GOOD)
+    unreadable = distributions.add("cse-unreadable", plugin(loss("a")))
+    (unreadable / "entry_points.txt").write_bytes(b"[cse]\nx = \xff\xfe\n")
+    other = distributions.add("other", plugin(loss("b")))
+    (other / "entry_points.txt").write_bytes(b"\xff")
+    nameless = distributions.add("cse-nameless", plugin(loss("c")))
+    (nameless / "METADATA").unlink()
+    found = {info.distribution: info for info in distributions.load().infos}
+    assert {name: info.status for name, info in found.items()} == {
+        "cse-good": "active",
+        "cse-toolkit": "active",
+        "cse-unreadable": "broken",
+        "cse-nameless": "broken",
+    }
+    assert found["cse-unreadable"].fix == "pip install --force-reinstall cse-unreadable"
+
+
+def test_what_a_plugin_prints_does_not_reach_the_output(
+    distributions: Distributions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distributions.add("cse-chatty", "print('hello')\n" + GOOD)
+    distributions.load()
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "hello\n")
+
+
+def test_find_takes_key_entry_point_and_distribution(distributions: Distributions) -> None:
+    distributions.add("cse-good", GOOD, entry_point="fine")
+    manager = distributions.load()
+    for name in ("fine", "cse-good", "CSE_good", "cse-good:fine"):
+        assert [info.key for info in manager.find(name)] == ["cse-good:fine"]
+    with pytest.raises(CseError, match="did you mean cse-good"):
+        manager.find("cse-god")
+
+
+def test_entry_points_can_be_given(distributions: Distributions) -> None:
+    distributions.add("cse-good", GOOD)
+    manager = load_plugins(entry_points=(), builtins=("fake_core.plugin",), environ={})
+    assert [info.key for info in manager.infos] == ["cse-toolkit:fake_core"]
+
+
+def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
+    made = Distributions(tmp_path)
+    made.module("fake_core", BUILTIN)
+    made.add("cse-good", plugin(loss("nobody-elses")), requires=("cse-toolkit>=0.1",))
+    made.add("cse-bad", "import no_such_thing\n")
+    made.add("cse-off", marked(tmp_path / "imported"))
+    script = (
+        "from cse_core.registry.manager import load_plugins\n"
+        "made = load_plugins(builtins=('fake_core.plugin',))\n"
+        "print(*(f'{i.key}={i.status}' for i in made.infos))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "CSE_DISABLE_PLUGINS": "off"}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    found = result.stdout.split()
+    assert {"cse-bad:bad=broken", "cse-good:good=active", "cse-off:off=blocked"} <= set(found)
+    assert not (tmp_path / "imported").exists()
+    assert HEAD in (tmp_path / "cse_off" / "plugin.py").read_text()

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import pytest
+
+from cse_core.errors import CseError
+from cse_core.options import LossOptions
+from cse_core.records import (
+    AugmenterSpec,
+    DatasetSpec,
+    EncoderSpec,
+    LossSpec,
+    PoolerSpec,
+    RecipeSpec,
+    Record,
+    StoreSpec,
+    StudySpec,
+)
+from cse_core.registry.known_parts import KNOWN_DISTRIBUTIONS, KNOWN_PARTS
+from cse_core.registry.plugin_info import AnyKind, PluginInfo
+from cse_core.registry.record_checks import NAME
+from cse_core.registry.registry import Registry
+from cse_core.vocabulary import is_known
+
+
+class NeedyOptions(LossOptions):
+    groups: int
+
+
+def info(key: str, *parts: Record, **changes: str) -> PluginInfo:
+    distribution, _, name = key.partition(":")
+    return PluginInfo(
+        key=key,
+        name=name,
+        distribution=distribution,
+        version="0.1.0",
+        summary="",
+        module="m",
+        hooks=("cse_losses",) if parts else (),
+        parts=parts,
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+INFONCE = LossSpec(name="infonce", summary="s", factory="m:C")
+TWINS = LossSpec(name="twins", summary="s", factory="m:C", requires=("view:identical",))
+QUEUE = StoreSpec(name="queue", summary="s", factory="m:C")
+NEGATION = AugmenterSpec(
+    name="negation", summary="s", factory="m:C", provides=("view:soft_negative",)
+)
+SLICES = PoolerSpec(
+    name="slices", summary="s", factory="m:C", stage="slice", provides=lambda o: ("level:segment",)
+)
+NEEDY = LossSpec(
+    name="needy", summary="s", factory="m:C", options=NeedyOptions, provides=lambda o: ("pairs",)
+)
+
+
+def registry(*infos: PluginInfo) -> Registry:
+    return Registry.from_plugins([info("cse-toolkit:builtins", INFONCE), *infos])
+
+
+def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) -> str:
+    with pytest.raises(CseError) as caught:
+        if kind == "recipe":
+            made.recipe(name)
+        elif kind == "encoder":
+            made.encoder(name)
+        elif kind == "dataset":
+            made.dataset(name)
+        else:
+            made.find(kind, name, where=where)  # type: ignore[arg-type]
+    return caught.value.line()
+
+
+def test_find_tells_the_owner() -> None:
+    found = registry(info("cse-ifcl:ifcl", TWINS)).find("loss", "twins")
+    assert found.spec is TWINS
+    assert (found.distribution, found.version, found.plugin) == (
+        "cse-ifcl",
+        "0.1.0",
+        "cse-ifcl:ifcl",
+    )
+    assert (found.kind, found.name, found.qualified) == ("loss", "twins", "cse-ifcl/twins")
+    assert found.label == "cse-ifcl 0.1.0"
+
+
+def test_parts_are_sorted_by_name() -> None:
+    made = registry(info("cse-ifcl:ifcl", TWINS, QUEUE), info("a:a", NEEDY))
+    assert [part.name for part in made.parts("loss")] == ["infonce", "needy", "twins"]
+    assert {part.kind for part in made.parts()} == {"loss", "negatives"}
+    assert made.parts("metric") == ()
+
+
+def test_data_records_have_getters() -> None:
+    records: list[Record] = [
+        RecipeSpec(name="simcse", summary="s", path="p:f"),
+        StudySpec(name="table-1", summary="s", path="p:f"),
+        EncoderSpec(name="starter", summary="s", path="p:f"),
+        DatasetSpec(name="starter", summary="s", factory="m:C"),
+    ]
+    made = registry(info("cse-x:x", *records))
+    assert made.recipe("simcse").spec is records[0]
+    assert made.encoder("starter").spec is records[2]
+    assert made.dataset("cse-x/starter").spec is records[3]
+    for found, record in zip(
+        (made.recipes(), made.studies(), made.encoders(), made.datasets()), records, strict=True
+    ):
+        assert [part.spec for part in found] == [record]
+    assert made.parts() == registry().parts()
+
+
+def test_equal_names_are_an_error_only_when_used_and_qualified_names_pick() -> None:
+    made = registry(info("cse-ifcl:ifcl", TWINS), info("cse-other:o", TWINS, NEEDY))
+    assert made.find("loss", "needy").distribution == "cse-other"
+    assert error(made, "loss", "twins", "--loss") == (
+        "--loss: more than one loss has this name: cse-ifcl 0.1.0 and cse-other 0.1.0 "
+        "(got 'twins'); write cse-ifcl/twins or cse-other/twins"
+    )
+    assert made.find("loss", "cse-other/twins").plugin == "cse-other:o"
+    assert made.find("loss", "CSE_Other/twins").plugin == "cse-other:o"
+    assert made.find("loss", "cse-other:o/twins").plugin == "cse-other:o"
+
+
+def test_equal_names_in_one_distribution_are_picked_by_key() -> None:
+    made = registry(info("cse-x:a", TWINS), info("cse-x:b", TWINS))
+    assert "write cse-x:a/twins or cse-x:b/twins" in error(made, "loss", "twins")
+    assert "write cse-x:a/twins" in error(made, "loss", "cse-x/twins")
+    assert made.find("loss", "cse-x:b/twins").plugin == "cse-x:b"
+
+
+def test_unknown_name_gets_a_did_you_mean() -> None:
+    assert error(registry(), "loss", "infonse") == (
+        "loss: there is no loss of this name (got 'infonse'); did you mean infonce?"
+    )
+    assert error(registry(), "loss", "zzzzzz").endswith("known: infonce")
+    assert error(registry(), "metric", "zzzzzz").endswith("there are none")
+
+
+def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
+    line = error(registry(), "aug", "fgsm")
+    assert line.endswith("it is a part of cse-mocose, not installed: pip install cse-mocose")
+    assert error(registry(), "aug", "cse-mocose/fgsm").endswith(": pip install cse-mocose")
+    assert "did you mean fgsm? it is a part of cse-mocose" in error(registry(), "aug", "fgms")
+    assert error(registry(), "recipe", "hicl").endswith(": pip install cse-hicl")
+    assert error(registry(), "encoder", "starter").endswith(": pip install cse-starter")
+    assert "pip install cse-starter" in error(registry(), "dataset", "starter")
+
+
+def test_part_of_a_known_plugin_that_is_not_loaded_tells_its_status() -> None:
+    broken = info(
+        "cse-mocose:mocose",
+        status="broken",
+        reason="ImportError: x",
+        fix="pip install -U cse-mocose",
+    )
+    assert error(registry(broken), "aug", "fgsm").endswith(
+        "it is a part of cse-mocose 0.1.0, broken (ImportError: x): pip install -U cse-mocose"
+    )
+
+
+def test_known_part_that_the_installed_version_lacks_is_not_said_to_be_there() -> None:
+    made = registry(info("cse-mocose:mocose", QUEUE))
+    assert "cse-mocose" not in error(made, "aug", "fgsm")
+
+
+def test_unknown_name_lists_plugins_that_are_not_loaded() -> None:
+    line = error(registry(info("mine:mine", status="blocked")), "loss", "mine")
+    assert "not loaded: mine:mine (blocked), see cse list-plugins" in line
+
+
+def test_name_of_another_kind_tells_the_flag() -> None:
+    made = registry(info("cse-x:x", QUEUE))
+    assert error(made, "loss", "queue").endswith(
+        "queue is a negative store: write --negatives queue"
+    )
+
+
+def test_unknown_distribution() -> None:
+    made = registry(info("cse-mocose:mocose", QUEUE))
+    line = error(made, "negatives", "cse-mocos/queue")
+    assert "no plugin cse-mocos: did you mean cse-mocose" in line
+    assert error(made, "loss", "cse-hicl/x").endswith("not installed: pip install cse-hicl")
+
+
+def test_has() -> None:
+    assert registry().has("loss", "infonce")
+    assert not registry().has("loss", "twins")
+    assert not registry().has("aug", "infonce")
+
+
+def test_providers_are_installed_parts_and_known_ones() -> None:
+    made = registry(info("cse-x:x", SLICES, NEEDY))
+    assert [part.name for part in made.providers("level:segment").installed] == ["slices"]
+    assert made.providers("pairs").installed == ()
+    (known,) = made.providers("view:soft_negative").known
+    assert (known.name, known.install) == ("negation", "pip install cse-sncse")
+    installed = registry(info("cse-sncse:sncse", NEGATION)).providers("view:soft_negative")
+    assert [part.qualified for part in installed.installed] == ["cse-sncse/negation"]
+    assert installed.known == ()
+
+
+def test_known_parts_are_well_formed_and_unique() -> None:
+    keys = [(part.kind, part.name) for part in KNOWN_PARTS]
+    assert len(keys) == len(set(keys))
+    assert all(NAME.fullmatch(part.name) for part in KNOWN_PARTS)
+    assert all(is_known(token) for part in KNOWN_PARTS for token in part.provides)
+    papers = "simcse esimcse sncse hicl iscse infocse ifcl mocose consert dclr cards starter"
+    assert {f"cse-{paper}" for paper in papers.split()} == KNOWN_DISTRIBUTIONS

@@ -1,0 +1,358 @@
+"""Token tables kept on disk: the same as made anew, made once, and never in the way."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pytest
+import torch
+from cse_testkit.encoders import shared_encoder
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers.pre_tokenizers import PreTokenizer
+from transformers import PreTrainedTokenizerFast
+
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization import table_cache as token_cache
+from cse_core.tokenization.table_cache import table_folder, table_key, token_table
+from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+
+TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
+
+
+class Heard(Reporter):
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.steps: list[tuple[int, int]] = []
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        assert what == "texts tokenised"
+        self.steps.append((done, total))
+
+
+def starter_like() -> TextTokenizer:
+    return TextTokenizer(load_tokenizer(shared_encoder()))
+
+
+def words(vocabulary: Sequence[str], **settings: Any) -> TextTokenizer:
+    ids = {word: place for place, word in enumerate(["[UNK]", "[CLS]", *vocabulary])}
+    made = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return TextTokenizer(
+        PreTrainedTokenizerFast(tokenizer_object=made, unk_token="[UNK]", **settings)
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, in which small tables are kept too."""
+    monkeypatch.setenv("CSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(token_cache, "LARGE", 10)
+    return tmp_path / "cache" / "tokens"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts each table had that was made."""
+    counts: list[int] = []
+    plain = TextTokenizer.table
+
+    def table(
+        self: TextTokenizer,
+        texts: Sequence[str],
+        longest: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> TokenTable:
+        counts.append(len(texts))
+        return plain(self, texts, longest, progress)
+
+    monkeypatch.setattr(TextTokenizer, "table", table)
+    return counts
+
+
+def same(one: TokenTable, other: TokenTable) -> None:
+    for name in ("ids", "word", "offsets"):
+        first, second = getattr(one, name), getattr(other, name)
+        assert first.dtype == second.dtype and torch.equal(first, second), name
+
+
+def files(folder: Path, pattern: str = "*.arrow") -> list[Path]:
+    return sorted(folder.glob(pattern))
+
+
+@pytest.mark.parametrize("longest", [None, 4])
+def test_what_is_read_is_what_was_made(folder: Path, made: list[int], longest: int | None) -> None:
+    tokenizer = starter_like()
+    expected = tokenizer.table(TEXTS, longest)
+    del made[:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = token_table(TEXTS, tokenizer, longest)
+        second = token_table(tuple(TEXTS), starter_like(), longest)
+    assert made == [len(TEXTS)]
+    same(first, expected)
+    same(second, expected)
+    assert len(files(folder)) == 1 and not files(folder, ".*.part")
+    index = torch.tensor([29, 0, 7, 7])
+    assert torch.equal(second.rows(index).ids, expected.rows(index).ids)
+
+
+def test_a_table_is_the_tokenizer_s_own_answer() -> None:
+    byte_level = Tokenizer(
+        models.BPE({c: i for i, c in enumerate(pre_tokenizers.ByteLevel.alphabet())}, [])
+    )  # noqa: E501
+    byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    whole = Tokenizer(models.WordLevel({"[UNK]": 0, "a b": 1}, unk_token="[UNK]"))
+    whole.normalizer = normalizers.Strip()
+    texts = ["ein Fluß", "a b", " two  blanks ", "naïve 東京", "", "a " * 40]
+    for backend in (byte_level, whole, starter_like().hf.backend_tokenizer):
+        # What a tokenizer.json brings along must not count.
+        backend.enable_truncation(3)
+        backend.enable_padding(length=9)
+        tokenizer = TextTokenizer(PreTrainedTokenizerFast(tokenizer_object=backend))
+        for longest in (None, 5):
+            table = tokenizer.table(texts, longest)
+            plain = tokenizer.hf(
+                texts, add_special_tokens=False, truncation=longest is not None, max_length=longest
+            )
+            for place, row in enumerate(plain.encodings):
+                part = slice(int(table.offsets[place]), int(table.offsets[place + 1]))
+                assert table.ids[part].tolist() == row.ids
+                assert table.word[part].tolist() == [-1 if w is None else w for w in row.word_ids]
+
+
+def test_many_batches_are_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = starter_like().table(TEXTS, 5)
+    heard: list[int] = []
+    monkeypatch.setattr("cse_core.tokenization.tokenizer._TOKENISED_AT_ONCE", 7)
+    same(starter_like().table(TEXTS, 5, heard.append), whole)
+    assert heard == [7, 14, 21, 28, 30]
+    assert starter_like().table([], 5).offsets.tolist() == [0]
+
+
+def test_the_key_is_of_texts_tokenizer_and_cut() -> None:
+    tokenizer = words(["a", "b", "ab"])
+    key = table_key(TEXTS, tokenizer, 8)
+    tokenizer.hf.backend_tokenizer.enable_padding(length=5)
+    tokenizer.hf.backend_tokenizer.enable_truncation(2)
+    assert table_key(list(TEXTS), words(["a", "b", "ab"]), 8) == key
+    assert table_key(TEXTS, tokenizer, 8) == key
+    others = [
+        table_key([*TEXTS[:-1], TEXTS[-1] + " "], tokenizer, 8),
+        table_key(TEXTS[::-1], tokenizer, 8),
+        table_key(TEXTS, tokenizer, 9),
+        table_key(TEXTS, tokenizer, None),
+        table_key(TEXTS, words(["a", "ab", "b"]), 8),
+        table_key(TEXTS, words(["a", "b", "ab"], truncation_side="left"), 8),
+        table_key(["ab", "c"], tokenizer, 8),
+        table_key(["a", "bc"], tokenizer, 8),
+    ]
+    assert len({key, *others}) == len(others) + 1
+    added = words(["a", "b", "ab"])
+    added.hf.add_tokens(["<extra>"])
+    assert table_key(TEXTS, added, 8) != key
+
+
+@pytest.mark.parametrize("harm", ["cut", "flipped", "garbage", "empty", "another"])
+def test_a_damaged_file_is_made_anew(folder: Path, made: list[int], harm: str) -> None:
+    tokenizer = starter_like()
+    expected = token_table(TEXTS, tokenizer, 8)
+    (path,) = files(folder)
+    right = path.read_bytes()
+    if harm == "another":
+        token_table(TEXTS[:-1], tokenizer, 8)
+        wrong = next(each for each in files(folder) if each != path).read_bytes()
+    else:
+        ids = expected.ids.numpy().tobytes()
+        place = right.index(ids[:32]) + 9
+        flipped = bytearray(right)
+        flipped[place] ^= 4
+        wrong = {
+            "cut": right[: len(right) // 2], "flipped": bytes(flipped), "garbage": b"ARROW1" * 50,
+            "empty": b"",
+        }[harm]  # fmt: skip
+    path.unlink()  # what was read is still mapped
+    path.write_bytes(wrong)
+    del made[:]
+    same(token_table(TEXTS, tokenizer, 8), expected)
+    assert made == [len(TEXTS)] and path.read_bytes() == right
+    same(token_table(TEXTS, tokenizer, 8), expected)
+    assert made == [len(TEXTS)]
+
+
+def test_of_several_writers_one_makes_the_table(folder: Path, made: list[int]) -> None:
+    started, found = threading.Barrier(4), []
+    heard = [Heard() for _ in range(4)]
+    tokenizers = [starter_like() for _ in heard]
+
+    def work(number: int) -> None:
+        started.wait()
+        found.append(token_table(TEXTS, tokenizers[number], 8, heard[number]))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [len(TEXTS)] and len(found) == 4
+    for table in found[1:]:
+        same(table, found[0])
+    assert len(files(folder)) == 1 and not files(folder, ".*.part")
+    told = {message for each in heard for message in each.messages}
+    assert told <= {"waiting for another process that tokenises the same texts"}
+    assert sorted(len(each.steps) for each in heard) == [0, 0, 0, 1]
+
+
+def test_whoever_waits_reads_what_the_other_wrote(
+    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = starter_like(), starter_like()
+    waiting, heard, found = threading.Event(), Heard(), []
+
+    def message(text: str) -> None:
+        heard.messages.append(text)
+        waiting.set()
+
+    heard.message = message  # type: ignore[method-assign]
+    other = threading.Thread(target=lambda: found.append(token_table(TEXTS, second, 8, heard)))
+    plain = token_cache._write
+
+    def write(path: Path, table: TokenTable) -> str | None:
+        other.start()
+        assert waiting.wait(60)
+        return plain(path, table)
+
+    monkeypatch.setattr(token_cache, "_write", write)
+    expected = token_table(TEXTS, first, 8)
+    other.join()
+    same(found[0], expected)
+    assert made == [len(TEXTS)]
+    assert heard.messages == ["waiting for another process that tokenises the same texts"]
+
+
+@pytest.mark.parametrize("what", ["", "off", " OFF "])
+def test_off_keeps_nothing(
+    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv("CSE_CACHE", what)
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: pytest.fail("asked for"))
+    heard = Heard()
+    same(token_table(TEXTS, starter_like(), 8, heard), token_table(TEXTS, starter_like(), 8))
+    assert made == [len(TEXTS)] * 2 and table_folder() is None
+    assert heard.messages == [] and heard.steps == [(30, 30)]
+    assert not folder.exists()
+
+
+def test_the_folder_is_the_user_s_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: str(tmp_path / app))
+    monkeypatch.delenv("CSE_CACHE")
+    assert table_folder() == tmp_path / "cse" / "tokens"
+    monkeypatch.setenv("CSE_CACHE", str(tmp_path / "mine"))
+    assert table_folder() == tmp_path / "mine" / "tokens"
+
+
+def test_small_data_is_neither_kept_nor_told(folder: Path, made: list[int]) -> None:
+    heard = Heard()
+    token_table(TEXTS[:9], starter_like(), 8, heard)
+    assert heard.steps == [] and not folder.exists() and made == [9]
+
+
+def test_a_folder_that_cannot_be_made_is_told_once(
+    folder: Path, made: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("CSE_CACHE", str(tmp_path / "file"))
+    heard = Heard()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = token_table(TEXTS, starter_like(), 8, heard)
+    same(found, starter_like().table(TEXTS, 8))
+    (told,) = heard.messages
+    assert told.startswith(f"tokens are not kept in {tmp_path / 'file' / 'tokens'}: ")
+
+
+class Letters:
+    """A step of a tokenizer that is written in Python."""
+
+    def pre_tokenize(self, text: Any) -> None:
+        text.split(lambda _, part: [part])
+
+
+def test_a_tokenizer_that_cannot_be_written_down_is_used_all_the_same(
+    folder: Path, made: list[int]
+) -> None:
+    tokenizer = starter_like()
+    backend = tokenizer.hf.backend_tokenizer
+    backend.pre_tokenizer = PreTokenizer.custom(Letters())
+    heard = Heard()
+    found = token_table(TEXTS, tokenizer, 8, heard)
+    assert len(found.offsets) == len(TEXTS) + 1 and made == [len(TEXTS)]
+    (told,) = heard.messages
+    assert told.startswith("tokens are not kept: ") and files(folder) == []
+
+
+@pytest.mark.parametrize("call", ["replace", "fdopen"])
+def test_a_full_disk_leaves_nothing_behind(
+    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def full(handle: int, *_: object) -> None:
+        if call == "fdopen":
+            os.close(handle)
+        raise OSError(28, "No space left on device")
+
+    heard = Heard()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        found = token_table(TEXTS, starter_like(), 8, heard)
+    assert heard.messages == [f"tokens are not kept in {folder}: No space left on device"]
+    assert made == [len(TEXTS)]
+    assert files(folder, "*") == files(folder, "*.lock")
+    same(token_table(TEXTS, starter_like(), 8), found)
+    assert len(files(folder)) == 1
+
+
+def test_the_least_recently_used_go_first(
+    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = starter_like()
+    kept = []
+    for longest in (4, 5, 6):
+        token_table(TEXTS, tokenizer, longest)
+        (new,) = set(files(folder)) - set(kept)
+        kept.append(new)
+    for age, path in enumerate(reversed(kept)):
+        os.utime(path, (1_000_000 - age, 1_000_000 - age))
+    token_table(TEXTS, tokenizer, 4)  # read, so it is the newest now
+    abandoned = folder / ".gone-x.part"
+    abandoned.write_bytes(b"x")
+    os.utime(abandoned, (1, 1))
+    size = kept[-1].stat().st_size
+    monkeypatch.setattr(token_cache, "LIMIT", 2 * size + size // 2)
+    token_table(TEXTS, tokenizer, 7)
+    left = set(files(folder))
+    assert kept[0] in left and kept[1] not in left and kept[2] not in left and len(left) == 2
+    assert not abandoned.exists()
+    monkeypatch.setattr(token_cache, "LIMIT", 1)
+    token_table(TEXTS, tokenizer, 8)
+    (last,) = files(folder)
+    assert last not in left
+
+
+def test_a_mapped_table_is_nobody_s_but_its_reader_s(folder: Path, made: list[int]) -> None:
+    tokenizer = starter_like()
+    expected = tokenizer.table(TEXTS, 8)
+    token_table(TEXTS, tokenizer, 8).ids.zero_()
+    same(token_table(TEXTS, tokenizer, 8), expected)
+    (path,) = files(folder)
+    assert path.stat().st_mode & 0o077 == 0, "the ids tell the texts"

@@ -1,0 +1,117 @@
+"""The rows of a round: each text tokenised once, batches of every epoch, texts that stay known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from cse_testkit.encoders import shared_encoder
+
+from cse_core.data import Corpus
+from cse_core.data.corpus import TextColumn
+from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.seeds import generator
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import Batches, TrainingRows
+
+TEXTS = ["anna paints", "the old boat", "anna paints", "ben", "the old boat", "a red kite"]
+
+
+@pytest.fixture
+def tokenizer() -> TextTokenizer:
+    return TextTokenizer(load_tokenizer(shared_encoder()))
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The texts that are tokenised, call by call."""
+    calls: list[list[str]] = []
+    plain = TextTokenizer._encodings
+
+    def encodings(self: TextTokenizer, texts: list[str], longest: int | None) -> object:
+        calls.append(list(texts))
+        return plain(self, texts, longest)
+
+    monkeypatch.setattr(TextTokenizer, "_encodings", encodings)
+    return calls
+
+
+def test_each_text_is_tokenised_once(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
+    rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
+    assert not rows.is_tokenised("text", tokenizer)
+    rows.tokenise("text", tokenizer, Reporter())
+    assert rows.is_tokenised("text", tokenizer)
+    index = torch.tensor([5, 2, 0, 1])
+    found = rows.content("text", index, tokenizer)
+    assert seen == [["anna paints", "the old boat", "ben", "a red kite"]]
+    expected = tokenizer.content([TEXTS[row] for row in index.tolist()], 8)
+    for name in ("ids", "word", "offsets", "owner", "source", "positions"):
+        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+
+
+def test_a_round_of_corpus_rows_tokenises_nothing_again(
+    tokenizer: TextTokenizer, seen: list[list[str]]
+) -> None:
+    corpus = Corpus.from_columns({"text": TEXTS, "title": TEXTS[::-1]})
+    base = TrainingRows(corpus, 8)
+    for column in ("text", "title"):
+        base.tokenise(column, tokenizer, Reporter())
+    del seen[:]
+    pairs = {"text": np.array([4, 0, 3]), "positive": np.array([1, 2, 5])}
+    rows = TrainingRows(corpus, 8, pairs, base, 1)
+    index = torch.tensor([2, 0, 1])
+    for column in ("text", "positive", "title"):
+        found = rows.content(column, index, tokenizer).ids
+        assert seen == []
+        assert torch.equal(found, tokenizer.content(rows.texts(column, index), 8).ids)
+        del seen[:]
+
+
+def test_a_round_of_its_own_texts(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
+    pairs = {"text": ["ben", "anna", "ben"], "positive": ["a", "b", "c"]}
+    rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8, pairs, None, 2)
+    assert rows.texts("positive", torch.tensor([2, 0])) == ["c", "a"]
+    rows.content("text", torch.tensor([2, 1]), tokenizer)
+    assert seen == [["ben", "anna"]]
+
+
+def test_texts_of_a_column_stay_known_until_they_are_changed(
+    tokenizer: TextTokenizer, seen: list[list[str]]
+) -> None:
+    rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
+    rows.tokenise("text", tokenizer, Reporter())
+    del seen[:]
+    texts = rows.texts("text", torch.tensor([3, 0]))
+    assert texts == ["ben", "anna paints"] and isinstance(texts, list)
+    known = rows.content_of(texts, tokenizer)
+    assert known is not None and seen == []
+    assert known.ids.tolist() == tokenizer.content(texts, 8).ids.tolist()
+    assert rows.content_of(list(texts), tokenizer) is None
+    assert rows.content_of(texts[:1], tokenizer) is None
+    texts.reverse()
+    assert rows.content_of(texts, tokenizer) is None
+
+
+def test_batches_are_drawn_anew_each_epoch() -> None:
+    batches = Batches(10, 4, seed=3, number=1, shuffle=True)
+    assert batches.per_epoch == 3 and [batches.epoch(step) for step in (0, 2, 3)] == [0, 0, 1]
+    for epoch in range(2):
+        found = torch.cat([batches.at(3 * epoch + place) for place in range(3)])
+        draws = generator(torch.device("cpu"), 3, 1, "order", epoch)
+        assert torch.equal(found, torch.randperm(10, generator=draws))
+        assert [len(batches.at(3 * epoch + place)) for place in range(3)] == [4, 4, 2]
+    assert torch.equal(batches.at(1), Batches(10, 4, seed=3, number=1, shuffle=True).at(1))
+    in_order = Batches(10, 4, seed=3, number=1, shuffle=False)
+    assert in_order.at(5).tolist() == [8, 9]
+
+
+@pytest.mark.parametrize("chunks", [1, 7])
+@pytest.mark.parametrize("count", [1, 3, 80])
+def test_rows_of_a_column_in_chunks(chunks: int, count: int) -> None:
+    texts = [f"text {number}" for number in range(105)]
+    size = len(texts) // chunks
+    parts = [pa.array(texts[at : at + size]) for at in range(0, len(texts), size)]
+    rows = np.random.default_rng(0).integers(0, len(texts), count)
+    assert TextColumn(pa.chunked_array(parts)).take(rows) == [texts[row] for row in rows]

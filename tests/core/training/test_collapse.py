@@ -1,0 +1,98 @@
+"""A collapse that is made on purpose is measured, logged and told, and a sound run is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cse_core.data import Corpus
+from cse_core.training.collapse import BATCH, CollapseWatch, advice, spread
+from cse_core.training.selection import Scorer
+from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
+
+PULL = '[[pool]]\nuse = "mean"\n[[loss]]\nuse = "pull"\n'
+BYOL = (
+    f'{PULL}[[branch]]\nuse = "ema"\nname = "target"\ndecay = 0.0\n'
+    '[views.positive]\nbranch = "target"\n'
+)
+
+
+def run(
+    encoder: str, folder: Path, recipe: str, *sets: str, scorer: Scorer | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    composition = composed(encoder, recipe, *sets, folder=folder, rows=240)
+    corpus = Corpus.from_columns({"text": sentences(240)})
+    made, notes = trainer(composition, corpus, folder / "run", scorer=scorer)
+    made.run()
+    return metrics(folder / "run"), [text for text in notes.warnings if "collapse" in text]
+
+
+@pytest.mark.parametrize("dev", [True, False])
+def test_a_loss_that_pulls_all_together(encoder: str, folder: Path, dev: bool) -> None:
+    scorer = dev_scorer(sentences(10, seed=5)) if dev else None
+    lines, warnings = run(
+        encoder, folder, PULL, "loss.pull.to=others", "train.lr=3e-3", "train.max_steps=30",
+        "train.eval_steps=1", scorer=scorer,
+    )  # fmt: skip
+    for name in ("batch", "dev") if dev else ("batch",):
+        cosines = [line[f"{name}.mean_cosine"] for line in lines if f"{name}.mean_cosine" in line]
+        ranks = [line[f"{name}.effective_rank"] for line in lines if f"{name}.mean_cosine" in line]
+        assert cosines[0] < 0.97 and cosines[-1] > 0.99
+        assert ranks[-1] < 0.7 * ranks[0]
+    assert len([line for line in lines if f"{BATCH}.mean_cosine" in line]) == 30
+    (warning,) = warnings
+    assert warning.startswith(f"{'dev' if dev else 'batch'}: all sentences look alike to the model")
+    assert ("spearman" in warning) == dev
+    assert warning.endswith(
+        "add a loss with negatives (--loss +infonce), or lower train.lr (0.003)"
+    )
+
+
+def test_an_ema_branch_without_decay_and_predictor(encoder: str, folder: Path) -> None:
+    lines, warnings = run(
+        encoder, folder, BYOL, "train.lr=1e-2", "train.epochs=3",
+        scorer=dev_scorer(sentences(10, seed=5)),
+    )  # fmt: skip
+    assert lines[-1]["dev.mean_cosine"] > 0.99
+    assert any("raise branch.target.decay, or" in warning for warning in warnings)
+
+
+def test_a_sound_run_is_not_warned_of(encoder: str, folder: Path) -> None:
+    recipe = '[[pool]]\nuse = "mean"\n[[loss]]\nuse = "infonce"\n'
+    lines, warnings = run(encoder, folder, recipe, "train.max_steps=20", "train.lr=1e-3")
+    assert warnings == [] and all(line["batch.effective_rank"] > 2 for line in lines)
+
+
+def test_what_the_watch_says(encoder: str, folder: Path) -> None:
+    recipe = '[[pool]]\nuse = "mean"\n[[loss]]\nuse = "infonce"\n'
+    composition = composed(encoder, recipe, folder=folder, rows=240)
+    assert advice(composition) == "what may help: lower train.lr (3e-05)"
+    watch = CollapseWatch(composition)
+
+    def look(cosine: float, rank: float, score: float, name: str, count: int = 99) -> str | None:
+        numbers = {"mean_cosine": cosine, "effective_rank": rank, "spearman": score}
+        return watch.look(name, {f"{name}.{key}": value for key, value in numbers.items()}, count)
+
+    assert look(0.5, 30.0, 60.0, "a") is None
+    assert look(0.2, 1.5, 50.0, "a", 9) is None
+    assert look(0.2, 1.5, 50.0, "a") == (
+        "a: the vectors of all sentences lie along one line (collapse): mean cosine 0.200, "
+        "effective rank 1.5, spearman 50.00; what may help: lower train.lr (3e-05)"
+    )
+    assert look(0.995, 1.5, 50.0, "a") is None  # told already
+    assert look(0.5, 30.0, 60.0, "b") is look(0.5, 30.0, 31.0, "b") is None
+    assert look(0.5, 30.0, 6.0, "c") is look(0.5, 30.0, 1.0, "c") is None  # may be chance
+    told = look(0.5, 30.0, 20.0, "b")
+    assert told and "the score fell below half of its best, 60.00 (collapse)" in told
+
+
+def test_spread_of_a_batch() -> None:
+    assert spread(torch.ones(1, 4)) == {}
+    same = spread(torch.ones(200, 4))
+    assert same[f"{BATCH}.mean_cosine"] == pytest.approx(1)
+    assert same[f"{BATCH}.effective_rank"] == pytest.approx(1)
+    assert spread(3 * torch.eye(4))[f"{BATCH}.effective_rank"] == pytest.approx(4)
+    assert spread(torch.eye(4))[f"{BATCH}.mean_cosine"] == pytest.approx(0)

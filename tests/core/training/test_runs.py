@@ -1,0 +1,294 @@
+"""Whole runs: the same again, resumed, in rounds, and what is noticed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
+
+from cse_core.builtins.infonce import Infonce
+from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint, weights
+from cse_core.training.outcome import _of
+from cse_core.training.run import resume, train
+from cse_core.training.selection import Best, Scorer
+from cse_core.training.signals import Stopped
+from cse_core.training.trainer import Trainer
+from tests.fixtures.small_parts import TwoRounds
+from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
+
+EVERYTHING = """
+[[pool]]
+use = "cls"
+[[pool]]
+use = "mlp"
+[[aug]]
+use = "double"
+[[aug]]
+use = "push"
+gradient = "previous"
+[[aug]]
+use = "push"
+name = "now"
+point = "input_embeddings"
+[[negatives]]
+use = "queue"
+branch = "ema"
+[[branch]]
+use = "ema"
+decay = "cosine(0.5, 0.99)"
+[[loss]]
+use = "infonce"
+[[loss]]
+use = "bias"
+"""
+ROUNDS = """
+[[pool]]
+use = "cls"
+[[positives]]
+use = "two-rounds"
+[[negatives]]
+use = "queue"
+[[loss]]
+use = "infonce"
+name = "first"
+[[loss]]
+use = "infonce"
+name = "second"
+same_document = "mask"
+"""
+
+
+def begin(
+    encoder: str, folder: Path, recipe: str, out: str, *sets: str, rows: int = 60,
+    scorer: Scorer | None = None,
+) -> tuple[Trainer, Any]:  # fmt: skip
+    texts = sentences(rows)
+    composition = composed(encoder, recipe, "train.lr=1e-3", *sets, folder=folder, rows=rows)
+    return trainer(composition, Corpus.from_columns({"text": texts}), folder / out, scorer=scorer)
+
+
+def stop_after(run: Trainer, step: int) -> None:
+    plain = run.reporter.step
+
+    def step_done(done: int) -> None:
+        plain(done)
+        if done == step:
+            signal.raise_signal(signal.SIGTERM)
+
+    run.reporter.step = step_done  # type: ignore[method-assign]
+
+
+def same(one: Trainer, other: Trainer) -> None:
+    first, second = weights(one.assembly), weights(other.assembly)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+def unmeasured(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in line.items() if "per_second" not in k} for line in lines]
+
+
+def dev() -> Scorer:
+    return dev_scorer(sentences(60))
+
+
+@pytest.mark.parametrize("chunk", ["none", "5"])
+def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(
+    chunk: str, encoder: str, folder: Path
+) -> None:
+    sets = [f"train.chunk_size={chunk}", "train.epochs=2", "train.log_steps=3"]
+    whole, _ = begin(encoder, folder, EVERYTHING, "whole", *sets)
+    whole.run()
+    again, _ = begin(encoder, folder, EVERYTHING, "again", *sets)
+    stop_after(again, 7)
+    with pytest.raises(Stopped):
+        again.run()
+    found = again.folder.checkpoints()[-1]
+    assert found.name == "step-7"
+    assert any(name.startswith("gradient.") for name in Checkpoint.read(found).tensors)
+    with (folder / "again" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 9, "round": 0}) + '\n{"step": 1')
+    resumed, _ = begin(encoder, folder, EVERYTHING, "again", *sets)
+    outcome = resumed.run(Checkpoint.read(found))
+    same(whole, resumed)
+    assert outcome.steps == 16
+    one, other = (unmeasured(metrics(folder / name)) for name in ("whole", "again"))
+    assert [line["step"] for line in other] == [3, 6, 9, 12, 15, 16]
+    assert one == other
+    ema, mine = (run.assembly.parts["branch.ema"].state_dict() for run in (whole, resumed))
+    assert all(torch.equal(value, mine[name]) for name, value in ema.items())
+    different, _ = begin(encoder, folder, EVERYTHING, "other", *sets, "train.seed=1")
+    different.run()
+    with pytest.raises(AssertionError):
+        same(whole, different)
+
+
+def test_two_rounds(encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TwoRounds, "mined", 0)
+    whole, _ = begin(encoder, folder, ROUNDS, "whole", "train.log_steps=1", scorer=dev())
+    outcome = whole.run()
+    lines = metrics(folder / "whole")
+    steps = [(line["round"], line["step"]) for line in lines]
+    assert steps == [(1, i + 1) for i in range(8)] + [(2, i + 1) for i in range(8)]
+    assert all(("first.loss" in line) == (line["round"] == 1) for line in lines)
+    assert all(("second.loss" in line) == (line["round"] == 2) for line in lines)
+    assert [line["lr"] for line in lines[8:10]] == [1e-3, 1e-3 * 7 / 8]
+    assert outcome.steps == 16 and TwoRounds.mined == 3
+    scores = {
+        number: max(line["dev.spearman"] for line in lines if line["round"] == number)
+        for number in (1, 2)
+    }
+    assert outcome.score == max(scores.values())
+    assert outcome.round == max(scores, key=lambda number: (scores[number], -number))
+    best = Checkpoint.read(whole.folder.best(outcome.round))
+    for name, value in weights(whole.assembly).items():
+        assert torch.equal(value, best.tensors[name])
+
+
+@pytest.mark.parametrize("where", [(1, 3), (2, 5), (2, 8)])
+def test_a_run_resumed_in_a_round_mines_nothing_again(
+    where: tuple[int, int], encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = begin(encoder, folder, ROUNDS, "whole", "train.log_steps=1", scorer=dev())
+    whole.run()
+    halted, _ = begin(encoder, folder, ROUNDS, "halted", "train.log_steps=1", scorer=dev())
+    seen: list[int] = []
+    plain = halted.reporter.step
+
+    def step_done(done: int) -> None:
+        plain(done)
+        seen.append(done)
+        if (len([s for s in seen if s == 1]), done) == where:
+            signal.raise_signal(signal.SIGTERM)
+
+    halted.reporter.step = step_done  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        halted.run()
+    monkeypatch.setattr(TwoRounds, "mined", 0)
+    resumed, _ = begin(encoder, folder, ROUNDS, "halted", "train.log_steps=1", scorer=dev())
+    resumed.run(Checkpoint.read(halted.folder.checkpoints()[-1]))
+    assert TwoRounds.mined == 3 - where[0]
+    same(whole, resumed)
+    assert unmeasured(metrics(folder / "whole")) == unmeasured(metrics(folder / "halted"))
+
+
+def test_a_round_that_was_mined_and_not_begun_is_read(
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = begin(encoder, folder, ROUNDS, "run")
+
+    def begun(number: int, steps: int, done: int) -> None:
+        if number == 2:
+            raise KeyboardInterrupt
+
+    run.reporter.begin = begun  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    monkeypatch.setattr(TwoRounds, "mined", 0)
+    resumed, _ = begin(encoder, folder, ROUNDS, "run")
+    outcome = resumed.run(Checkpoint.read(run.folder.checkpoints()[-1]))
+    assert TwoRounds.mined == 1 and outcome.steps == 16 and outcome.round == 2
+
+
+@pytest.mark.parametrize("save", ["4", "5"])
+def test_a_loss_that_is_no_number_ends_the_run_and_keeps_the_checkpoint_before(
+    save: str, encoder: str, folder: Path
+) -> None:
+    recipe = '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "bias"\nexplode = 5\n'
+    run, _ = begin(
+        encoder, folder, recipe, "run", "train.epochs=3", f"train.save_steps={save}",
+        "train.log_steps=8",
+    )  # fmt: skip
+    with pytest.raises(CseError, match="finite"):
+        run.run()
+    (kept,) = run.folder.checkpoints()
+    found = Checkpoint.read(kept)
+    assert found.values["step"] == int(save)
+    assert all(bool(v.isfinite().all()) for v in found.tensors.values() if v.is_floating_point())
+
+
+def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Path) -> None:
+    recipe = (
+        '[[pool]]\nuse = "cls"\n[[aug]]\nuse = "nothing"\n'
+        '[[aug]]\nuse = "push"\ngradient = "previous"\n'
+    )
+    run, notes = begin(encoder, folder, recipe, "run", "train.max_steps=11")
+    run.run()
+    assert [w for w in notes.warnings if "changed nothing" in w] == [
+        "aug.nothing changed nothing in 10 calls: is its rate too low?"
+    ]
+
+
+def test_collapse_is_told(encoder: str, folder: Path) -> None:
+    run, notes = begin(encoder, folder, "", "run", "train.max_steps=1", scorer=dev())
+    for parameter in run.assembly.stack.encoder.parameters():
+        parameter.data.zero_()
+    run.assembly.stack.encoder.model.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
+    run.run()
+    assert any("collapse" in warning for warning in notes.warnings)
+
+
+def test_a_batch_larger_than_the_data(encoder: str, folder: Path) -> None:
+    run, notes = begin(encoder, folder, "", "run", "train.batch_size=50", "train.epochs=3", rows=5)
+    outcome = run.run()
+    assert outcome.steps == 3 and any("5 rows" in warning for warning in notes.warnings)
+    assert [line["infonce.negatives"] for line in metrics(folder / "run")] == [4.0] * 3
+
+
+def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) -> None:
+    sets = ["train.patience=1", "train.eval_steps=1", "train.epochs=3"]
+    run, notes = begin(encoder, folder, "", "run", *sets, scorer=dev())
+    outcome = run.run()
+    assert outcome.steps < 24 and any("no better" in text for text in notes.messages)
+    resumed, _ = begin(encoder, folder, "", "run", *sets, scorer=dev())
+    again = resumed.run(Checkpoint.read(run.folder.checkpoints()[-1]))
+    assert again.steps == outcome.steps
+    same(run, resumed)
+    assert np.isfinite(again.score or np.nan)
+
+
+def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So an error there leaves nothing behind, in a new run and in a resumed one."""
+    corpus, registry, seen = tiny_corpus(16), installed_registry(), []
+    file, out = write_corpus(corpus, folder / "rows.csv"), folder / "run"
+    sets = [f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu", "train.max_steps=3"]
+    composition = compose(recipe="simcse", corpus=corpus, sets=sets)
+
+    def prepare(part: object, dataset: Corpus) -> None:
+        seen.append(out.exists())
+        if len(seen) == 1:
+            raise CseError("cannot use these rows", where="loss.infonce")
+
+    monkeypatch.setattr(Infonce, "prepare", prepare)
+    with pytest.raises(CseError, match="cannot use these rows"):
+        train(composition, registry, out=out, reporter=Reporter())
+    assert not out.exists()
+    stopping = Reporter()
+    stopping.step = lambda done: signal.raise_signal(signal.SIGTERM)  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        train(composition, registry, out=out, reporter=stopping)
+    assert resume(out, registry, reporter=Reporter()).steps == 3
+    assert seen == [False, False, True]
+
+
+def test_a_run_tells_of_the_weights_that_it_saved() -> None:
+    """Killed after it saved better weights than the second attempt reached."""
+    best = Best(score=70.0, step=5, round=1, scores={"dev.spearman": 70.0}, waited=2)
+    again = Checkpoint({}, {"step": 5, "dev.spearman": 70.0})
+    assert _of(again, best, "dev.spearman") == best
+    better = Checkpoint({}, {"step": 7, "dev.spearman": 80.0, "dev.uniformity": -2.0})
+    found = _of(better, best, "dev.spearman")
+    assert (found.step, found.round, found.score) == (7, 1, 80.0)
+    assert found.scores == {"dev.spearman": 80.0, "dev.uniformity": -2.0}

@@ -1,1 +1,0 @@
-"""Masked language modelling for tools/pretrain.py."""
