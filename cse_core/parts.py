@@ -31,7 +31,7 @@ from cse_core.types import (
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
-    from cse_core.encoders.encoder import RaggedEncoder
+    from cse_core.encoders.encoder import PackedEncoder
     from cse_core.tokenization.tokenizer import TextTokenizer
     from cse_core.tokenization.training_rows import TrainingRows
     from cse_core.types import Hidden
@@ -66,16 +66,16 @@ class Setup:
     embedding_size: int
     layers: int
     tokenizer: TextTokenizer
-    encoder: RaggedEncoder | None
+    encoder: PackedEncoder | None
     heads: Mapping[str, torch.nn.Module]
     corpus: Corpus | None
     total_steps: int | None
     seed: int
     device: torch.device
     generator: Callable[[str], torch.Generator]
-    load_encoder: Callable[[str], tuple[RaggedEncoder, TextTokenizer]]
+    load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]]
 
-    def online_encoder(self) -> RaggedEncoder:
+    def online_encoder(self) -> PackedEncoder:
         """Return the online encoder of a run in training."""
         if self.encoder is None:
             raise RuntimeError(f"{self.name} needs the online encoder, and there is none")
@@ -263,7 +263,7 @@ class Branch(Part):
     """
 
     trainable: ClassVar[bool] = False
-    encoder: RaggedEncoder
+    encoder: PackedEncoder
     heads: Mapping[str, torch.nn.Module]
     tokenizer: TextTokenizer | None = None
     training: bool = True
@@ -298,4 +298,4 @@ class RoundContext:
     scores: Sequence[float | None]
     generator: Callable[..., torch.Generator]
     progress: Callable[[int, int, str], None]
-    load_encoder: Callable[[str], tuple[RaggedEncoder, TextTokenizer]]
+    load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]]

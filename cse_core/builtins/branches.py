@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.builtins.options import EmaOptions, FrozenOptions
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.options import BranchOptions
 from cse_core.parts import Branch, Setup
@@ -98,7 +98,7 @@ class Frozen(Branch):
             module.requires_grad_(False)
 
 
-def _named(model: str, setup: Setup) -> tuple[RaggedEncoder, TextTokenizer]:
+def _named(model: str, setup: Setup) -> tuple[PackedEncoder, TextTokenizer]:
     try:
         return setup.load_encoder(model)
     except CseError as error:

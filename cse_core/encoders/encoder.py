@@ -32,7 +32,7 @@ from cse_core.types import Hidden
 InputHook = Callable[[Tensor], Tensor]
 
 
-class RaggedEncoder(nn.Module):
+class PackedEncoder(nn.Module):
     """A Hugging Face encoder that takes rows lying end to end.
 
     Rows are packed as one sequence ``[1, T]`` where the model's attention goes through
@@ -169,7 +169,7 @@ class RaggedEncoder(nn.Module):
         dropout: float | None = None,
         attention: Literal["auto", "packed", "padded"] = "auto",
         seed: int,
-    ) -> RaggedEncoder:
+    ) -> PackedEncoder:
         """Load a Hugging Face encoder from a folder or by its name on the hub.
 
         Args:
@@ -191,7 +191,7 @@ class RaggedEncoder(nn.Module):
         self.dropout_source = source
         return replace_dropout(self.model, source)
 
-    def copy(self, share_embeddings: bool = False) -> RaggedEncoder:
+    def copy(self, share_embeddings: bool = False) -> PackedEncoder:
         """Return a copy with weights of its own that draws its dropout from the same source.
 
         Args:

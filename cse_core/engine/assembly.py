@@ -11,11 +11,11 @@ from torch import nn
 
 from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.dimensions import check_dimensions
 from cse_core.errors import CseError
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
     Augmenter,
     Branch,
@@ -66,9 +66,9 @@ class Assembly:
     """
 
     composition: Composition
-    stack: Stack
+    stack: SentenceEncoder
     branches: dict[str, Branch]
-    stacks: dict[str, Stack]
+    stacks: dict[str, SentenceEncoder]
     augmenters: list[PlacedAugmenter]
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
@@ -119,13 +119,13 @@ def build(
     source = DropoutSource(bits=train.dropout_bits)
     path = model_path or resolve_model(model.name)
 
-    def load(name: str) -> tuple[RaggedEncoder, TextTokenizer]:
+    def load(name: str) -> tuple[PackedEncoder, TextTokenizer]:
         where = resolve_model(name)
-        other = RaggedEncoder.load(where, seed=train.seed).to(device)
+        other = PackedEncoder.load(where, seed=train.seed).to(device)
         other.use_dropout(source)
         return other, TextTokenizer(load_tokenizer(where))
 
-    encoder = RaggedEncoder.load(
+    encoder = PackedEncoder.load(
         path,
         from_scratch=model.from_scratch,
         dropout=model.dropout,
@@ -184,7 +184,7 @@ def build(
             load_factory(choice.spec.factory)(choice.options, setup(choice, encoder.hidden_size)),
         )
         _refuse_untrained(inference_pool, choice)
-    stack = Stack(
+    stack = SentenceEncoder(
         encoder=encoder,
         tokenizer=tokenizer,
         pooler=pooler,
@@ -255,7 +255,7 @@ def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
 
 
 def _poolers(
-    composition: Composition, make: Any, encoder: RaggedEncoder
+    composition: Composition, make: Any, encoder: PackedEncoder
 ) -> tuple[SlicePooler | None, RowPooler, dict[str, nn.Module], frozenset[str], int]:
     slicer: SlicePooler | None = None
     pooler: RowPooler | None = None

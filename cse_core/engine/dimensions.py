@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from cse_core.engine.negatives import unequal
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import LossOptions, StoreOptions
 from cse_core.parts import Head, NegativeStore
 from cse_core.recipes.composition import Composition
@@ -14,7 +14,9 @@ from cse_core.types import INPUT
 
 
 def check_dimensions(
-    composition: Composition, stacks: Mapping[str, Stack], stores: Mapping[str, NegativeStore]
+    composition: Composition,
+    stacks: Mapping[str, SentenceEncoder],
+    stores: Mapping[str, NegativeStore],
 ) -> None:
     """Refuse targets and stored vectors of another dimension than the anchors they are held to.
 
@@ -54,7 +56,7 @@ def _meetings(
             yield f"views.{view.name}.branch", "its vectors", wants.level, view.branch
 
 
-def _dimension(stacks: Mapping[str, Stack], branch: str, level: str) -> int | None:
+def _dimension(stacks: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:
     """Return the dimension of a branch's vectors, None where only a step can tell it."""
     online, stack = stacks["online"], stacks[branch]
     if level == INPUT:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cse_core.engine.views import SLOTS, PreparedView
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime.device import Precision
 from cse_core.types import Embeddings, TokenBatch
 
@@ -32,7 +32,7 @@ class Call:
         change: Sees and changes ``[T, E]`` values at a point; None where nobody does.
     """
 
-    stack: Stack
+    stack: SentenceEncoder
     views: Mapping[str, PreparedView]
     owners: tuple[int, int]
     first_owner: int

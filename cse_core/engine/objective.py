@@ -97,7 +97,7 @@ class Objectives:
         corpus: CorpusKeys,
         ctx: StepContext,
         *,
-        ledger: bool = False,
+        count_negatives: bool = False,
     ) -> Objective:
         """Return the objective of a batch.
 
@@ -107,7 +107,7 @@ class Objectives:
             rows: ``[B]`` corpus rows.
             corpus: Keys of all corpus rows.
             ctx: The step.
-            ledger: Whether to count the negatives that each loss saw.
+            count_negatives: Whether to count the negatives that each loss saw.
         """
         batches = {
             level: self._batch(level, vectors, roles, rows, corpus, ctx) for level in self.levels
@@ -115,7 +115,7 @@ class Objectives:
         total: Tensor | None = None
         parts: dict[str, Tensor] = {}
         for name, options in self.losses.items():
-            output = self._loss(name, options, batches[options.level], ctx, parts, ledger)
+            output = self._loss(name, options, batches[options.level], ctx, parts, count_negatives)
             if output is None:
                 continue
             parts[f"{name}.loss"] = output.value.detach()
@@ -177,7 +177,7 @@ class Objectives:
         batch: Batch,
         ctx: StepContext,
         parts: dict[str, Tensor],
-        ledger: bool,
+        count_negatives: bool,
     ) -> LossOutput | None:
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
@@ -186,7 +186,7 @@ class Objectives:
         negatives = of.of_loss(batch, options, stores)
         for store in stores:
             negatives = self.assembly.stores[store].weigh(negatives, batch, ctx)
-        if ledger:
+        if count_negatives:
             seen = (~negatives.mask).sum(dim=1, dtype=torch.float32)
             parts[f"{name}.negatives"] = seen.mean()
         loss = self.assembly.losses[name]

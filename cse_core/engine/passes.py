@@ -23,16 +23,16 @@ from cse_core.recipes.settings import TrainOptions
 from cse_core.records import StoreSpec
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
-from cse_core.runtime.seeds import Moment, derive_seed, draws
+from cse_core.runtime.seeds import StepPosition, derive_seed, draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, Embeddings, StepContext
 from cse_core.vocabulary import Role
 
-__all__ = ["Frame", "Moment", "Pass"]
+__all__ = ["RoundSetup", "StepPosition", "Pass"]
 
 
 @dataclass(frozen=True)
-class Frame:
+class RoundSetup:
     """What all passes of a round share."""
 
     assembly: Assembly
@@ -47,35 +47,35 @@ class Pass:
     """One pass over a batch.
 
     Args:
-        frame: What all passes of the round share.
+        setup: What all passes of the round share.
         index: ``[B]`` rows of the round, over all processes; each encodes its own share.
-        moment: Where the run is.
+        position: Where the run is.
         logged: Where parts' scalars go.
         fields: Gradients of the inputs by mode (``fresh``, ``previous``), point and view.
     """
 
     def __init__(
         self,
-        frame: Frame,
+        setup: RoundSetup,
         index: Tensor,
-        moment: Moment,
+        position: StepPosition,
         logged: dict[str, Tensor | float],
         fields: dict[str, Fields] | None = None,
     ) -> None:
-        self.frame = frame
-        self.assembly = frame.assembly
-        self.device = frame.assembly.device
-        self.train = frame.train
+        self.setup = setup
+        self.assembly = setup.assembly
+        self.device = setup.assembly.device
+        self.train = setup.train
         self.rank, self.size = distributed.world()
         start, stop = distributed.share(len(index), self.rank, self.size)
         self.all_index, self.index, self.first_owner = index, index[start:stop], start
-        self.rows = frame.rows.corpus_row[index]
-        self.moment = moment
+        self.rows = setup.rows.corpus_row[index]
+        self.position = position
         self.fields = fields or {}
         self.off: frozenset[str] = frozenset()
         self.fixed: Levels = {}
         self._begin(logged)
-        self.views = frame.builder.build(
+        self.views = setup.builder.build(
             self.index, self.rows[start:stop], self.context(self.index)
         )
         self.roles: dict[str, Role] = {n: each.view.role for n, each in self.views.items()}
@@ -190,10 +190,10 @@ class Pass:
         views: Mapping[str, PreparedView] | None = None,
     ) -> Levels:
         """Encode the chunk of several views in one encoder call."""
-        moment, stack = self.moment, self.assembly.stacks[branch]
+        position, stack = self.position, self.assembly.stacks[branch]
         self.assembly.dropout.seed(
             derive_seed(
-                self.train.seed, moment.round, moment.step, "dropout", label, chunk, self.rank
+                self.train.seed, position.round, position.step, "dropout", label, chunk, self.rank
             )
         )
         known = self.views if views is None else views
@@ -208,9 +208,9 @@ class Pass:
                 and any(name in each.views for name in names)
             ],
             views=known,
-            builder=self.frame.builder,
+            builder=self.setup.builder,
             context=self.context,
-            draws=lambda path, view: draws(self.train.seed, moment, self.rank, path, view, chunk),
+            draws=lambda path, view: draws(self.train.seed, position, self.rank, path, view, chunk),
             fields=self.fields,
             capture=capture,
             watch=not self.off,
@@ -221,8 +221,8 @@ class Pass:
             owners=self.chunks[chunk],
             first_owner=self.first_owner,
             device=self.device,
-            precision=self.frame.precision,
-            input_level=self.frame.input_level,
+            precision=self.setup.precision,
+            input_level=self.setup.input_level,
             change=None if change.idle() else change,
         ).run()
 
@@ -242,7 +242,7 @@ class Pass:
                 )
             stack = self.assembly.stacks[branch]
             if stack.tokenizer is not self.assembly.stacks[own.view.branch].tokenizer:
-                own = self.frame.builder.prepare(
+                own = self.setup.builder.prepare(
                     own.view, self.index, self.context(self.index), stack
                 )
             label = f"extra:{view}:{branch}"
@@ -260,19 +260,19 @@ class Pass:
         Args:
             index: ``[b]`` rows whose texts they see; by default those of the whole batch.
         """
-        moment = self.moment
+        position = self.position
         seen = self.all_index if index is None else index
         return StepContext(
-            step=moment.step,
-            total_steps=moment.total_steps,
-            epoch=moment.epoch,
-            round=moment.round,
+            step=position.step,
+            total_steps=position.total_steps,
+            epoch=position.epoch,
+            round=position.round,
             rows=self.rows,
             device=self.device,
-            generator=draws(self.train.seed, moment, self.rank),
+            generator=draws(self.train.seed, position, self.rank),
             vectors=self.vectors_of,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
-            texts=partial(self.frame.rows.texts, index=seen),
+            texts=partial(self.setup.rows.texts, index=seen),
             log=self.logged.__setitem__,
         )
 
@@ -335,7 +335,7 @@ class Pass:
         All its chunks are encoded either with gradient or without: a cast that was made without
         one carries none back to the weights.
         """
-        return self.frame.precision.autocast()
+        return self.setup.precision.autocast()
 
 
 def _send(

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import TokenBatch
 from cse_core.vocabulary import Role
 
@@ -26,7 +26,7 @@ Content = Callable[[str, Tensor, Any], TokenBatch]
 
 
 @dataclass(frozen=True)
-class Ahead:
+class PrefetchedView:
     """What is ready of a view.
 
     Attributes:
@@ -56,7 +56,7 @@ class PlainView:
     name: str
     role: Role
     column: str
-    stack: Stack
+    stack: SentenceEncoder
 
 
 class Prefetcher:
@@ -69,7 +69,7 @@ class Prefetcher:
     def __init__(self, content: Content) -> None:
         self._content = content
         self._thread: ThreadPoolExecutor | None = None
-        self._expected: tuple[Tensor, Future[dict[str, Ahead]]] | None = None
+        self._expected: tuple[Tensor, Future[dict[str, PrefetchedView]]] | None = None
 
     def expect(self, index: Tensor, views: Sequence[PlainView]) -> None:
         """Begin to prepare the views of a batch.
@@ -91,7 +91,7 @@ class Prefetcher:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="cse-prefetch")
         self._expected = index, self._thread.submit(self._prepare, wanted, index)
 
-    def take(self, index: Tensor) -> Mapping[str, Ahead]:
+    def take(self, index: Tensor) -> Mapping[str, PrefetchedView]:
         """Return what is ready of a batch by view; nothing where another one was expected.
 
         Raises:
@@ -117,10 +117,12 @@ class Prefetcher:
             self._expected[1].cancel()
             self._expected = None
 
-    def _prepare(self, wanted: list[tuple[PlainView, Prompt]], index: Tensor) -> dict[str, Ahead]:
+    def _prepare(
+        self, wanted: list[tuple[PlainView, Prompt]], index: Tensor
+    ) -> dict[str, PrefetchedView]:
         ready = {}
         for view, prompt in wanted:
             content = self._content(view.column, index, view.stack.tokenizer)
             rows = view.stack.wrap(content, prompt) if view.stack.only_wraps else None
-            ready[view.name] = Ahead(content, prompt, rows)
+            ready[view.name] = PrefetchedView(content, prompt, rows)
         return ready

@@ -20,12 +20,12 @@ from cse_core.engine.assembly import Assembly
 from cse_core.engine.encoder_call import Levels
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
-from cse_core.engine.passes import Frame, Pass
+from cse_core.engine.passes import Pass, RoundSetup
 from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
-from cse_core.runtime.seeds import Moment
+from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
 
@@ -72,7 +72,7 @@ class Engine:
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or _requires_input(assembly)
         settings = train or assembly.composition.train
-        self.frame = Frame(assembly, rows, self.builder, settings, precision, input_level)
+        self.setup = RoundSetup(assembly, rows, self.builder, settings, precision, input_level)
         self.previous: Fields = {}
         self.fresh_points = self._points("fresh")
         self.previous_points = self._points("previous")
@@ -91,24 +91,24 @@ class Engine:
     def step(
         self,
         index: Tensor,
-        moment: Moment,
+        position: StepPosition,
         update: Callable[[], Tensor | None],
         *,
-        ledger: bool = False,
+        count_negatives: bool = False,
         then: Tensor | None = None,
     ) -> StepResult:
         """Run one step.
 
         Args:
             index: ``[B]`` rows of the batch, over all processes.
-            moment: Where the run is.
+            position: Where the run is.
             update: Clips, moves the weights and the learning rate; returns the gradient's norm.
-            ledger: Whether to count negatives for the log.
+            count_negatives: Whether to count negatives for the log.
             then: ``[B]`` rows of the batch after this one: it is prepared while this one computes,
                 and :meth:`close` is due in the end.
         """
         logged: dict[str, Tensor | float] = {}
-        work = Pass(self.frame, index, moment, logged, {"previous": self.previous})
+        work = Pass(self.setup, index, position, logged, {"previous": self.previous})
         if then is not None:
             start, stop = distributed.share(len(then), *distributed.world())
             self.builder.expect(then[start:stop])
@@ -117,7 +117,7 @@ class Engine:
             work.fields = {"previous": self.previous, "fresh": fresh}
         capture = GradientCapture(self.previous_points)
         vectors = work.encode(capture)
-        objective = self._objective(vectors, work, ledger=ledger)
+        objective = self._objective(vectors, work, count_negatives=count_negatives)
         work.over = True
         if objective.value is not None:
             work.backward(objective.value, capture)
@@ -139,7 +139,9 @@ class Engine:
         """End what works in the background."""
         self.builder.prefetcher.close()
 
-    def _objective(self, vectors: Levels, work: Pass, *, ledger: bool = False) -> Objective:
+    def _objective(
+        self, vectors: Levels, work: Pass, *, count_negatives: bool = False
+    ) -> Objective:
         with torch.autocast(self.device.type, enabled=False):
             return self.objectives(
                 vectors,
@@ -147,7 +149,7 @@ class Engine:
                 work.rows.to(self.device, non_blocking=True),
                 self.keys,
                 work.context(),
-                ledger=ledger,
+                count_negatives=count_negatives,
             )
 
     def _commit(self, objective: Objective, work: Pass) -> None:

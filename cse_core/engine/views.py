@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly, PlacedAugmenter
-from cse_core.engine.prefetch import Ahead, PlainView, Prefetcher
-from cse_core.models.sentence_encoder import Stack
+from cse_core.engine.prefetch import PlainView, PrefetchedView, Prefetcher
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime import distributed
 from cse_core.runtime.reporter import Reporter
-from cse_core.runtime.seeds import Moment, draws
+from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
 
@@ -133,8 +133,8 @@ class ViewBuilder:
         view: View,
         index: Tensor,
         ctx: StepContext,
-        stack: Stack,
-        ahead: Ahead | None = None,
+        stack: SentenceEncoder,
+        ahead: PrefetchedView | None = None,
     ) -> PreparedView:
         """Return a view as the rows of a branch's encoder.
 
@@ -167,8 +167,8 @@ class ViewBuilder:
 
     def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
-        moment = Moment(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
-        place = draws(seed, moment, rank, augmenter.choice.path, view.name)
+        position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
+        place = draws(seed, position, rank, augmenter.choice.path, view.name)
         return replace(ctx, generator=place)
 
     def watches(self, augmenter: PlacedAugmenter) -> bool:
@@ -201,7 +201,9 @@ class ViewBuilder:
                 views.append(replace(view, branch=plan.branch, role=plan.role))
         return views
 
-    def _content(self, view: View, index: Tensor, ctx: StepContext, stack: Stack) -> TokenBatch:
+    def _content(
+        self, view: View, index: Tensor, ctx: StepContext, stack: SentenceEncoder
+    ) -> TokenBatch:
         augmenters = self._of(view.name, "text")
         texts = view.texts
         own = stack.tokenizer is self.assembly.stack.tokenizer

@@ -7,25 +7,28 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.tokenization.tokenizer import TokenTable
 from cse_core.types import offsets_of, positions_of
 
 
 def encode_sliced(
-    stack: Stack, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
+    stack: SentenceEncoder,
+    texts: Sequence[str],
+    device: torch.device,
+    batch_tokens: int | None = None,
 ) -> Tensor:
     """Return ``[N, D]`` float32 vectors of texts of any length on the CPU.
 
     A text is cut into consecutive slices of as many content tokens as a row of ``max_length``
     takes; its vector is the mean of theirs, weighted by their content tokens. A text that fits
-    is encoded as :meth:`Stack.encode` does.
+    is encoded as :meth:`SentenceEncoder.encode` does.
 
     Args:
         stack: From texts to vectors.
         texts: The texts.
         device: Where to compute.
-        batch_tokens: Tokens of one encoder call, about; by default as :meth:`Stack.encode`.
+        batch_tokens: Tokens of one encoder call, about; by default as :meth:`SentenceEncoder.encode`.
     """
     whole = stack.tokenizer.table(texts)
     total = whole.offsets.diff()
@@ -42,7 +45,7 @@ def encode_sliced(
     return sums / sums.new_zeros(len(texts), 1).index_add_(0, text, weights)
 
 
-def slice_length(stack: Stack) -> int:
+def slice_length(stack: SentenceEncoder) -> int:
     """Return how many content tokens a row of ``max_length`` takes beside what wraps them.
 
     Raises:

@@ -15,10 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import Head, Metric, RowPooler, Setup, SlicePooler
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import Kind
@@ -42,7 +42,7 @@ class SentenceModel:
         description: Its pooling and heads in words.
     """
 
-    stack: Stack
+    stack: SentenceEncoder
     name: str
     description: str
     device: torch.device
@@ -87,7 +87,7 @@ def load(
     path = resolve_model(name, registry)
     where = resolve_device(device)
     folder = Path(path)
-    encoder = RaggedEncoder.load(path, seed=0).to(where)
+    encoder = PackedEncoder.load(path, seed=0).to(where)
     encoder.eval()
     tokenizer = TextTokenizer(load_tokenizer(path))
     manifest = _manifest(folder, encoder)
@@ -111,7 +111,7 @@ def load(
         slicer = cast(SlicePooler, builder.part(manifest["slice"], dimension))
         made.append((manifest["slice"], slicer))
     _load_weights(folder, made, where)
-    stack = Stack(
+    stack = SentenceEncoder(
         encoder=encoder,
         tokenizer=tokenizer,
         pooler=row,
@@ -126,7 +126,7 @@ def load(
 @dataclass
 class _Builder:
     registry: Registry
-    encoder: RaggedEncoder
+    encoder: PackedEncoder
     tokenizer: TextTokenizer
     device: torch.device
 
@@ -160,7 +160,7 @@ class _Builder:
         return load_factory(spec.factory)(options, setup)
 
 
-def _manifest(folder: Path, encoder: RaggedEncoder) -> dict[str, Any]:
+def _manifest(folder: Path, encoder: PackedEncoder) -> dict[str, Any]:
     """Return how to encode with a folder: cse's own file, sentence-transformers', or mean."""
     longest = encoder.max_positions
     plain: dict[str, Any] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, SlicePooler
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
@@ -28,7 +28,7 @@ Hook = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Stack:
+class SentenceEncoder:
     """Everything between a text and its vector.
 
     Attributes:
@@ -37,7 +37,7 @@ class Stack:
         max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
     """
 
-    encoder: RaggedEncoder
+    encoder: PackedEncoder
     tokenizer: TextTokenizer
     pooler: RowPooler
     heads: Mapping[str, nn.Module]
@@ -47,10 +47,10 @@ class Stack:
 
     def with_branch(
         self,
-        encoder: RaggedEncoder,
+        encoder: PackedEncoder,
         heads: Mapping[str, nn.Module],
         tokenizer: TextTokenizer | None,
-    ) -> Stack:
+    ) -> SentenceEncoder:
         """Return the stack of another branch: its encoder, its copies of heads, its tokenizer.
 
         A head that it has no copy of is the online one, except where it has its own tokenizer: the

@@ -32,7 +32,7 @@ Draws = Callable[..., torch.Generator]
 
 
 @dataclass(frozen=True)
-class Moment:
+class StepPosition:
     """Where a run is: what every draw depends on."""
 
     step: int
@@ -41,12 +41,12 @@ class Moment:
     round: int
 
 
-def draws(seed: int, moment: Moment, rank: int, *place: str | int) -> Draws:
-    """Return ``StepContext.generator`` of a moment.
+def draws(seed: int, position: StepPosition, rank: int, *place: str | int) -> Draws:
+    """Return ``StepContext.generator`` of a position.
 
     Args:
         seed: The run's seed.
-        moment: Where the run is.
+        position: Where the run is.
         rank: Number of the process.
         place: What else tells draws of one name apart: an augmenter's path, view and chunk.
     """
@@ -55,7 +55,7 @@ def draws(seed: int, moment: Moment, rank: int, *place: str | int) -> Draws:
         name: str, *, shared: bool = True, device: torch.device | str = "cpu"
     ) -> torch.Generator:
         who = "shared" if shared else f"rank {rank}"
-        counters = (moment.round, moment.step, "part", name, who, *place)
+        counters = (position.round, position.step, "part", name, who, *place)
         return generator(torch.device(device), seed, *counters)
 
     return fresh

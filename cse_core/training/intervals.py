@@ -10,7 +10,7 @@ from cse_core.recipes.settings import TrainOptions
 
 
 @dataclass(frozen=True)
-class Cadence:
+class Intervals:
     """After which steps a round logs, scores and saves."""
 
     log: int
@@ -18,7 +18,7 @@ class Cadence:
     save: int
 
     @staticmethod
-    def of(options: TrainOptions, total: int) -> Cadence:
+    def of(options: TrainOptions, total: int) -> Intervals:
         """Fill in the defaults for a round of ``total`` steps."""
         evaluate = options.eval_steps
         if evaluate is None:
@@ -26,7 +26,7 @@ class Cadence:
         save = options.save_steps
         if save is None:
             save = evaluate or max(1, total // 10)
-        return Cadence(options.log_steps or (10 if total >= 100 else 1), evaluate, save)
+        return Intervals(options.log_steps or (10 if total >= 100 else 1), evaluate, save)
 
     def evaluates(self, step: int, last: bool) -> bool:
         """Return whether the step is followed by an evaluation; the last one is, unless never."""

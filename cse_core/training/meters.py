@@ -13,7 +13,7 @@ from cse_core.errors import CseError
 from cse_core.runtime import distributed
 
 
-class Tally:
+class Meters:
     """Losses, rows, tokens and seconds since the last line of metrics.
 
     Nothing waits for the device until :meth:`settle`.

@@ -16,18 +16,18 @@ from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.reporter import Reporter
-from cse_core.runtime.seeds import Moment
+from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.collapse import BATCH, CollapseWatch, spread
 from cse_core.training.export import inference_choices
-from cse_core.training.intervals import Cadence
-from cse_core.training.meters import Tally
+from cse_core.training.intervals import Intervals
+from cse_core.training.meters import Meters
 from cse_core.training.outcome import Outcome, finish
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, MetricsFile, RunFolder
@@ -158,11 +158,11 @@ class Trainer:
             shuffle=self.composition.data.shuffle,
         )
         total = options.steps(len(rows))
-        cadence = Cadence.of(options, total)
+        intervals = Intervals.of(options, total)
         self.rounds.begin(current.number, rows)
         engine = Engine(self.assembly, rows, self.precision, current.losses, options)
         optimizer = Optimizer(self.assembly, options, total)
-        tally = Tally(resume.values["losses"] if resume else [], self.assembly.device)
+        meters = Meters(resume.values["losses"] if resume else [], self.assembly.device)
         step = 0
         if resume is not None:
             step = resume.values["step"]
@@ -174,7 +174,7 @@ class Trainer:
                 optimizer.restore(self._moments)
             if current.number:
                 # What was mined is never mined again, and the miner's own state goes with it.
-                self._save(0, current.number, optimizer, engine, tally)
+                self._save(0, current.number, optimizer, engine, meters)
         engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, total, step)
         if len(rows) < options.batch_size:
@@ -182,41 +182,43 @@ class Trainer:
                 f"train.batch_size is {options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        patience = current.patience(options, cadence.evaluate, batches.per_epoch)
-        tally.go_on()
+        patience = current.patience(options, intervals.evaluate, batches.per_epoch)
+        meters.go_on()
         with closing(engine):
             while step < total and not self._enough(patience):
                 index = batches.at(step)
                 then = batches.at(step + 1) if step + 1 < total else None
-                ledger = (step + 1) % cadence.log == 0
-                moment = Moment(step, total, batches.epoch(step), current.number)
+                count_negatives = (step + 1) % intervals.log == 0
+                position = StepPosition(step, total, batches.epoch(step), current.number)
                 update = partial(optimizer.update, step)
-                result = engine.step(index, moment, update, ledger=ledger, then=then)
-                tally.add(result, len(index))
+                result = engine.step(
+                    index, position, update, count_negatives=count_negatives, then=then
+                )
+                meters.add(result, len(index))
                 step += 1
                 self.reporter.step(step)
                 if step == min(10, total):
                     self._warn_unchanged(engine)
                 last = step == total
-                scoring = bool(self.scorer.dev) and cadence.evaluates(step, last)
-                logging = step % cadence.log == 0 or last or scoring
+                scoring = bool(self.scorer.dev) and intervals.evaluates(step, last)
+                logging = step % intervals.log == 0 or last or scoring
                 stopping = distributed.any_of(self._signals.asked)
-                saving = cadence.saves(step, last) or stopping
+                saving = intervals.saves(step, last) or stopping
                 if not (logging or saving):
                     continue
-                tally.settle(step)
+                meters.settle(step)
                 scores = self._evaluate(step, current) if scoring else {}
                 if logging:
                     scores = {**scores, **spread(result.anchors)}
-                    self._log(step, current.number, result, optimizer, tally, scores)
-                    self._warn_collapse(scores, len(result.anchors), step >= cadence.evaluate)
+                    self._log(step, current.number, result, optimizer, meters, scores)
+                    self._warn_collapse(scores, len(result.anchors), step >= intervals.evaluate)
                 if saving or self._enough(patience):
-                    self._save(step, current.number, optimizer, engine, tally)
+                    self._save(step, current.number, optimizer, engine, meters)
                 if stopping:
                     # A launcher that sees one process end stops the one that writes.
                     distributed.wait()
                     raise Stopped(step)
-                tally.go_on()
+                meters.go_on()
         if step < total:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "
@@ -242,7 +244,7 @@ class Trainer:
         with self.precision.autocast():
             return self._inference_stack().encode(texts, self.assembly.device)
 
-    def _inference_stack(self) -> Stack:
+    def _inference_stack(self) -> SentenceEncoder:
         _, heads, slicer = inference_choices(self.composition)
         kept = {choice.name for choice in heads}
         stack = self.assembly.stack
@@ -275,14 +277,14 @@ class Trainer:
         number: int,
         result: StepResult,
         optimizer: Optimizer,
-        tally: Tally,
+        meters: Meters,
         scores: dict[str, float],
     ) -> None:
         line: dict[str, Any] = {
             "step": step,
             "round": number,
             "lr": optimizer.learning_rate(step - 1),
-            **tally.line(),
+            **meters.line(),
         }
         if result.norm is not None:
             line["gradient_norm"] = float(result.norm)
@@ -292,10 +294,10 @@ class Trainer:
         if self._metrics is not None:
             self._metrics.write(line)
         self.reporter.line(line)
-        tally.begin()
+        meters.begin()
 
     def _save(
-        self, step: int, number: int, optimizer: Optimizer, engine: Engine, tally: Tally
+        self, step: int, number: int, optimizer: Optimizer, engine: Engine, meters: Meters
     ) -> None:
         if not self.main:
             return
@@ -314,7 +316,7 @@ class Trainer:
                 "scores": self.scorer.state(),
                 "rounds": self.rounds.state(),
                 "parts": values,
-                "losses": [float(loss) for loss in tally.losses],
+                "losses": [float(loss) for loss in meters.losses],
             },
         ).write(self.folder.checkpoint(number, step))
         for old in self.folder.checkpoints()[:-2]:

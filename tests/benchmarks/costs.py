@@ -241,15 +241,15 @@ class Run:
         """Run a step on the batch at a place, and return its seconds."""
         import torch
 
-        from cse_core.engine.passes import Moment
+        from cse_core.engine.passes import StepPosition
 
         rig = self.rig
         size = min(rig.composition.train.batch_size, len(rig.rows))
         epoch, place = divmod(place, len(rig.rows) // size)
         index = torch.arange(place * size, (place + 1) * size)
-        moment = Moment(self.done, TOTAL, epoch, rig.round)
+        position = StepPosition(self.done, TOTAL, epoch, rig.round)
         began = time.perf_counter()
-        rig.engine.step(index, moment, partial(rig.optimizer.update, self.done))
+        rig.engine.step(index, position, partial(rig.optimizer.update, self.done))
         self.done += 1
         return time.perf_counter() - began
 
@@ -269,14 +269,14 @@ def _watching(
     composition: Composition, path: str, before: Stopwatch, encoding: Stopwatch
 ) -> Iterator[None]:
     """Time what a part does before the first step, and the encoding in that."""
-    from cse_core.models.sentence_encoder import Stack
+    from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_core.registry.loading import load_factory
 
     choice = next(part for part in composition.parts if part.path == path)
     owner = load_factory(choice.spec.factory)
     with (
         timed_methods(owner, ("prepare", "begin_round", "next_round"), before),
-        timed_methods(Stack, ("encode", "encode_table"), encoding),
+        timed_methods(SentenceEncoder, ("encode", "encode_table"), encoding),
     ):
         yield
 

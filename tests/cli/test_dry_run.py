@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cse_cli.installed import Installed
-from tests.cli.conftest import Cse
+from tests.fixtures.command_line import Cse
 
 
 def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from cse_core.training.checkpoint import Checkpoint
-from tests.cli.conftest import started
+from tests.fixtures.command_line import started
 from tests.fixtures.ranks import two_ranks
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import call_installed
+from tests.fixtures.command_line import call_installed
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
 LIGHT = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.conftest import Cse, call_installed, refused
+from tests.fixtures.command_line import Cse, call_installed, refused
 from tests.shared import shared_path
 
 PAIRS = [

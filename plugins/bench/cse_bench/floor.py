@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 
 Side = Literal["output", "input", "weight"]
 _LENGTHS = (4, 3)
@@ -59,7 +59,7 @@ class EncoderCall:
         weights: Whether one goes to their weights.
     """
 
-    encoder: RaggedEncoder
+    encoder: PackedEncoder
     tokens: int
     rows: int
     longest: int
@@ -90,7 +90,7 @@ class CallRecorder:
         inputs_only: Whether calls now are for the gradient of the inputs alone.
     """
 
-    def __init__(self, encoders: Iterable[RaggedEncoder]) -> None:
+    def __init__(self, encoders: Iterable[PackedEncoder]) -> None:
         self.encoders = list({id(each): each for each in encoders}.values())
         self.calls: list[EncoderCall] = []
         self.inputs_only = False
@@ -109,7 +109,7 @@ class CallRecorder:
 
     def _note(self, encoder: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         words, _, offsets = args
-        assert isinstance(encoder, RaggedEncoder)
+        assert isinstance(encoder, PackedEncoder)
         gradient = torch.is_grad_enabled()
         self.calls.append(
             EncoderCall(
@@ -154,7 +154,7 @@ def _product(side: Side, number: int, layer: _Linear, sizes: dict[str, int]) -> 
     return Product(side, number, sizes[layer.per], layer.inputs, layer.outputs)
 
 
-def _probe(encoder: RaggedEncoder, *, alone: bool) -> list[_Linear]:
+def _probe(encoder: PackedEncoder, *, alone: bool) -> list[_Linear]:
     """Run two short rows through the encoder and return its linear layers as they are used."""
     found: list[_Linear] = []
     tokens, rows = sum(_LENGTHS), len(_LENGTHS)

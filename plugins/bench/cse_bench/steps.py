@@ -13,7 +13,7 @@ from cse_bench.floor import CallRecorder
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
-from cse_core.runtime.seeds import Moment
+from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import Batches
 from cse_core.training.run import Prepared
 from cse_core.training.run_folder import RunFolder
@@ -74,7 +74,7 @@ class Steps:
         place = self._place(number)
         return self.engines[precision].step(
             self.batches.at(place),
-            Moment(number, self.total, self.batches.epoch(place), self.round),
+            StepPosition(number, self.total, self.batches.epoch(place), self.round),
             partial(self.optimizer.update, number),
             then=self.batches.at(self._place(number + 1)),
         )

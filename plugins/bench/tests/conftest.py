@@ -7,7 +7,10 @@ import torch
 from cse_bench.kept import Measurement, keep
 from cse_bench.machine import expected_place
 
+from tests.fixtures.command_line import cse, sentences, starter_copy
 from tests.fixtures.tiny import make_encoder
+
+__all__ = ["cse", "sentences", "starter_copy"]
 
 
 @pytest.fixture(scope="session")

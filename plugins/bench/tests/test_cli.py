@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from cse_bench.kept import measurements
 
-from tests.cli.conftest import Cse, call_installed, refused, started
 from tests.cli.test_start_up import HEAVY, SCRIPT
+from tests.fixtures.command_line import Cse, call_installed, refused, started
 from tests.fixtures.tiny import make_encoder
 
 WORK = ("--train.batch_size", "8", "--train.device", "cpu")

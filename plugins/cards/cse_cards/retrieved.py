@@ -13,11 +13,11 @@ from cse_cards.options import RetrievedOptions
 from cse_cards.search import nearest, room
 from cse_cards.texts import RoundTexts
 from cse_core.builtins.poolers import Cls, Mean
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.views import SLOTS
 from cse_core.errors import CseError
 from cse_core.functional import unit
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import NegativeStore, RoundContext, Setup
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -166,10 +166,10 @@ class Retrieved(NegativeStore):
         encoder, tokenizer = named or (setup.online_encoder(), setup.tokenizer)
         kind = Mean if self.options.pool == "mean" else Cls
         pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
-        stack = Stack(encoder, tokenizer, pooler, {}, longest)
+        stack = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
         return lambda texts: stack.encode(texts, setup.device)
 
-    def _load(self, model: str) -> tuple[RaggedEncoder, TextTokenizer]:
+    def _load(self, model: str) -> tuple[PackedEncoder, TextTokenizer]:
         try:
             return self.setup.load_encoder(model)
         except CseError as error:

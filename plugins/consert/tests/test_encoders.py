@@ -21,7 +21,7 @@ from cse_testkit.encoders import Family
 from torch import Tensor
 from transformers import AutoModel, ModernBertConfig, ModernBertModel
 
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import TokenBatch, View
@@ -42,7 +42,7 @@ def wrapped(folder: Path) -> TokenBatch:
     return tokenizer.wrap(tokenizer.content(TEXTS), longest=64)
 
 
-def states(encoder: RaggedEncoder, tokens: TokenBatch, on_input: Any = None) -> Tensor:
+def states(encoder: PackedEncoder, tokens: TokenBatch, on_input: Any = None) -> Tensor:
     words = encoder.word_embeddings(tokens.ids)
     return encoder(words, tokens.positions, tokens.offsets, on_input=on_input).last
 
@@ -56,7 +56,7 @@ def rows_of(tokens: TokenBatch) -> list[slice]:
 def test_shuffled_rows_equal_the_family_s_own_model_with_these_positions(family: Family) -> None:
     """Each row alone, unpadded, through the plain Hugging Face model."""
     folder = shared_encoder(family=family)
-    encoder = RaggedEncoder.load(folder, dropout=0.0, seed=0).eval()
+    encoder = PackedEncoder.load(folder, dropout=0.0, seed=0).eval()
     plain = AutoModel.from_pretrained(folder).eval()
     tokens = wrapped(folder)
     shuffled = make_part("aug", "token-shuffle")(tokens, tokens, VIEW, make_context())
@@ -86,7 +86,7 @@ def test_shuffled_rows_of_rotary_positions_and_sliding_windows() -> None:
     )  # fmt: skip
     torch.manual_seed(0)
     plain = ModernBertModel(config).eval()
-    encoder = RaggedEncoder(copy.deepcopy(plain)).eval()
+    encoder = PackedEncoder(copy.deepcopy(plain)).eval()
     tokens = wrapped(shared_encoder())
     tokens = replace(tokens, ids=tokens.ids % 97)
     shuffled = make_part("aug", "token-shuffle")(tokens, tokens, VIEW, make_context())
@@ -103,7 +103,7 @@ def test_shuffled_rows_of_rotary_positions_and_sliding_windows() -> None:
 def test_rows_do_not_see_each_other(family: Family, name: str) -> None:
     """A row whose embeddings changed leaves the others as they were, padded or packed."""
     folder = shared_encoder(family=family)
-    encoder = RaggedEncoder.load(folder, dropout=0.0, seed=0).eval()
+    encoder = PackedEncoder.load(folder, dropout=0.0, seed=0).eval()
     tokens = wrapped(folder)
     part = make_part("aug", name, rate=0.5)
     changed = rows_of(tokens)[2]

@@ -36,7 +36,12 @@ def test_the_recipe_has_the_published_loss_and_gradients(golden: dict[str, Any],
     views = [tensor(golden[name]).requires_grad_(True) for name in ("view1", "view2")]
     batch = make_batch(dict(zip(("anchor", "positive"), views, strict=True)))
     objective = rig.engine.objectives(
-        batch.views, batch.roles, batch.rows, batch.corpus, make_context(batch), ledger=True
+        batch.views,
+        batch.roles,
+        batch.rows,
+        batch.corpus,
+        make_context(batch),
+        count_negatives=True,
     )
     value = objective.value
     assert value is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cse, refused
+from tests.fixtures.command_line import Cse, refused
 
 THINGS = "狗猫船树花鸟车门"
 

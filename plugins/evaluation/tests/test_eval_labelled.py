@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cse_core.registry.loading import package_path
-from tests.cli.conftest import Cse, refused
+from tests.fixtures.command_line import Cse, refused
 
 THINGS = ("dog", "cat", "horse", "boat", "train", "car")
 ROWS = [

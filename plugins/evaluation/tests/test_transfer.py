@@ -21,9 +21,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
-from tests.core.evaluation.conftest import HashEncoder
 
 from cse_core.errors import CseError
+from tests.fixtures.evaluation import HashEncoder
 from tests.shared import shared_path
 
 Write = Callable[[str, str | bytes], Path]

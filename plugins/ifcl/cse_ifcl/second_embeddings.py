@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from cse_core.encoders.architecture import transformer_layers
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.parts import Setup
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -31,7 +31,7 @@ class WordTable:
 
     longest: int | None = None
 
-    def __init__(self, encoder: RaggedEncoder, device: torch.device) -> None:
+    def __init__(self, encoder: PackedEncoder, device: torch.device) -> None:
         self.dimension = encoder.embedding_size
         ids = torch.arange(encoder.vocab_size, device=device)
         self.table = encoder.word_embeddings(ids).detach().clone()
@@ -60,7 +60,7 @@ class EmbeddingLayer:
         longest: Tokens of the longest row that it takes.
     """
 
-    def __init__(self, encoder: RaggedEncoder, device: torch.device) -> None:
+    def __init__(self, encoder: PackedEncoder, device: torch.device) -> None:
         self.dimension = encoder.hidden_size
         self.longest: int | None = encoder.max_positions
         self.device = device
@@ -160,7 +160,7 @@ class SecondEmbeddings:
 
     def _loaded(
         self, options: FusionOptions, setup: Setup
-    ) -> tuple[RaggedEncoder, TextTokenizer, str]:
+    ) -> tuple[PackedEncoder, TextTokenizer, str]:
         if options.model is None:
             return setup.online_encoder().copy(), setup.tokenizer, "the run's own encoder"
         try:

@@ -26,7 +26,7 @@ from torch import Tensor
 from transformers import AlbertConfig, AlbertModel
 
 from cse_core.data import Corpus
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -42,14 +42,14 @@ CORPUS = Corpus.from_columns(
 
 
 @pytest.fixture(scope="module")
-def encoder() -> RaggedEncoder:
+def encoder() -> PackedEncoder:
     torch.set_num_threads(1)
-    return RaggedEncoder.load(shared_encoder(), seed=0).eval()
+    return PackedEncoder.load(shared_encoder(), seed=0).eval()
 
 
-def fusion(encoder: RaggedEncoder, second: Path | None = None, **options: Any) -> Fusion:
-    def load(name: str) -> tuple[RaggedEncoder, TextTokenizer]:
-        return RaggedEncoder.load(name, seed=0), TextTokenizer(load_tokenizer(name))
+def fusion(encoder: PackedEncoder, second: Path | None = None, **options: Any) -> Fusion:
+    def load(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+        return PackedEncoder.load(name, seed=0), TextTokenizer(load_tokenizer(name))
 
     setup = make_setup(
         "fusion",
@@ -73,17 +73,17 @@ def context(rows: list[int]) -> StepContext:
     return replace(make_context(), rows=torch.tensor(rows))
 
 
-def word(encoder: RaggedEncoder, text: str) -> Tensor:
+def word(encoder: PackedEncoder, text: str) -> Tensor:
     ids = tiny_tokenizer().content([text]).ids
     assert len(ids) == 1, text
     return encoder.word_embeddings(ids)[0].detach()
 
 
-def words(encoder: RaggedEncoder, tokens: TokenBatch) -> Tensor:
+def words(encoder: PackedEncoder, tokens: TokenBatch) -> Tensor:
     return encoder.word_embeddings(tokens.ids).detach()
 
 
-def entered(encoder: RaggedEncoder, ids: Tensor, tokens: TokenBatch) -> Tensor:
+def entered(encoder: PackedEncoder, ids: Tensor, tokens: TokenBatch) -> Tensor:
     """Return what enters the first layer by the whole forward pass."""
     seen: list[Tensor] = []
 
@@ -96,7 +96,7 @@ def entered(encoder: RaggedEncoder, ids: Tensor, tokens: TokenBatch) -> Tensor:
     return seen[0]
 
 
-def test_content_token_meets_content_token(encoder: RaggedEncoder) -> None:
+def test_content_token_meets_content_token(encoder: PackedEncoder) -> None:
     part = fusion(encoder, at="word_embeddings", epsilon=0.7)
     tokens = rows_of("emil repairs", "anna paints the boat")
     x = words(encoder, tokens)
@@ -109,7 +109,7 @@ def test_content_token_meets_content_token(encoder: RaggedEncoder) -> None:
         assert torch.allclose(fused[place], wanted), place
 
 
-def test_owners_may_come_in_any_order_and_twice(encoder: RaggedEncoder) -> None:
+def test_owners_may_come_in_any_order_and_twice(encoder: PackedEncoder) -> None:
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = replace(rows_of("boat", "emil", "boat"), owner=torch.tensor([1, 0, 1]))
     fused = part(words(encoder, tokens), tokens, VIEW, context([2, 1]))
@@ -117,7 +117,7 @@ def test_owners_may_come_in_any_order_and_twice(encoder: RaggedEncoder) -> None:
         assert torch.allclose(fused[place], word(encoder, other))
 
 
-def test_moved_and_doubled_tokens_keep_their_counterpart(encoder: RaggedEncoder) -> None:
+def test_moved_and_doubled_tokens_keep_their_counterpart(encoder: PackedEncoder) -> None:
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
     index = torch.tensor([0, 2, 1, 1, 3])
@@ -131,7 +131,7 @@ def test_moved_and_doubled_tokens_keep_their_counterpart(encoder: RaggedEncoder)
 @pytest.mark.parametrize("special", ["keep", "zero", "pad"])
 @pytest.mark.parametrize("at", ["word_embeddings", "input_embeddings"])
 def test_tokens_without_a_counterpart(
-    encoder: RaggedEncoder, at: str, unmatched: str, special: str
+    encoder: PackedEncoder, at: str, unmatched: str, special: str
 ) -> None:
     part = fusion(encoder, at=at, epsilon=0.6, unmatched=unmatched, special=special)
     tokens = rows_of("anna paints the boat")
@@ -148,7 +148,7 @@ def test_tokens_without_a_counterpart(
     assert not torch.allclose(fused[1], x[1])
 
 
-def test_the_embedding_layer_adds_positions_once(encoder: RaggedEncoder) -> None:
+def test_the_embedding_layer_adds_positions_once(encoder: PackedEncoder) -> None:
     """y_F is word, position, type and LayerNorm of the second model at the token's own place."""
     part = fusion(encoder, at="input_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
@@ -159,11 +159,11 @@ def test_the_embedding_layer_adds_positions_once(encoder: RaggedEncoder) -> None
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "mpnet"])
-def test_the_embedding_layer_of_every_family(encoder: RaggedEncoder, family: Any) -> None:
+def test_the_embedding_layer_of_every_family(encoder: PackedEncoder, family: Any) -> None:
     """No transformer layer runs, whether the model is packed or padded."""
     second = shared_encoder(family=family)
     part = fusion(encoder, second, epsilon=0.0)
-    plain = RaggedEncoder.load(second, seed=0).eval()
+    plain = PackedEncoder.load(second, seed=0).eval()
     tokens = rows_of("emil repairs", "clara finds the old clock")
     x = entered(encoder, tokens.ids, tokens)
     fused = part(x, tokens, VIEW, context([1, 2]))
@@ -178,7 +178,7 @@ def test_the_embedding_layer_of_every_family(encoder: RaggedEncoder, family: Any
     assert torch.equal(fused[0], x[0])
 
 
-def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: RaggedEncoder) -> None:
+def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: PackedEncoder) -> None:
     """In a round of its own texts a row is no place in the corpus."""
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
@@ -190,7 +190,7 @@ def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: RaggedEncoder) -> N
 
 
 def test_its_own_embeddings_are_a_frozen_copy() -> None:
-    own = RaggedEncoder.load(shared_encoder(), seed=0)
+    own = PackedEncoder.load(shared_encoder(), seed=0)
     for at in ("word_embeddings", "input_embeddings"):
         part = fusion(own, at=at, epsilon=0.0)
         tokens = rows_of("emil repairs")
@@ -203,7 +203,7 @@ def test_its_own_embeddings_are_a_frozen_copy() -> None:
         assert not before.requires_grad
 
 
-def test_the_copy_holds_no_transformer_layers(encoder: RaggedEncoder) -> None:
+def test_the_copy_holds_no_transformer_layers(encoder: PackedEncoder) -> None:
     part = fusion(encoder, at="input_embeddings")
     layer = part.second.source
     assert isinstance(layer, EmbeddingLayer)
@@ -219,7 +219,7 @@ def test_the_copy_holds_no_transformer_layers(encoder: RaggedEncoder) -> None:
 
 @pytest.mark.parametrize("at", ["word_embeddings", "input_embeddings"])
 def test_another_dimension_is_refused_with_a_hint(
-    encoder: RaggedEncoder, tmp_path: Path, at: str
+    encoder: PackedEncoder, tmp_path: Path, at: str
 ) -> None:
     wide = tiny_encoder(tmp_path / "wide", hidden=48)
     with pytest.raises(CseError) as caught:
@@ -231,7 +231,7 @@ def test_another_dimension_is_refused_with_a_hint(
 
 @pytest.mark.parametrize("at", ["word_embeddings", "input_embeddings"])
 def test_a_random_projection_is_seeded_frozen_and_of_the_same_size(
-    encoder: RaggedEncoder, tmp_path: Path, at: str
+    encoder: PackedEncoder, tmp_path: Path, at: str
 ) -> None:
     wide = tiny_encoder(tmp_path / "wide", hidden=48, seed=3)
     one, other = (fusion(encoder, wide, at=at, epsilon=0.0, projection="random") for _ in range(2))
@@ -243,7 +243,7 @@ def test_a_random_projection_is_seeded_frozen_and_of_the_same_size(
     assert float(fused[1:6].norm() / x[1:6].norm()) == pytest.approx(1, rel=0.3)
 
 
-def test_the_word_table_may_be_narrower_than_the_states(encoder: RaggedEncoder) -> None:
+def test_the_word_table_may_be_narrower_than_the_states(encoder: PackedEncoder) -> None:
     """ELECTRA's and ALBERT's word tables are; their embedding layers are not."""
     narrow = shared_encoder(family="electra")
     with pytest.raises(CseError, match="dimension 16, those of the run 32"):
@@ -254,7 +254,7 @@ def test_the_word_table_may_be_narrower_than_the_states(encoder: RaggedEncoder) 
 # -- state, runs, mistakes ---------------------------------------------------------------------
 
 
-def test_its_state_is_a_name_and_a_hash(encoder: RaggedEncoder) -> None:
+def test_its_state_is_a_name_and_a_hash(encoder: PackedEncoder) -> None:
     part, other = fusion(encoder), fusion(encoder, shared_encoder(cased=True))
     state = part.state_dict()
     assert state["model"] == "the run's own encoder" and state["digest"].startswith("sha256:")
@@ -284,7 +284,7 @@ def test_without_the_column_it_is_refused() -> None:
     assert line.endswith("--set data.columns.fraternal=COLUMN, or make it with cse data translate")
 
 
-def test_a_row_too_long_for_the_second_model(encoder: RaggedEncoder) -> None:
+def test_a_row_too_long_for_the_second_model(encoder: PackedEncoder) -> None:
     part = fusion(encoder)
     part.second.source.longest = 3
     tokens = rows_of("emil repairs")
@@ -312,7 +312,7 @@ def test_chunks_see_the_same_counterparts() -> None:
 
 
 def test_albert_is_narrow_in_words_and_not_in_its_layer(
-    encoder: RaggedEncoder, tmp_path: Path
+    encoder: PackedEncoder, tmp_path: Path
 ) -> None:
     """The paper's German model is an ALBERT, whose layers share their weights."""
     sizes = {"num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 3}
@@ -323,7 +323,7 @@ def test_albert_is_narrow_in_words_and_not_in_its_layer(
     x = entered(encoder, tokens.ids, tokens)
     fused = fusion(encoder, tmp_path, epsilon=0.0)(x, tokens, VIEW, context([1]))
     ids = rows_of("gustav finds").ids
-    plain = RaggedEncoder.load(tmp_path, seed=0).eval()
+    plain = PackedEncoder.load(tmp_path, seed=0).eval()
     assert torch.allclose(fused[1:3], entered(plain, ids, tokens)[1:3], atol=1e-5)
     with pytest.raises(CseError, match="dimension 16, those of the run 32"):
         fusion(encoder, tmp_path, at="word_embeddings")

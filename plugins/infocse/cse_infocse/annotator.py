@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.errors import CseError
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import Setup
 
@@ -36,7 +36,7 @@ def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
         raise CseError(error.what, where=where, value=name, hint=error.hint) from error
     kind = Mean if pool == "mean" else Cls
     pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
-    stack = Stack(encoder, tokenizer, pooler, {}, encoder.max_positions)
+    stack = SentenceEncoder(encoder, tokenizer, pooler, {}, encoder.max_positions)
     return lambda texts: stack.encode(texts, setup.device)
 
 

@@ -46,7 +46,7 @@ def test_documents_of_a_round_of_labels_are_encoded_in_chunks_of_their_own(
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             first, stop = self.chunks[0]
-            own = chunks.setdefault(self.moment.round, set())
+            own = chunks.setdefault(self.position.round, set())
             own.add((len(self.index), stop - first))
 
     monkeypatch.setattr(engine, "Pass", Watched)

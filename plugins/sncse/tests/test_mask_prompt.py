@@ -22,11 +22,11 @@ from cse_testkit import (
 )
 from pydantic import ValidationError
 
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.models.saved_model import load
-from cse_core.models.sentence_encoder import Stack
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.run import train
@@ -36,20 +36,20 @@ FAMILIES = ("bert", "roberta", "electra", "distilbert")
 TEXTS = ["Anna paints the boat.", "Boat", "it is the old [MASK] lamp and <mask> bell", "What?"]
 
 
-def stack_of(family: str = "bert", max_length: int = 64, **options: Any) -> Stack:
+def stack_of(family: str = "bert", max_length: int = 64, **options: Any) -> SentenceEncoder:
     folder = shared_encoder(family=family)  # type: ignore[arg-type]
-    encoder = RaggedEncoder.load(str(folder), seed=0).eval()
+    encoder = PackedEncoder.load(str(folder), seed=0).eval()
     tokenizer = TextTokenizer(load_tokenizer(str(folder)))
     setup = make_setup("mask-prompt", dimension=encoder.hidden_size, tokenizer=tokenizer)
     pooler = MaskPrompt(MaskPromptOptions(**options), setup)
-    return Stack(encoder, tokenizer, pooler, {}, max_length)
+    return SentenceEncoder(encoder, tokenizer, pooler, {}, max_length)
 
 
-def rows_of(stack: Stack, texts: list[str], role: str = "anchor") -> TokenBatch:
+def rows_of(stack: SentenceEncoder, texts: list[str], role: str = "anchor") -> TokenBatch:
     return stack.rows(stack.tokenizer.content(texts, 512), role)  # type: ignore[arg-type]
 
 
-def words_of(stack: Stack, tokens: TokenBatch, row: int) -> list[str]:
+def words_of(stack: SentenceEncoder, tokens: TokenBatch, row: int) -> list[str]:
     start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
     return stack.tokenizer.hf.convert_ids_to_tokens(tokens.ids[start:stop].tolist())
 

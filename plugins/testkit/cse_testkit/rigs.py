@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly, build
 from cse_core.engine.optimizer import Optimizer
-from cse_core.engine.passes import Moment
+from cse_core.engine.passes import StepPosition
 from cse_core.engine.step import Engine, StepResult
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
@@ -175,9 +175,11 @@ class Rig:
         for _ in range(count):
             epoch, place = divmod(self.done, per_epoch)
             index = torch.arange(place * size, min((place + 1) * size, len(self.rows)))
-            moment = Moment(self.done, self.total_steps, epoch, self.round)
+            position = StepPosition(self.done, self.total_steps, epoch, self.round)
             results.append(
-                self.engine.step(index, moment, partial(self._update, self.done), ledger=True)
+                self.engine.step(
+                    index, position, partial(self._update, self.done), count_negatives=True
+                )
             )
             self.done += 1
         return results

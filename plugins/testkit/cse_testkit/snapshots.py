@@ -14,11 +14,11 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from cse_core.data import Corpus
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.parts import Setup
 from cse_core.tokenization.tokenizer import TextTokenizer
 
-_SHARED = (RaggedEncoder, TextTokenizer, Corpus, Setup, BaseModel, ModuleType, type)
+_SHARED = (PackedEncoder, TextTokenizer, Corpus, Setup, BaseModel, ModuleType, type)
 _CALLABLES = (FunctionType, MethodType, BuiltinFunctionType)
 
 

@@ -59,7 +59,7 @@ BROKEN: list[tuple[Kind, str, str, str]] = [
     ("loss", "loose", "test_its_options_are_described_and_frozen", "not frozen"),
     ("loss", "odd-token", "test_its_tokens_are_in_the_vocabulary", "sight:identical"),
     ("loss", "no-class", "test_its_factory_makes_a_part_of_its_kind", "has no Nobody"),
-    ("loss", "other-kind", "test_its_factory_makes_a_part_of_its_kind", "protocols.Loss"),
+    ("loss", "other-kind", "test_its_factory_makes_a_part_of_its_kind", "parts.Loss"),
 ]
 SOUND: list[tuple[Kind, str]] = [
     ("aug", "repeat"), ("negatives", "ring"), ("loss", "plain"), ("pool", "halves"),

@@ -30,7 +30,7 @@ from cse_testkit.matrix import KINDS
 from cse_testkit.snapshots import attached, difference, random_states, snapshot
 from transformers import AutoModel, AutoTokenizer
 
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine import negatives as core
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
@@ -55,7 +55,7 @@ def test_a_tiny_encoder_is_a_real_one(family: Any, tmp_path: Path) -> None:
     facts = model_facts(str(folder), installed_registry())
     assert (facts.family, facts.hidden, facts.positions) == (family, 32, 512)
     assert (facts.cased, facts.mask_token) == (False, True)
-    encoder = RaggedEncoder.load(folder, seed=0)
+    encoder = PackedEncoder.load(folder, seed=0)
     assert encoder.max_positions == 512
     assert encoder.packed == (family != "mpnet")
     assert encoder.embedding_size == (16 if family == "electra" else 32)

@@ -12,7 +12,11 @@ import pytest
 from cse_testkit import all_parts, all_recipes, installed_suites
 
 PLUGINS = Path(__file__).parents[2]
-OWN = {f"cse-{each.parent.name}": each for each in PLUGINS.glob("*/tests")}
+OWN = {
+    f"cse-{each.parent.name}": each
+    for each in PLUGINS.glob("*/tests")
+    if [*each.parent.glob("*/plugin.py")]
+}
 
 for _suite in installed_suites(without=OWN):
     globals()[_suite.__name__] = _suite

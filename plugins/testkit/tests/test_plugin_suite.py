@@ -51,7 +51,7 @@ def test_a_sound_plugin_passes(
          "test_its_plugin_module_imports_nothing_heavy", "imports torch"),
         ("infonce:Infonce", "infonce:Nobody", "test_its_factories_are_there", "has no Nobody"),
         ("infonce:Infonce", "heads:Mlp",
-         "test_its_parts_keep_their_records_promises", "protocols.Loss"),
+         "test_its_parts_keep_their_records_promises", "parts.Loss"),
         ('name="margin"', 'name="Margin Loss"', "test_it_is_active", "broken"),
         ("from cse_core.records", "import cse_simcse\nfrom cse_core.records",
          "test_it_imports_no_other_plugin", "imports cse_simcse"),

@@ -12,7 +12,7 @@ from cse_core.data import load_corpus
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 from plugins.translate.tests.translators import NUMBERS, make_many_languages, make_number_translator
-from tests.cli.conftest import Cse, refused
+from tests.fixtures.command_line import Cse, refused
 
 ROWS = 60
 CPU = torch.device("cpu")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cse_core.encoders.casts import CastOnce
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from tests.core.encoders.test_encoder import LENGTHS, SIZES, bert, distilbert, encode, rows
 
 ONCE_EACH = 2 * SIZES["num_hidden_layers"]
@@ -30,7 +30,7 @@ class Casts(TorchDispatchMode):
         return func(*args, **named)
 
 
-def in_bf16(encoder: RaggedEncoder, **asked: Any) -> Tensor:
+def in_bf16(encoder: PackedEncoder, **asked: Any) -> Tensor:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         return encode(encoder, LENGTHS, **asked).last
 
@@ -39,7 +39,7 @@ def in_bf16(encoder: RaggedEncoder, **asked: Any) -> Tensor:
 @pytest.mark.parametrize("attention", ["packed", "padded"])
 def test_a_layer_casts_its_input_and_its_middle_once(make: Any, attention: Any) -> None:
     torch.manual_seed(0)
-    encoder = RaggedEncoder(make(), attention=attention).eval()
+    encoder = PackedEncoder(make(), attention=attention).eval()
     with Casts() as casts, torch.no_grad():
         in_bf16(encoder)
     assert casts.count == ONCE_EACH
@@ -49,7 +49,7 @@ def test_outputs_are_equal_and_gradients_within_precision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     torch.manual_seed(0)
-    encoder = RaggedEncoder(bert()).eval()
+    encoder = PackedEncoder(bert()).eval()
     found = []
     for _ in range(2):
         encoder.zero_grad()
@@ -65,7 +65,7 @@ def test_outputs_are_equal_and_gradients_within_precision(
 
 
 def test_nothing_is_kept_behind_a_pass_or_cast_outside_one() -> None:
-    encoder = RaggedEncoder(bert()).eval()
+    encoder = PackedEncoder(bert()).eval()
     in_bf16(encoder)
     assert encoder._casts._states is None and encoder._casts._cast is None
     linear = nn.Linear(4, 4)
@@ -94,7 +94,7 @@ def test_states_changed_in_place_are_cast_anew() -> None:
 
 
 def test_inference_mode_and_passes_with_gradient_cast_for_themselves() -> None:
-    encoder = RaggedEncoder(bert()).eval()
+    encoder = PackedEncoder(bert()).eval()
     with torch.inference_mode():
         inferred = in_bf16(encoder)
     assert torch.equal(inferred, in_bf16(encoder))
@@ -109,7 +109,7 @@ def test_inference_mode_and_passes_with_gradient_cast_for_themselves() -> None:
 
 
 def test_a_copy_casts_for_itself() -> None:
-    encoder = RaggedEncoder(bert()).eval()
+    encoder = PackedEncoder(bert()).eval()
     twin = encoder.copy()
     assert twin._casts is not encoder._casts
     with Casts() as casts, torch.no_grad():

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cse_core.encoders.attention import PACKED
 from cse_core.encoders.dropout import Dropout, DropoutSource
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 
@@ -124,7 +124,7 @@ def close(a: Tensor, b: Tensor, tolerance: float = 1e-5) -> None:
 @pytest.mark.parametrize("make", [*PACKABLE, mpnet])
 def test_output_and_layers_equal_the_padded_model(make, lengths):
     model, plain = randomised(make)
-    encoder = RaggedEncoder(model.eval())
+    encoder = PackedEncoder(model.eval())
     assert encoder.packed == (make is not mpnet)
     assert max(lengths) <= encoder.max_positions
     hidden = encode(encoder, lengths, layers=range(encoder.layer_count + 1))
@@ -139,7 +139,7 @@ def test_output_and_layers_equal_the_padded_model(make, lengths):
 @pytest.mark.parametrize("make", [*PACKABLE, mpnet])
 def test_gradients_equal_the_padded_model(make, training):
     model, plain = randomised(make)
-    encoder = RaggedEncoder(model).train(training)
+    encoder = PackedEncoder(model).train(training)
     encoder.use_dropout(DropoutSource())
     for module in encoder.modules():  # rounds to no dropout, but takes the way of dropout
         if isinstance(module, Dropout):
@@ -175,8 +175,8 @@ def test_gradients_equal_the_padded_model(make, training):
 
 @pytest.mark.parametrize("make", [*PACKABLE, mpnet])
 def test_one_token_a_row_is_read_as_if_all_were(make):
-    encoder = RaggedEncoder(randomised(make)[0].eval())
-    whole = RaggedEncoder(randomised(make)[0].eval(), attention="padded")
+    encoder = PackedEncoder(randomised(make)[0].eval())
+    whole = PackedEncoder(randomised(make)[0].eval(), attention="padded")
     offsets = rows(LENGTHS)[2]
     read = offsets[:-1] + torch.tensor(LENGTHS) // 2
     weight = torch.randn(len(LENGTHS), 32, generator=torch.Generator().manual_seed(2))
@@ -196,7 +196,7 @@ def test_one_token_a_row_is_read_as_if_all_were(make):
 
 
 def test_the_last_layer_is_whole_where_more_is_wanted():
-    encoder = RaggedEncoder(randomised(bert)[0].eval())
+    encoder = PackedEncoder(randomised(bert)[0].eval())
     offsets = rows(LENGTHS)[2]
     assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).read_alone
     assert not encode(encoder, LENGTHS).read_alone
@@ -205,7 +205,7 @@ def test_the_last_layer_is_whole_where_more_is_wanted():
 
 
 def test_one_token_a_row_in_bf16_with_dropout_repeats_itself():
-    encoder = RaggedEncoder(
+    encoder = PackedEncoder(
         randomised(lambda: bert(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3))[0]
     )
     encoder.train().use_dropout(source := DropoutSource())
@@ -223,7 +223,7 @@ def test_one_token_a_row_in_bf16_with_dropout_repeats_itself():
 @pytest.mark.parametrize("make", [bert, electra, distilbert, modernbert, albert, mpnet])
 def test_on_input_sees_and_replaces_what_enters_the_first_layer(make):
     model, plain = randomised(make)
-    encoder = RaggedEncoder(model.eval())
+    encoder = PackedEncoder(model.eval())
     seen = []
 
     def cut(states):
@@ -249,7 +249,7 @@ def test_on_input_sees_and_replaces_what_enters_the_first_layer(make):
 @pytest.mark.parametrize("make", [bert, modernbert, mpnet])
 def test_permuted_positions_are_the_permuted_row(make):
     model, _ = randomised(make)
-    encoder = RaggedEncoder(model.eval())
+    encoder = PackedEncoder(model.eval())
     ids, positions, offsets = rows([24, 9])
     order = torch.cat([torch.randperm(24), 24 + torch.randperm(9)])
     words = encoder.word_embeddings(ids)
@@ -260,7 +260,7 @@ def test_permuted_positions_are_the_permuted_row(make):
 
 
 def test_padded_rows_refuse_positions_that_collide():
-    encoder = RaggedEncoder(randomised(mpnet)[0])
+    encoder = PackedEncoder(randomised(mpnet)[0])
     ids, positions, offsets = rows([4, 3])
     with pytest.raises(ValueError, match="positions of a row"):
         encoder(encoder.word_embeddings(ids), positions.clamp(max=2), offsets)
@@ -271,7 +271,7 @@ def test_bf16_stays_within_its_precision(make):
     model, plain = randomised(make)
     for parameter in [*model.parameters(), *plain.parameters()]:
         parameter.data *= 0.4
-    encoder = RaggedEncoder(model.eval())
+    encoder = PackedEncoder(model.eval())
     exact = padded_forward(plain.eval(), LENGTHS)[-1]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         packed = encode(encoder, LENGTHS).last.float()
@@ -294,7 +294,7 @@ def test_rotary_families_take_bf16(family, training):
         **SIZES, **special, max_position_embeddings=64
     )
     model = getattr(transformers, f"{family}Model")(config)
-    encoder = RaggedEncoder(model).train(training)
+    encoder = PackedEncoder(model).train(training)
     encoder.use_dropout(source := DropoutSource())
     exact = encode(encoder, LENGTHS).last
     source.seed(0)
@@ -311,7 +311,7 @@ def test_dropout_draws_from_the_source_alone(make):
     chance = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
     if make is modernbert:
         chance = dict.fromkeys(("attention_dropout", "mlp_dropout", "embedding_dropout"), 0.2)
-    encoder = RaggedEncoder(randomised(lambda: make(**chance))[0]).train()
+    encoder = PackedEncoder(randomised(lambda: make(**chance))[0]).train()
     source = DropoutSource()
     assert encoder.use_dropout(source) >= 7
     outputs = []
@@ -325,7 +325,7 @@ def test_dropout_draws_from_the_source_alone(make):
 
 
 def test_attention_dropout_keeps_the_expectation():
-    encoder = RaggedEncoder(randomised(lambda: bert(attention_probs_dropout_prob=0.3))[0])
+    encoder = PackedEncoder(randomised(lambda: bert(attention_probs_dropout_prob=0.3))[0])
     encoder.use_dropout(DropoutSource())
     layer = {"layers": [1]}
     exact = encode(encoder.eval(), [6, 4], **layer).layers[1]
@@ -338,7 +338,7 @@ def test_attention_dropout_keeps_the_expectation():
 
 def test_a_copy_works_by_itself_and_is_saved_as_a_plain_model(tmp_path):
     model, plain = randomised(bert)
-    encoder = RaggedEncoder(model.eval())
+    encoder = PackedEncoder(model.eval())
     twin = copy.deepcopy(encoder)
     with torch.no_grad():
         for parameter in twin.parameters():
@@ -353,31 +353,31 @@ def test_a_copy_works_by_itself_and_is_saved_as_a_plain_model(tmp_path):
 
 def test_padding_by_request_and_its_reason():
     model, plain = randomised(bert)
-    encoder = RaggedEncoder(model.eval(), attention="padded")
+    encoder = PackedEncoder(model.eval(), attention="padded")
     assert not encoder.packed and encoder.why_padded == "padding was asked for"
     close(encode(encoder, LENGTHS).last, padded_forward(plain.eval(), LENGTHS)[-1])
-    assert RaggedEncoder(randomised(bert)[0]).why_padded is None
-    assert "attention interface" in (RaggedEncoder(mpnet()).why_padded or "")
+    assert PackedEncoder(randomised(bert)[0]).why_padded is None
+    assert "attention interface" in (PackedEncoder(mpnet()).why_padded or "")
     with pytest.raises(CseError, match="cannot be packed"):
-        RaggedEncoder(mpnet(), attention="packed")
+        PackedEncoder(mpnet(), attention="packed")
 
 
 def test_models_that_are_no_text_encoders_are_refused():
     t5 = transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, num_heads=4, num_layers=1)
     with pytest.raises(CseError, match="encoder with a decoder"):
-        RaggedEncoder(transformers.T5Model(t5))
+        PackedEncoder(transformers.T5Model(t5))
     vit = transformers.ViTConfig(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
     )
     with pytest.raises(CseError, match="word embeddings"):
-        RaggedEncoder(transformers.ViTModel(vit))
+        PackedEncoder(transformers.ViTModel(vit))
 
 
 def test_bounds():
-    encoder = RaggedEncoder(roberta())
+    encoder = PackedEncoder(roberta())
     assert encoder.max_positions == 24
     assert (encoder.hidden_size, encoder.embedding_size) == (32, 32)
-    assert RaggedEncoder(electra()).embedding_size == 20
+    assert PackedEncoder(electra()).embedding_size == 20
     with pytest.raises(ValueError, match="row of 25"):
         encode(encoder, [3, 25])
     with pytest.raises(ValueError, match="no layer 4"):
@@ -398,7 +398,7 @@ def folder(tmp_path):
 
 
 def test_the_starter_encoder_equals_its_plain_model(folder):
-    encoder = RaggedEncoder.load(folder, seed=0).eval()
+    encoder = PackedEncoder.load(folder, seed=0).eval()
     assert encoder.packed and getattr(encoder.model, "pooler", None) is None
     tokenizer = load_tokenizer(folder)
     texts = ["A dog runs in the park.", "Rain.", "Two men are playing football on the beach."]
@@ -418,18 +418,18 @@ def test_the_starter_encoder_equals_its_plain_model(folder):
 def test_weights_from_scratch_are_fp32_whatever_the_configuration_says(folder):
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(settings | {"dtype": "bfloat16"}))
-    encoder = RaggedEncoder.load(folder, from_scratch=True, seed=1)
+    encoder = PackedEncoder.load(folder, from_scratch=True, seed=1)
     assert {each.dtype for each in encoder.parameters()} == {torch.float32}
 
 
 def test_load_from_scratch_and_dropout(folder):
     first, second, other = (
-        RaggedEncoder.load(folder, from_scratch=True, seed=seed).state_dict() for seed in (1, 1, 2)
+        PackedEncoder.load(folder, from_scratch=True, seed=seed).state_dict() for seed in (1, 1, 2)
     )
     assert all(torch.equal(first[key], second[key]) for key in first)
     assert any(not torch.equal(first[key], other[key]) for key in first)
     state = torch.get_rng_state()
-    encoder = RaggedEncoder.load(folder, dropout=0.3, seed=0)
+    encoder = PackedEncoder.load(folder, dropout=0.3, seed=0)
     assert torch.equal(torch.get_rng_state(), state)
     assert {m.p for m in encoder.modules() if isinstance(m, torch.nn.Dropout)} == {0.3}
 
@@ -468,7 +468,7 @@ DAMAGES = {
 def test_load_says_what_is_wrong_with_a_folder(folder, message):
     DAMAGES[message](folder)
     with pytest.raises(CseError, match=message) as raised:
-        RaggedEncoder.load(folder, seed=0)
+        PackedEncoder.load(folder, seed=0)
     assert raised.value.where == "model.name"
     assert "\n" not in str(raised.value)
 
@@ -476,7 +476,7 @@ def test_load_says_what_is_wrong_with_a_folder(folder, message):
 def test_load_says_that_the_hub_is_offline(monkeypatch):
     monkeypatch.setattr("cse_core.encoders.pretrained.hub_answers", lambda: False)
     for load in (
-        lambda: RaggedEncoder.load("no-such-model-xyz", seed=0),
+        lambda: PackedEncoder.load("no-such-model-xyz", seed=0),
         lambda: load_tokenizer("no-such-model-xyz"),
     ):
         with pytest.raises(CseError, match=r"hub is offline.*no-such-model-xyz.*path of"):

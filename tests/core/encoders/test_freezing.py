@@ -7,13 +7,13 @@ import torch
 from cse_testkit import Rig, compose, shared_encoder, tiny_corpus
 
 from cse_core.encoders.architecture import embedding_layer, word_table
-from cse_core.encoders.encoder import RaggedEncoder
+from cse_core.encoders.encoder import PackedEncoder
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "mpnet"])
 def test_the_embedding_layer_is_found(family: str) -> None:
     """The table's own module: words, positions, types and norm, and no transformer layer."""
-    model = RaggedEncoder.load(shared_encoder(family=family), seed=0).model  # type: ignore[arg-type]
+    model = PackedEncoder.load(shared_encoder(family=family), seed=0).model  # type: ignore[arg-type]
     layer = embedding_layer(model)
     names = {name.partition(".")[0] for name, _ in layer.named_parameters()}
     assert word_table(model) in layer.children()

@@ -11,7 +11,7 @@ from torch import Tensor
 from cse_core.engine.input_gradients import GradientCapture
 from cse_core.engine.passes import Pass
 from cse_core.engine.step import Engine
-from cse_core.runtime.seeds import Moment
+from cse_core.runtime.seeds import StepPosition
 from cse_core.types import Embeddings
 from tests.fixtures.tiny import Bench
 
@@ -116,7 +116,9 @@ def graph_kept(engine: Engine, work: Pass, capture: GradientCapture, inputs: boo
 def reference(bench: Bench, step: int) -> tuple[Tensor, dict[str, Tensor]]:
     engine = bench.engine
     index = (torch.arange(8) + step * 8) % len(bench.corpus)
-    work = Pass(engine.frame, index, Moment(step, 20, 0, 0), {}, {"previous": engine.previous})
+    work = Pass(
+        engine.setup, index, StepPosition(step, 20, 0, 0), {}, {"previous": engine.previous}
+    )
     if engine.fresh_points:
         off = frozenset(a.choice.path for a in bench.assembly.augmenters if a.gradient == "fresh")
         trial, capture = work.trial(off), GradientCapture(engine.fresh_points)

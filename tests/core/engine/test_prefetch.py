@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from cse_core.engine.assembly import PlacedAugmenter, build
-from cse_core.engine.prefetch import Ahead, Prefetcher
+from cse_core.engine.prefetch import PrefetchedView, Prefetcher
 from cse_core.engine.views import ViewBuilder
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -80,12 +80,12 @@ def without(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def used(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Ahead]]:
+def used(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, PrefetchedView]]:
     """What each step found ready; the thread is always given the time to be."""
-    found: list[Mapping[str, Ahead]] = []
+    found: list[Mapping[str, PrefetchedView]] = []
     plain = Prefetcher.take
 
-    def take(self: Prefetcher, index: Tensor) -> Mapping[str, Ahead]:
+    def take(self: Prefetcher, index: Tensor) -> Mapping[str, PrefetchedView]:
         if self._expected is not None:
             concurrent.futures.wait([self._expected[1]])
         found.append(plain(self, index))
@@ -114,7 +114,10 @@ def same(one: Trainer, other: Trainer) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_run_is_the_same_to_the_bit(
-    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: list[Mapping[str, Ahead]]
+    recipe: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    used: list[Mapping[str, PrefetchedView]],
 ) -> None:
     ahead = begin(recipe, tmp_path / "ahead")
     ahead.run()
@@ -157,7 +160,10 @@ def test_a_resumed_run_is_the_same(
 
 
 def test_rounds_have_threads_of_their_own_and_leave_none(
-    encoder: str, tmp_path: Path, used: list[Mapping[str, Ahead]], monkeypatch: pytest.MonkeyPatch
+    encoder: str,
+    tmp_path: Path,
+    used: list[Mapping[str, PrefetchedView]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.core.training.test_runs import ROUNDS
     from tests.core.training.test_runs import begin as begin_small
@@ -174,7 +180,7 @@ def test_rounds_have_threads_of_their_own_and_leave_none(
 
 
 def test_an_error_in_the_thread_is_the_step_s_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: list[Mapping[str, Ahead]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: list[Mapping[str, PrefetchedView]]
 ) -> None:
     done: list[int] = []
     plain = TrainingRows.content

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cse_core.engine.objective import align
 from cse_core.engine.passes import Pass
-from cse_core.runtime.seeds import Moment
+from cse_core.runtime.seeds import StepPosition
 from cse_core.types import Embeddings
 from tests.fixtures.tiny import Bench, sentences
 
@@ -22,7 +22,7 @@ LOCAL = '[[loss]]\nuse = "infonce"\nname = "local"\nlevel = "segment"\n'
 
 def work_of(bench: Bench, step: int = 0) -> Pass:
     index = (torch.arange(8) + step * 8) % len(bench.corpus)
-    return Pass(bench.engine.frame, index, Moment(step, 20, 0, 0), {})
+    return Pass(bench.engine.setup, index, StepPosition(step, 20, 0, 0), {})
 
 
 def encoded(bench: Bench, step: int = 0) -> Any:

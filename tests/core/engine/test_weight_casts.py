@@ -42,7 +42,7 @@ class WeightCasts(TorchDispatchMode):
 def bench_in_bf16(encoder: str, folder: Path, recipe: str, *sets: str) -> Bench:
     bench = Bench(encoder, folder, recipe, "model.dropout=0.1", *sets)
     precision = resolve_precision("bf16", CPU)
-    bench.engine.frame = replace(bench.engine.frame, precision=precision)
+    bench.engine.setup = replace(bench.engine.setup, precision=precision)
     return bench
 
 

@@ -8,8 +8,8 @@ import torch
 from cse_testkit import shared_encoder
 from cse_testkit.batches import tiny_tokenizer
 
-from cse_core.encoders.encoder import RaggedEncoder
-from cse_core.models.sentence_encoder import Stack
+from cse_core.encoders.encoder import PackedEncoder
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import RowPooler, SlicePooler
 from cse_core.types import Embeddings, Hidden, TokenBatch, offsets_of, positions_of
 
@@ -60,9 +60,9 @@ class HalvesOfWrapped(Halves):
     slices_wrapped = True
 
 
-def stack_of(pooler: RowPooler, max_length: int = 64) -> Stack:
-    encoder = RaggedEncoder.load(str(shared_encoder()), seed=0).eval()
-    return Stack(encoder, tiny_tokenizer(), pooler, {}, max_length)
+def stack_of(pooler: RowPooler, max_length: int = 64) -> SentenceEncoder:
+    encoder = PackedEncoder.load(str(shared_encoder()), seed=0).eval()
+    return SentenceEncoder(encoder, tiny_tokenizer(), pooler, {}, max_length)
 
 
 def content_ids(tokens: TokenBatch, row: int) -> list[int]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cse_core.evaluation.vectors import Encode
     from cse_core.models.saved_model import SentenceModel
-    from cse_core.models.sentence_encoder import Stack
+    from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_evaluation.probe import Progress
     from cse_evaluation.task_result import TaskResult, TextLengths, WordScore
     from cse_evaluation.tasks import Task, Tasks
@@ -200,7 +200,7 @@ def _encoder(
     return encode, f"mean over slices of {length} tokens, weighted by their length"
 
 
-def cut_length(stack: Stack) -> int:
+def cut_length(stack: SentenceEncoder) -> int:
     """Return at how many tokens texts are cut: where the encoder ends, at most ``CUT_AT``."""
     # A model that slices takes texts of any length.
     return CUT_AT if stack.slicer is not None else min(CUT_AT, stack.encoder.max_positions)
@@ -214,7 +214,7 @@ def warn_of_lengths(models: Sequence[str], lengths: Sequence[int]) -> None:
              "--max-length N is for all")  # fmt: skip
 
 
-def measure(stack: Stack, long_texts: LongTexts, texts: Sequence[str]) -> TextLengths:
+def measure(stack: SentenceEncoder, long_texts: LongTexts, texts: Sequence[str]) -> TextLengths:
     """Return how long texts are, and how many of them the model takes cut or in slices."""
     from cse_core.models.long_texts import slice_length
     from cse_evaluation.task_result import TextLengths

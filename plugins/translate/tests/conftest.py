@@ -1,0 +1,3 @@
+from tests.fixtures.command_line import cse, sentences, starter_copy
+
+__all__ = ["cse", "sentences", "starter_copy"]

@@ -1,0 +1,3 @@
+from tests.fixtures.evaluation import encoder, write
+
+__all__ = ["encoder", "write"]
