@@ -1,4 +1,4 @@
-"""Write the tables of these pages that the code itself knows: options, tokens, known papers.
+"""Write what the code itself knows into these pages: options, tokens, known papers, the rooms.
 
     python docs/generate.py            rewrites what stands between the markers
     python docs/generate.py --check    only tells which pages are out of date; exit 1 if any is
@@ -30,6 +30,11 @@ from cse_core.registry.known_parts import KNOWN_PARTS
 from cse_core.specs import HOOK_RECORDS
 
 FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.rooms too
+
+from docs.rooms import ROOMS, picture, purpose  # noqa: E402
+
+PICTURE = FOLDER / "architecture.svg"
 MARKED = re.compile(
     r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<foot><!-- end of (?P=name) -->)",
     re.DOTALL,
@@ -109,7 +114,17 @@ def builtin_options() -> str:
     return "\n\n".join(blocks)
 
 
+def rooms_table() -> str:
+    """Return the rooms of the core in their order."""
+    rows = []
+    for room in ROOMS:
+        folder = {"contract": "cse_core/*.py", "parts": "cse_core/parts.py"}.get(room)
+        rows.append([room, f"`{folder or f'cse_core/{room}/'}`", purpose(room)])
+    return table(["room", "where", "what it is for"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "rooms": rooms_table,
     "hooks": hooks_table,
     "tokens": tokens_table,
     "known": known_table,
@@ -152,10 +167,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only tell what is out of date")
     check = parser.parse_args().check
     pages = outdated()
+    drawn = picture()
+    if not PICTURE.is_file() or PICTURE.read_text(encoding="utf-8") != drawn:
+        pages.append(PICTURE)
     for page in pages:
         print(f"{page.relative_to(FOLDER.parent)} {'is out of date' if check else 'rewritten'}")
         if not check:
-            page.write_text(generated(page.read_text(encoding="utf-8")), encoding="utf-8")
+            text = drawn if page == PICTURE else generated(page.read_text(encoding="utf-8"))
+            page.write_text(text, encoding="utf-8")
     return int(check and bool(pages))
 
 

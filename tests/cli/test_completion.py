@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CSE
+from tests.fixtures.command_line import CSE
 
 
 @pytest.mark.parametrize(

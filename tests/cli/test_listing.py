@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cse, refused
+from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.distributions import Distributions, distributions, loss, plugin
 
 __all__ = ["distributions"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cse, call_installed, refused, started
+from tests.fixtures.command_line import Cse, call_installed, refused, started
 
 SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")
 

@@ -1,0 +1,98 @@
+"""The rooms hold: no upward import, no circle, nothing at the root that is not contract."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from docs.rooms import CONTRACT, CORE, ROOMS, ROOT, circles, lines, modules, picture, room_imports
+
+MOST_LINES = 350
+LIGHT = ("registry", "recipes", "data")
+"""Rooms that import no torch, beside the contract's light half."""
+HEAVY_CONTRACT = {"types", "token_batch", "functional", "parts"}
+CARD = {"cse_core", "cse_cli", "docs", "plugins", "tests"}
+"""Folders at the top of the repository, beside hidden ones."""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_earlier_rooms(room: str) -> None:
+    earlier = set(ROOMS[: ROOMS.index(room)])
+    upward = [
+        f"{module.path.relative_to(ROOT)}:{line} imports {other}"
+        for module in modules().values()
+        if module.room == room
+        for other, line in module.imports.items()
+        if modules()[other].room not in earlier | {room}
+    ]
+    assert not upward
+    assert room_imports()[room] <= earlier
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles() == []
+
+
+def test_the_root_of_the_core_is_the_contract() -> None:
+    assert {path.stem for path in (ROOT / CORE).glob("*.py")} == set(CONTRACT)
+    packages = {path.parent.name for path in (ROOT / CORE).glob("*/__init__.py")}
+    assert packages == set(ROOMS) - {"contract", "parts"}
+
+
+def test_the_core_is_small() -> None:
+    assert sum(lines(room) for room in ROOMS) <= 15_000
+    assert sum(lines(room) for room in ("contract", "parts", "registry", "recipes")) <= 5_000
+    long = {
+        module.name: count
+        for module in modules().values()
+        if module.room in ROOMS
+        and (count := len(module.path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+    }
+    assert not long
+
+
+def test_the_command_line_knows_no_plugin_and_plugins_know_no_other() -> None:
+    packages = {path.name for path in ROOT.glob("plugins/*/cse_*")}
+    for module in modules().values():
+        if module.room != "cse_cli" and module.room not in packages:
+            continue
+        others = {modules()[name].room for name in module.imports} & packages
+        assert others <= {module.room}, module.name
+
+
+def test_no_shipped_module_imports_the_tests() -> None:
+    shipped = {"cse_cli", *ROOMS, *(path.name for path in ROOT.glob("plugins/*/cse_*"))}
+    for module in modules().values():
+        if module.room in shipped:
+            rooms = {modules()[name].room for name in module.imports}
+            assert not rooms & {"tests", "docs", "tools"}, module.name
+
+
+def test_listings_and_plans_import_no_torch() -> None:
+    light = [
+        module.name
+        for module in modules().values()
+        if module.room in LIGHT
+        or (module.room == "contract" and module.path.stem not in HEAVY_CONTRACT)
+    ]
+    code = f"import sys, importlib\nfor name in {light}: importlib.import_module(name)\n"
+    code += "print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_top_level_is_that_of_the_card() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if tracked.returncode:
+        pytest.skip("not a git checkout: what is tracked is not known")
+    folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
+    assert {name for name in folders if not name.startswith(".")} == CARD
+
+
+def test_the_picture_is_that_of_the_imports() -> None:
+    drawn = (ROOT / "docs/architecture.svg").read_text(encoding="utf-8")
+    assert drawn == picture(), "write it with python docs/generate.py"

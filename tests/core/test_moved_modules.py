@@ -1,0 +1,38 @@
+"""Modules under the names that they had: they work, with a warning that says the new name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import cse_core
+
+RUN = [sys.executable, "-W", "always", "-c"]
+
+
+@pytest.mark.parametrize("old", sorted(cse_core._MOVED))
+def test_an_old_name_is_the_new_module(old: str) -> None:
+    new = import_module(f"cse_core.{cse_core._MOVED[old]}")
+    with pytest.warns(FutureWarning, match=f"cse_core.{cse_core._MOVED[old]}"):
+        sys.modules.pop(f"cse_core.{old}", None)
+        moved = import_module(f"cse_core.{old}")
+    public = [name for name in vars(new) if not name.startswith("_")]
+    assert public and all(getattr(moved, name) is getattr(new, name) for name in public)
+    for name, (place, renamed) in cse_core._RENAMED.get(old, {}).items():
+        there = import_module(f"cse_core.{place}") if place else new
+        assert getattr(moved, name) is getattr(there, renamed)
+
+
+def test_an_author_is_shown_where_the_import_stands() -> None:
+    code = "from cse_core.protocols import Loss\nfrom cse_core.testing.losses import LossSuite"
+    done = subprocess.run([*RUN, code], capture_output=True, text=True, check=True)
+    assert "cse_core.protocols is now cse_core.parts" in done.stderr
+    assert "cse_core.testing.losses is now cse_testkit.losses" in done.stderr
+
+
+def test_a_name_that_never_was_stays_unknown() -> None:
+    with pytest.raises(ModuleNotFoundError, match="cse_core.nothing"):
+        import_module("cse_core.nothing")

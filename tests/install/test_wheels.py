@@ -1,0 +1,139 @@
+"""The built wheels in an empty environment: the core alone, and plugins on top in any order."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from docs.rooms import ROOT
+from tests.fixtures.tiny import make_encoder
+
+PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What is installed: everything that is not ours, and some of our wheels."""
+
+    folder: Path
+    others: Path
+
+    def install(self, wheel: Path) -> None:
+        with ZipFile(wheel) as archive:
+            archive.extractall(self.folder)
+
+    def cse(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run the command; ``-S`` keeps the packages of this environment out."""
+        code = "from cse_cli.main import main; main()"
+        return subprocess.run(
+            [sys.executable, "-S", "-c", code, *words],
+            cwd=self.folder, capture_output=True, text=True, timeout=600,
+            env={
+                "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1", "CSE_CACHE": "off",
+                "COLUMNS": "160", "PYTHONPATH": f"{self.folder}:{self.others}",
+            },
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the wheel of every distribution by its name."""
+    folder = tmp_path_factory.mktemp("wheels")
+    found = {}
+    for root in (ROOT, *PLUGINS):
+        made = Path(next(WheelBuilder(str(root)).build(directory=str(folder))))
+        found[made.name.partition("-")[0].replace("_", "-")] = made
+    return found
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with every installed package that is not of this repository."""
+    folder = tmp_path_factory.mktemp("others")
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not path.name.startswith(("cse_", "_editable_impl_cse", "__pycache__")):
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture
+def core(tmp_path: Path, wheels: dict[str, Path], others: Path) -> Environment:
+    """Return an environment with the core alone."""
+    made = Environment(tmp_path, others)
+    made.install(wheels["cse-toolkit"])
+    return made
+
+
+def test_every_package_is_in_its_wheel(wheels: dict[str, Path]) -> None:
+    for root in (ROOT, *PLUGINS):
+        for package in [*root.glob("cse_*")]:
+            name = "cse-toolkit" if root == ROOT else f"cse-{root.name}"
+            inside = set(ZipFile(wheels[name]).namelist())
+            files = {str(path.relative_to(root)) for path in package.rglob("*.py")}
+            assert files <= inside and f"{package.name}/py.typed" in inside, name
+
+
+def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) -> None:
+    listed = core.cse("list-plugins")
+    assert listed.returncode == 0 and "infonce" in listed.stdout and "mocose" not in listed.stdout
+    planned = core.cse("train", "--model", make_encoder(core.folder / "encoder"),
+                       "--data", _texts(core.folder), "--dry-run")  # fmt: skip
+    assert planned.returncode == 0, planned.stderr
+    assert "loss.infonce (cse-toolkit" in planned.stdout
+    for words, wanted in (
+        (["train", "--aug", "fgsm", "--dry-run"], "cse-mocose"),
+        (["train", "--dry-run"], "cse-starter"),
+        (["eval", "encoder"], "cse-evaluation"),
+        (["bench"], "cse-bench"),
+        (["data", "translate", "texts.txt"], "cse-translate"),
+    ):
+        refused = core.cse(*words)
+        assert refused.returncode == 2, (words, refused)
+        assert f"pip install {wanted}" in refused.stderr, (words, refused.stderr)
+        assert len(refused.stderr.splitlines()) == 1, refused.stderr
+
+
+def test_the_core_alone_trains(core: Environment) -> None:
+    run = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
+                   _texts(core.folder), "--train.max_steps", "2", "--out", "run")  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert (core.folder / "run/model/model.safetensors").is_file()
+    encoded = core.cse("encode", "run", "--text", "a sentence", "--json")
+    assert encoded.returncode == 0, encoded.stderr
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["forward", "backward"])
+def test_plugins_install_on_top_in_any_order(
+    core: Environment, wheels: dict[str, Path], order: int
+) -> None:
+    names = [name for name in sorted(wheels) if name != "cse-toolkit"][::order]
+    for number, name in enumerate(names):
+        core.install(wheels[name])
+        if number in (0, len(names) // 2, len(names) - 1):
+            _all_active(core, names[: number + 1])
+
+
+def _all_active(environment: Environment, names: Sequence[str]) -> None:
+    done = environment.cse("list-plugins", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["plugins"]
+    assert {plugin["status"] for plugin in found} == {"active"}, done.stdout
+    listed = {plugin["distribution"] for plugin in found}
+    with_parts = {f"cse-{path.parents[1].name}" for path in ROOT.glob("plugins/*/*/plugin.py")}
+    assert listed - {"cse-toolkit"} == set(names) & with_parts
+
+
+def _texts(folder: Path) -> str:
+    path = folder / "texts.txt"
+    path.write_text("\n".join(f"sentence {number} is here" for number in range(20)) + "\n")
+    return str(path)
