@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.option_types import plain
 from cse_core.records import Facts
 
-if TYPE_CHECKING:
-    from cse_bench.expected import ExpectedTime
 
-
-def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> list[str]:
-    """Return the plan as lines of plain text; indented lines belong to the heading above.
-
-    Args:
-        composition: The checked recipe.
-        time: How long its steps will take, None where that is not known.
-    """
+def plan_lines(composition: Composition) -> list[str]:
+    """Return the plan as lines of plain text; indented lines belong to the heading above."""
     train, facts = composition.train, composition.facts
     rows = "" if facts.rows is None else f"; {facts.rows} rows"
     columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
@@ -31,8 +23,6 @@ def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> li
         f"{steps_told(composition)}, "
         f"seed {train.seed}, precision {train.precision}",
     ]
-    if time is not None:
-        lines.append(f"time: {time.line()}")
     if composition.params:
         told = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())
         lines.append(f"params: {told}")
@@ -62,13 +52,8 @@ def plan_lines(composition: Composition, time: ExpectedTime | None = None) -> li
     return lines
 
 
-def plan_dict(composition: Composition, time: ExpectedTime | None = None) -> dict[str, Any]:
-    """Return the plan as data that JSON can hold.
-
-    Args:
-        composition: The checked recipe.
-        time: How long its steps will take, None where that is not known.
-    """
+def plan_dict(composition: Composition) -> dict[str, Any]:
+    """Return the plan as data that JSON can hold."""
     facts = {name: getattr(composition.facts, name) for name in Facts.__dataclass_fields__}
     if composition.in_rounds:
         facts["steps"] = composition.train.max_steps
@@ -77,7 +62,6 @@ def plan_dict(composition: Composition, time: ExpectedTime | None = None) -> dic
         "settings": composition.raw,
         "params": dict(composition.params),
         "facts": {**facts, "columns": facts["columns"] and list(facts["columns"])},
-        "time": None if time is None else time.as_dict(),
         "parts": [
             {
                 "kind": part.kind,

@@ -34,8 +34,6 @@ from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_bench.expected import ExpectedTime
-
     from cse_core.recipes.composition import Composition
 
 
@@ -142,7 +140,7 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        show_plan(composition, choice, plugins, _expected(composition, plugins), json=json)
+        show_plan(composition, choice, plugins, json=json)
         return
     _run(
         composition,
@@ -177,7 +175,7 @@ def _run(
     def opening() -> None:
         plugins.warn_of_failed()
         if composition is not None:
-            show_in_short(composition, _expected(composition, plugins))
+            show_in_short(composition)
 
     with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
         try:
@@ -204,13 +202,6 @@ def _run(
         say(str(folder))
     else:
         show_outcome(outcome, folder)
-
-
-def _expected(composition: Composition, plugins: Installed) -> ExpectedTime | None:
-    """Return how long the run will take, where it is known."""
-    from cse_bench.expected import expected_time
-
-    return expected_time(composition, plugins.known_corpus(composition.data), plugins.registry)
 
 
 def _named(composition: Composition) -> Path:

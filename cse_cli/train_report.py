@@ -8,31 +8,22 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.console import say, say_json, tell, warn
 
 if TYPE_CHECKING:
-    from cse_bench.expected import ExpectedTime
-
     from cse_cli.flags import Choice
     from cse_cli.installed import Installed
     from cse_core.recipes.composition import Composition
     from cse_core.training.trainer import Outcome
 
 
-def show_plan(
-    composition: Composition,
-    choice: Choice,
-    plugins: Installed,
-    time: ExpectedTime | None,
-    *,
-    json: bool,
-) -> None:
+def show_plan(composition: Composition, choice: Choice, plugins: Installed, *, json: bool) -> None:
     """Print the plan on stdout."""
     from cse_cli.plan_text import plan_dict, plan_lines
     from cse_cli.resolving import changed_settings
 
     changed = changed_settings(composition, choice, plugins)
     if json:
-        say_json({**plan_dict(composition, time), "changed": changed})
+        say_json({**plan_dict(composition), "changed": changed})
         return
-    for line in plan_lines(composition, time):
+    for line in plan_lines(composition):
         say(line)
     if changed:
         say("settings that are not the defaults:")
@@ -40,7 +31,7 @@ def show_plan(
             say(f"  {line}")
 
 
-def show_in_short(composition: Composition, time: ExpectedTime | None) -> None:
+def show_in_short(composition: Composition) -> None:
     """Print parts, passes and settings in a few lines on stderr."""
     from cse_cli.plan_text import steps_told
 
@@ -58,8 +49,6 @@ def show_in_short(composition: Composition, time: ExpectedTime | None) -> None:
         f"model {composition.model.name}, batches of {train.batch_size}, "
         f"learning rate {train.lr:g}{steps_told(composition)}, seed {train.seed}"
     )
-    if time is not None:
-        tell(time.line())
     for warning in composition.warnings:
         warn(warning)
 

@@ -43,26 +43,20 @@ class Precision:
         return context
 
 
-def resolve_precision(name: str, device: torch.device, *, gain: float | None = None) -> Precision:
+def resolve_precision(name: str, device: torch.device) -> Precision:
     """Return the number format called ``name``, or for ``auto`` the fastest safe one.
 
-    ``auto`` is what was measured to be faster. Where nothing was, it is bf16 on a GPU that computes
-    in it and on a CPU with bf16 instructions (AVX512-BF16 or AMX), else fp32.
+    ``auto`` goes by the hardware alone: bf16 on a GPU that computes in it and on a CPU with bf16
+    instructions (AVX512-BF16 or AMX), else fp32.
 
     Args:
         name: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
         device: Where the encoder is.
-        gain: How many times faster bf16 was measured to be than fp32; None is not measured.
 
     Raises:
         CseError: If there is no such format, or it is fp16 on a CPU.
     """
     kind = device.type
-    if name == "auto" and gain is not None:
-        why = f"measured here: bf16 {gain:.2f} times fp32"
-        if faster(gain) == "bf16":
-            return Precision("bf16", torch.bfloat16, why, kind)
-        return Precision("fp32", None, why, kind)
     if name == "auto":
         fast = fast_bf16(device)
         return (
@@ -90,13 +84,13 @@ def resolve_precision(name: str, device: torch.device, *, gain: float | None = N
     )
 
 
-def training_precision(name: str, device: torch.device, *, gain: float | None = None) -> Precision:
+def training_precision(name: str, device: torch.device) -> Precision:
     """Return the number format called ``name`` for training, as :func:`resolve_precision`.
 
     Raises:
         CseError: If there is no such format, or training in it is not supported.
     """
-    precision = resolve_precision(name, device, gain=gain)
+    precision = resolve_precision(name, device)
     if precision.scales_loss:
         raise CseError(
             "fp16 needs a loss scale, which this version does not keep",
@@ -177,12 +171,3 @@ def resolve_device(name: str = "auto") -> torch.device:
                 hint="use auto or cpu",
             ) from error
     return device
-
-
-GAIN = 1.1
-"""How many times faster than fp32 bf16 has to be for ``auto`` to take it."""
-
-
-def faster(gain: float) -> str:
-    """Return the number format that ``auto`` takes where bf16 was ``gain`` times faster."""
-    return "bf16" if gain >= GAIN else "fp32"

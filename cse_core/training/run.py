@@ -11,8 +11,6 @@ from typing import Any
 import tomlkit
 import torch
 from accelerate import PartialState
-from cse_bench.kept import measured_gain
-from cse_bench.machine import place_of
 
 from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.pretrained import load_tokenizer
@@ -176,7 +174,6 @@ class Prepared:
         corpus: The rows that ``data.*`` names, where they were read already.
 
     Attributes:
-        place: Where it runs, as measurements are kept by.
         main: Whether this is the first process.
 
     Raises:
@@ -210,10 +207,7 @@ class Prepared:
         self.device = (
             resolve_device(options.device) if size == 1 else torch.device(self.state.device)
         )
-        self.place = place_of(self.device, options.threads)
-        self.precision = training_precision(
-            options.precision, self.device, gain=distributed.from_first(self._gain)
-        )
+        self.precision = training_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry, corpus)
         self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
         self.assembly = build(
@@ -266,9 +260,6 @@ class Prepared:
             },
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
-
-    def _gain(self) -> float | None:
-        return measured_gain(self.place, self.composition)
 
     def tell(self) -> None:
         """Report what was read, and where and in which number format it is trained."""

@@ -23,7 +23,7 @@ from cse_cli.choosing import (
     StartOption,
     choice_of,
 )
-from cse_cli.console import say_json, tell, warn
+from cse_cli.console import say_json, tell
 from cse_cli.installed import installed
 from cse_cli.models import quieten
 from cse_core.errors import CseError
@@ -77,8 +77,8 @@ def bench(
 ) -> None:
     """Measure training on this machine: speed, share of the floor, where time goes, memory.
 
-    It takes the options of cse train, makes the same steps and writes no run. What it finds of
-    number formats is kept: train.precision = auto goes by it, and a plan says how long a run takes.
+    It takes the options of cse train, makes the same steps and writes nothing. At the end it says
+    which number format was the faster one, and what to type to train in it.
     """
     choice = choice_of(
         recipe,
@@ -105,7 +105,6 @@ def bench(
     from cse_cli.progress import reporter_for
 
     quieten()
-    from cse_bench.kept import keep
     from cse_bench.measure import check_precisions, measure
 
     try:
@@ -125,19 +124,12 @@ def bench(
             )
         except KeyboardInterrupt:
             reporter.end()
-            tell("interrupted: nothing is kept")
+            tell("interrupted: nothing was measured to the end")
             raise typer.Exit(130) from None
-    kept = None
-    if report.measurement is not None:
-        try:
-            kept = keep(report.measurement)
-        except CseError as error:
-            warn(error.line())
     if json:
-        say_json(report_json(report, kept))
-        return
-    show_report(report)
-    tell("kept nowhere" if kept is None else f"kept in {kept}")
+        say_json(report_json(report))
+    else:
+        show_report(report)
 
 
 def _names(text: str) -> list[str]:

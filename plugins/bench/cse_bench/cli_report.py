@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.console import plain_table, say, say_table
@@ -12,6 +11,10 @@ from cse_cli.console import plain_table, say, say_table
 if TYPE_CHECKING:
     from cse_bench.memory import Peak
     from cse_bench.report import BenchReport, MeasuredPrecision, Spread
+
+
+GAIN = 1.1
+"""How many times as fast as fp32 bf16 has to be to be worth its rounding."""
 
 
 def show_report(report: BenchReport) -> None:
@@ -45,20 +48,30 @@ def show_report(report: BenchReport) -> None:
         if any(parts):
             table.add_row(category, *(f"{part:.1%}" for part in parts))
     say_table(table)
-    if report.gain is not None:
-        say(f"train.precision = auto takes {_auto(report)} here: {_gain(report.gain)}")
+    if (advice := advice_of(report)) is not None:
+        say(advice)
 
 
-def report_json(report: BenchReport, kept: Path | None) -> dict[str, Any]:
-    """Return what was measured as data.
+def advice_of(report: BenchReport) -> str | None:
+    """Return which number format to train in, and what to type; None where one was measured."""
+    if report.gain is None:
+        return None
+    faster = "bf16" if report.gain.median >= GAIN else "fp32"
+    measured = f"bf16 was {_in_words(report.gain, '.2f')} times as fast as fp32 here"
+    if faster == report.auto:
+        return f"{measured}: train.precision = auto takes {faster}"
+    return f"{measured}: add --train.precision {faster}, auto takes {report.auto}"
 
-    Args:
-        report: What was measured.
-        kept: The file that it is kept in, None where it is not.
-    """
+
+def report_json(report: BenchReport) -> dict[str, Any]:
+    """Return what was measured as data."""
     composition = report.composition
     return {
-        "place": asdict(report.place),
+        "place": {
+            "processor": report.processor,
+            "device": report.gpu or report.device.partition(":")[0],
+            "torch": report.torch,
+        },
         "device": report.device,
         "threads": report.threads,
         "recipe": composition.recipe,
@@ -73,8 +86,8 @@ def report_json(report: BenchReport, kept: Path | None) -> dict[str, Any]:
         "steps": report.steps,
         "precisions": {each.name: _precision_json(each) for each in report.precisions},
         "gain": _spread_json(report.gain),
-        "auto": None if report.gain is None else _auto(report),
-        "kept": None if kept is None else str(kept),
+        "auto": report.auto,
+        "advice": advice_of(report),
     }
 
 
@@ -96,20 +109,9 @@ def _spread_json(spread: Spread | None) -> dict[str, float] | None:
 
 
 def _machine(report: BenchReport) -> str:
-    place = report.place
-    gpu = "" if place.device == "cpu" else f"{place.device}, "
+    gpu = "" if report.gpu is None else f"{report.gpu}, "
     count = f"{report.threads} thread{'' if report.threads == 1 else 's'}"
-    return f"{gpu}{place.processor}; {count}; torch {place.torch}"
-
-
-def _auto(report: BenchReport) -> str:
-    from cse_core.runtime.device import faster
-
-    return "" if report.gain is None else faster(report.gain.median)
-
-
-def _gain(gain: Spread) -> str:
-    return f"bf16 is {_in_words(gain, '.2f')} times as fast as fp32"
+    return f"{gpu}{report.processor}; {count}; torch {report.torch}"
 
 
 def _in_words(spread: Spread | None, form: str, scale: float = 1.0) -> str:

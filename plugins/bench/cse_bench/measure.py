@@ -7,18 +7,16 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
 import torch
 
 from cse_bench.floor import EncoderCall, Floor, products
-from cse_bench.kept import Measurement
+from cse_bench.machine import processor
 from cse_bench.memory import Peak, peak_memory
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread, TimedRound
 from cse_bench.steps import Steps
 from cse_bench.where import where_the_time_goes
-from cse_bench.work import fingerprint, mean_lengths, work_of
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
@@ -56,7 +54,7 @@ def check_precisions(names: Sequence[str], device: str) -> None:
     for name in names:
         if name == "auto":
             raise CseError(
-                "is what the measurement decides",
+                "is no number format to measure",
                 where="train.precision",
                 value=name,
                 hint="name number formats to measure, such as fp32,bf16",
@@ -74,7 +72,7 @@ def measure(
     reporter: Reporter,
     corpus: Corpus | None = None,
 ) -> BenchReport:
-    """Measure training steps; no run folder is written and nothing is kept.
+    """Measure training steps; nothing is written.
 
     Args:
         composition: The checked recipe.
@@ -96,13 +94,12 @@ def measure(
     planned = WARM + rounds * (1 + steps) + 1
     with tempfile.TemporaryDirectory(prefix="cse-bench-") as folder:
         with closing(Steps(prepared, formats, Path(folder), planned)) as work:
-            return _measure(prepared, composition, registry, work, formats, steps, rounds, reporter)
+            return _measure(prepared, composition, work, formats, steps, rounds, reporter)
 
 
 def _measure(
     prepared: Prepared,
     composition: Composition,
-    registry: Registry,
     work: Steps,
     formats: Sequence[Precision],
     steps: int,
@@ -152,10 +149,13 @@ def _measure(
     counted = [each for rounds_of in timed.values() for each in rounds_of]
     padded = sum(each.rows * each.longest for each in calls)
     packed = prepared.assembly.stack.encoder.packed
+    on_gpu = prepared.device.type == "cuda"
     return BenchReport(
         composition=composition,
-        place=prepared.place,
+        processor=processor(),
         device=str(prepared.device),
+        torch=torch.__version__,
+        gpu=torch.cuda.get_device_name(prepared.device) if on_gpu else None,
         threads=torch.get_num_threads(),
         rows=len(prepared.corpus),
         batch_size=work.batches.size,
@@ -166,9 +166,7 @@ def _measure(
         steps=steps,
         precisions=tuple(measured),
         gain=gain,
-        measurement=_measurement(
-            prepared, composition, registry, work.batches.size, measured, gain
-        ),
+        auto=resolve_precision("auto", prepared.device).name,
     )
 
 
@@ -200,35 +198,3 @@ def _round(work: Steps, name: str, first: int, steps: int, floors: _Floors) -> T
 
     sentences = steps * work.batches.size
     return TimedRound(seconds, steps, sentences, tokens, a_token(floors.whole), a_token(floors.own))
-
-
-def _measurement(
-    prepared: Prepared,
-    composition: Composition,
-    registry: Registry,
-    rows: int,
-    measured: Sequence[MeasuredPrecision],
-    gain: Spread | None,
-) -> Measurement | None:
-    facts = composition.facts
-    if facts.hidden is None or facts.layers is None:
-        return None
-    lengths = None
-    if not composition.in_rounds:
-        lengths = mean_lengths(composition, prepared.corpus, registry)
-    return Measurement(
-        place=prepared.place,
-        hidden=facts.hidden,
-        layers=facts.layers,
-        family=facts.family,
-        attention=composition.model.attention,
-        date=date.today().isoformat(),
-        recipe=composition.recipe,
-        parts=fingerprint(composition),
-        batch_size=rows,
-        passes=len(composition.passes),
-        work=None if lengths is None else work_of(composition, lengths, rows),
-        rule=resolve_precision("auto", prepared.device).name,
-        seconds={each.name: each.seconds.median for each in measured},
-        gain=None if gain is None else gain.median,
-    )

@@ -6,8 +6,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cse_bench.kept import Measurement
-from cse_bench.machine import Place
 from cse_bench.memory import Peak
 from cse_core.recipes.composition import Composition
 
@@ -106,17 +104,22 @@ class BenchReport:
     """What was measured.
 
     Attributes:
+        processor: Name of the CPU, with the instruction sets that matter.
         device: Where.
+        gpu: Name of the GPU, None on a CPU.
+        torch: Its version.
         packed: Whether rows went to the encoder without padding.
         tokens: Real tokens of a step, the mean.
         padding_avoided: Share of padding in the same rows padded to the longest of their call.
         gain: How many times faster bf16 was than fp32; None where one of them was not measured.
-        measurement: What is kept for later runs; None where the encoder's size is not known.
+        auto: What ``train.precision = auto`` takes here, by the hardware.
     """
 
     composition: Composition
-    place: Place
+    processor: str
     device: str
+    gpu: str | None
+    torch: str
     threads: int
     rows: int
     batch_size: int
@@ -127,7 +130,7 @@ class BenchReport:
     steps: int
     precisions: tuple[MeasuredPrecision, ...]
     gain: Spread | None
-    measurement: Measurement | None
+    auto: str
 
 
 def _spread(values: Sequence[float]) -> Spread | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cse_bench.cli_report import advice_of
 from cse_bench.measure import check_precisions, measure
 from cse_bench.report import BenchReport, Spread
-from cse_bench.work import mean_lengths, work_of
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
 from tests.core.training.test_runs import EVERYTHING, ROUNDS
-from tests.fixtures.tiny import composed, registry, sentences
+from tests.fixtures.tiny import CPU, composed, registry, sentences
 
 
 class Progress(Reporter):
@@ -43,7 +45,7 @@ def measured(
 
 
 def test_two_number_formats_in_turn(
-    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
@@ -63,10 +65,22 @@ def test_two_number_formats_in_turn(
     assert report.gain is not None and report.gain.low <= report.gain.high
     assert progress.seen == [(done, 8) for done in range(9)]
     assert {path.name for path in tmp_path.rglob("*")} == {"temporary", "run", "recipe.toml"}
-    kept = report.measurement
-    assert kept is not None and kept.gain == report.gain.median
-    assert (kept.hidden, kept.layers, kept.batch_size, kept.passes) == (32, 2, 8, 1)
-    assert set(kept.seconds) == {"fp32", "bf16"}
+    assert report.auto == resolve_precision("auto", CPU).name
+
+
+@pytest.mark.parametrize(
+    ("gain", "auto", "told"),
+    [(2.07, "fp32", "2.07 times as fast as fp32 here: add --train.precision bf16, auto takes fp32"),
+     (1.09, "bf16", "1.09 times as fast as fp32 here: add --train.precision fp32, auto takes bf16"),
+     (1.1, "bf16", "1.10 times as fast as fp32 here: train.precision = auto takes bf16"),
+     (0.3, "fp32", "0.30 times as fast as fp32 here: train.precision = auto takes fp32")],
+)  # fmt: skip
+def test_the_advice_names_the_faster_format_and_what_to_type(
+    encoder: str, tmp_path: Path, gain: float, auto: str, told: str
+) -> None:
+    report, _ = measured(encoder, tmp_path / "run")
+    assert advice_of(report) is None
+    assert advice_of(replace(report, gain=Spread.of([gain]), auto=auto)) == f"bf16 was {told}"
 
 
 @pytest.mark.parametrize(
@@ -79,8 +93,6 @@ def test_any_composition_is_measured(
 ) -> None:
     report, _ = measured(encoder, tmp_path / "run", recipe, *sets)
     assert report.gain is None
-    assert report.measurement is not None
-    assert (report.measurement.work is None) == (recipe == ROUNDS)
     assert [path.name for path in (tmp_path / "run").rglob("*")] == ["recipe.toml"]
 
 
@@ -98,8 +110,8 @@ def test_a_batch_larger_than_the_data_takes_it_all(encoder: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("name", "device", "words"),
-    [("fp16", "cpu", "100 times slower"), ("auto", "cpu", "decides"), ("fp8", "cpu", "fp32"),
-     ("fp32", "rocket", "no such device")],
+    [("fp16", "cpu", "100 times slower"), ("auto", "cpu", "no number format to measure"),
+     ("fp8", "cpu", "fp32"), ("fp32", "rocket", "no such device")],
 )  # fmt: skip
 def test_what_cannot_be_measured(name: str, device: str, words: str) -> None:
     with pytest.raises(CseError, match=words):
@@ -108,37 +120,3 @@ def test_what_cannot_be_measured(name: str, device: str, words: str) -> None:
 
 def test_a_spread_is_median_and_range() -> None:
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
-
-
-def test_the_work_of_a_step(encoder: str, tmp_path: Path) -> None:
-    lengths = {"text": 10.0}
-
-    def work(recipe: str = "", *sets: str) -> float:
-        composition = composed(encoder, recipe, *sets, folder=tmp_path, rows=40)
-        return work_of(composition, lengths, composition.train.batch_size)
-
-    plain = 8 * 2 * 10
-    assert work() == 3 * plain
-    assert work("", "train.batch_size=16") == 2 * 3 * plain
-    assert work("", "train.chunk_size=4") == 4 * plain
-    assert work("", "train.chunk_size=8") == 3 * plain
-    ema = '[[negatives]]\nuse = "queue"\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
-    assert work(ema) == 3 * plain + plain / 2
-    push = '[[aug]]\nuse = "push"\n'
-    assert work(push) == 2 * plain + 3 * plain
-    assert work(push + ema) == 5 * plain + plain / 2
-
-
-def test_mean_lengths_count_special_tokens_and_cut(encoder: str, tmp_path: Path) -> None:
-    texts = ["ba be bi", "ba", " ".join(["ba"] * 40)]
-    corpus = Corpus.from_columns({"text": texts})
-
-    def lengths(*sets: str) -> dict[str, float] | None:
-        composition = composed(encoder, "", *sets, folder=tmp_path, rows=3)
-        return mean_lengths(composition, corpus, registry())
-
-    assert lengths("model.max_length=12") == {"text": (5 + 3 + 12) / 3}
-    assert lengths("data.split_tokens=4") is None
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model/config.json").write_text("{}")
-    assert lengths(f"model.name={tmp_path / 'model'}") is None
