@@ -28,7 +28,7 @@ def encode_sliced(
         stack: From texts to vectors.
         texts: The texts.
         device: Where to compute.
-        batch_tokens: Tokens of one encoder call, about; by default as in ``SentenceEncoder.encode``.
+        batch_tokens: Tokens of one encoder call, about; by default as ``encode``.
     """
     whole = stack.tokenizer.table(texts)
     total = whole.offsets.diff()
