@@ -6,6 +6,9 @@
 4. The weighted sum of the losses, in fp32.
 5. Backward, clip, optimiser, learning rate.
 6. The branches', then the parts' ``after_step``.
+
+A profiler sees each as a mark: ``cse.views``, ``cse.input_gradients``, ``cse.encode``,
+``cse.objective``, ``cse.backward``, ``cse.update``, ``cse.commit``.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
+from torch.profiler import record_function
 
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.encoder_call import Levels
@@ -108,23 +112,30 @@ class Engine:
                 and :meth:`close` is due in the end.
         """
         logged: dict[str, Tensor | float] = {}
-        work = Pass(self.setup, index, position, logged, {"previous": self.previous})
+        with record_function("cse.views"):
+            work = Pass(self.setup, index, position, logged, {"previous": self.previous})
         if then is not None:
             start, stop = distributed.share(len(then), *distributed.world())
             self.builder.expect(then[start:stop])
         if self.fresh_points:
-            fresh = self._fresh_gradients(work)
+            with record_function("cse.input_gradients"):
+                fresh = self.fresh_gradients(work)
             work.fields = {"previous": self.previous, "fresh": fresh}
         capture = GradientCapture(self.previous_points)
-        vectors = work.encode(capture)
-        objective = self._objective(vectors, work, count_negatives=count_negatives)
+        with record_function("cse.encode"):
+            vectors = work.encode(capture)
+        with record_function("cse.objective"):
+            objective = self._objective(vectors, work, count_negatives=count_negatives)
         work.over = True
-        if objective.value is not None:
-            work.backward(objective.value, capture)
-            self._reduce_gradients()
-        self.previous = self._fields(capture, work)
-        norm = update() if objective.value is not None else None
-        self._commit(objective, work)
+        with record_function("cse.backward"):
+            if objective.value is not None:
+                work.backward(objective.value, capture)
+                self._reduce_gradients()
+            self.previous = self._fields(capture, work)
+        with record_function("cse.update"):
+            norm = update() if objective.value is not None else None
+        with record_function("cse.commit"):
+            self._commit(objective, work)
         value = objective.value
         return StepResult(
             loss=torch.zeros((), device=self.device) if value is None else value.detach(),
@@ -188,7 +199,7 @@ class Engine:
             return {}
         return capture.fields(work.views, self.input_sizes, self.device)
 
-    def _fresh_gradients(self, work: Pass) -> Fields:
+    def fresh_gradients(self, work: Pass) -> Fields:
         """Run the objective once with these augmenters off; nothing is committed or logged."""
         off = frozenset(
             each.choice.path for each in self.assembly.augmenters if each.gradient == "fresh"

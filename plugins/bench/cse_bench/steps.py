@@ -93,7 +93,7 @@ class Steps:
     def recording(self, precision: str) -> Iterator[CallRecorder]:
         """Note the encoder calls of the steps inside."""
         engine, recorder = self.engines[precision], self.recorder
-        fresh = engine._fresh_gradients
+        fresh = engine.fresh_gradients
 
         def trial(*args: object) -> object:
             recorder.inputs_only = True
@@ -102,13 +102,13 @@ class Steps:
             finally:
                 recorder.inputs_only = False
 
-        engine._fresh_gradients = trial  # type: ignore[assignment,method-assign]
+        engine.fresh_gradients = trial  # type: ignore[assignment,method-assign]
         recorder.calls = []
         try:
             with recorder.listening():
                 yield recorder
         finally:
-            del engine._fresh_gradients
+            del engine.fresh_gradients
 
     def wait(self) -> None:
         """Return when the device has done what it was given."""
