@@ -166,7 +166,7 @@ def encoder(
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         with model.precision.autocast():
-            return model.stack.encode(texts, model.device, batch_tokens).numpy()
+            return model.sentence_encoder.encode(texts, model.device, batch_tokens).numpy()
 
     return encode
 

@@ -67,20 +67,20 @@ def room_imports() -> dict[str, frozenset[str]]:
 
 def circles() -> list[list[str]]:
     """Return the groups of modules that import each other, each sorted by name."""
-    known, index, low, stack, found = modules(), {}, {}, [], []  # type: ignore[var-annotated]
+    known, index, low, sentence_encoder, found = modules(), {}, {}, [], []  # type: ignore[var-annotated]
 
     def visit(name: str) -> None:
         index[name] = low[name] = len(index)
-        stack.append(name)
+        sentence_encoder.append(name)
         for other in known[name].imports:
             if other not in index:
                 visit(other)
                 low[name] = min(low[name], low[other])
-            elif other in stack:
+            elif other in sentence_encoder:
                 low[name] = min(low[name], index[other])
         if low[name] == index[name]:
-            group = stack[stack.index(name) :]
-            del stack[stack.index(name) :]
+            group = sentence_encoder[sentence_encoder.index(name) :]
+            del sentence_encoder[sentence_encoder.index(name) :]
             if len(group) > 1:
                 found.append(sorted(group))
 

@@ -59,16 +59,16 @@ class Assembly:
     """All parts of a run, made.
 
     Attributes:
-        stack: The online stack.
+        online: From texts to vectors, by the encoder in training.
         branches: Branches by instance name, the online one among them.
-        stacks: The stack of each branch.
+        encoders: The same for each branch, by its instance name.
         parts: Every part by its path (``negatives.queue``), in recipe order.
     """
 
     composition: Composition
-    stack: SentenceEncoder
+    online: SentenceEncoder
     branches: dict[str, Branch]
-    stacks: dict[str, SentenceEncoder]
+    encoders: dict[str, SentenceEncoder]
     augmenters: list[PlacedAugmenter]
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
@@ -88,8 +88,8 @@ class Assembly:
 
     def train_mode(self) -> None:
         """Put every module into the mode that it trains in."""
-        for stack, branch in zip(self.stacks.values(), self.branches.values(), strict=True):
-            for module in (stack.encoder, *stack.heads.values()):
+        for own, branch in zip(self.encoders.values(), self.branches.values(), strict=True):
+            for module in (own.encoder, *own.heads.values()):
                 module.train(branch.training)
         for path, module in self.modules():
             if not path.startswith("branch."):
@@ -184,7 +184,7 @@ def build(
             load_factory(choice.spec.factory)(choice.options, setup(choice, encoder.hidden_size)),
         )
         _refuse_untrained(inference_pool, choice)
-    stack = SentenceEncoder(
+    online = SentenceEncoder(
         encoder=encoder,
         tokenizer=tokenizer,
         pooler=pooler,
@@ -200,10 +200,10 @@ def build(
             branches[choice.name].encoder.use_dropout(source)
             for head in branches[choice.name].heads.values():
                 replace_dropout(head, source)
-    stacks = {
-        name: stack
+    encoders = {
+        name: online
         if branch.encoder is encoder
-        else stack.with_branch(branch.encoder, branch.heads, branch.tokenizer)
+        else online.with_branch(branch.encoder, branch.heads, branch.tokenizer)
         for name, branch in branches.items()
     }
     augmenters = []
@@ -220,9 +220,9 @@ def build(
         )
     assembly = Assembly(
         composition=composition,
-        stack=stack,
+        online=online,
         branches=branches,
-        stacks=stacks,
+        encoders=encoders,
         augmenters=augmenters,
         miners={
             c.name: cast(PositiveMiner, make(c, dimension)) for c in composition.of("positives")
@@ -238,7 +238,7 @@ def build(
         load_encoder=load,
         inference_pool=inference_pool,
     )
-    check_dimensions(composition, stacks, assembly.stores)
+    check_dimensions(composition, encoders, assembly.stores)
     assembly.train_mode()
     return assembly
 

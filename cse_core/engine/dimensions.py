@@ -15,7 +15,7 @@ from cse_core.types import INPUT
 
 def check_dimensions(
     composition: Composition,
-    stacks: Mapping[str, SentenceEncoder],
+    encoders: Mapping[str, SentenceEncoder],
     stores: Mapping[str, NegativeStore],
 ) -> None:
     """Refuse targets and stored vectors of another dimension than the anchors they are held to.
@@ -25,7 +25,7 @@ def check_dimensions(
 
     Args:
         composition: The checked recipe.
-        stacks: The stack of each branch.
+        encoders: From texts to vectors, by branch.
         stores: The stores by instance name.
 
     Raises:
@@ -34,7 +34,7 @@ def check_dimensions(
     anchor = composition.view("anchor")
     own = anchor.branch if anchor is not None else "online"
     for where, what, level, branch in _meetings(composition, stores):
-        found, wanted = (_dimension(stacks, name, level) for name in (branch, own))
+        found, wanted = (_dimension(encoders, name, level) for name in (branch, own))
         if None not in (found, wanted) and found != wanted:
             raise unequal(where, what, found, wanted)
 
@@ -56,15 +56,15 @@ def _meetings(
             yield f"views.{view.name}.branch", "its vectors", wants.level, view.branch
 
 
-def _dimension(stacks: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:
+def _dimension(encoders: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:
     """Return the dimension of a branch's vectors, None where only a step can tell it."""
-    online, stack = stacks["online"], stacks[branch]
+    online, own = encoders["online"], encoders[branch]
     if level == INPUT:
-        return stack.encoder.hidden_size
-    if stack.heads:
-        return cast(Head, list(stack.heads.values())[-1]).dimension
-    if stack.encoder.hidden_size == online.encoder.hidden_size:
-        return stack.pooler.dimension
+        return own.encoder.hidden_size
+    if own.heads:
+        return cast(Head, list(own.heads.values())[-1]).dimension
+    if own.encoder.hidden_size == online.encoder.hidden_size:
+        return own.pooler.dimension
     # Poolers are those of the online encoder; what they make of another is known of plain ones.
-    plain = stack.pooler.dimension == online.encoder.hidden_size
-    return stack.encoder.hidden_size if plain else None
+    plain = own.pooler.dimension == online.encoder.hidden_size
+    return own.encoder.hidden_size if plain else None

@@ -25,14 +25,14 @@ class Call:
     """An encoder call.
 
     Attributes:
-        stack: Who encodes.
+        sentence_encoder: Who encodes.
         views: What is encoded, in order.
         owners: First and last batch row, of this process, that are encoded.
         first_owner: Batch row of this process's first row.
         change: Sees and changes ``[T, E]`` values at a point; None where nobody does.
     """
 
-    stack: SentenceEncoder
+    sentence_encoder: SentenceEncoder
     views: Mapping[str, PreparedView]
     owners: tuple[int, int]
     first_owner: int
@@ -61,7 +61,7 @@ class Call:
             words = partial(_changed, self.change, "word_embeddings", spans)
             inputs = partial(_changed, self.change, "input_embeddings", spans)
         with self.precision.autocast():
-            levels = self.stack.embed(
+            levels = self.sentence_encoder.embed(
                 tokens,
                 self.device,
                 on_words=words,
@@ -72,7 +72,7 @@ class Call:
         for level, joint in levels.items():
             start = 0
             for name, piece in pieces.items():
-                stop = start + self.stack.count(piece, level)
+                stop = start + self.sentence_encoder.count(piece, level)
                 views[name][level] = self._of_view(name, bases[name], joint, slice(start, stop))
                 start = stop
         return views

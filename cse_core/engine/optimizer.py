@@ -104,7 +104,7 @@ class Optimizer:
 
 def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:
     seen: set[int] = set()
-    modules = [("encoder", assembly.stack.encoder), *assembly.modules()]
+    modules = [("encoder", assembly.online.encoder), *assembly.modules()]
     for path, module in modules:
         for name, parameter in module.named_parameters():
             if parameter.requires_grad and id(parameter) not in seen:

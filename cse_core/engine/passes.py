@@ -177,7 +177,7 @@ class Pass:
         return local
 
     def _slice_level(self, view: str) -> str | None:
-        slicer = self.assembly.stacks[self.views[view].view.branch].slicer
+        slicer = self.assembly.encoders[self.views[view].view.branch].slicer
         return None if slicer is None else slicer.level
 
     def _embed(
@@ -190,14 +190,14 @@ class Pass:
         views: Mapping[str, PreparedView] | None = None,
     ) -> Levels:
         """Encode the chunk of several views in one encoder call."""
-        position, stack = self.position, self.assembly.stacks[branch]
+        position, sentence_encoder = self.position, self.assembly.encoders[branch]
         self.assembly.dropout.seed(
             derive_seed(
                 self.train.seed, position.round, position.step, "dropout", label, chunk, self.rank
             )
         )
         known = self.views if views is None else views
-        own = stack.tokenizer is self.assembly.stack.tokenizer
+        own = sentence_encoder.tokenizer is self.assembly.online.tokenizer
         change = Perturbation(
             augmenters=[
                 each
@@ -216,7 +216,7 @@ class Pass:
             watch=not self.off,
         )
         return Call(
-            stack=stack,
+            sentence_encoder=sentence_encoder,
             views={name: known[name] for name in names},
             owners=self.chunks[chunk],
             first_owner=self.first_owner,
@@ -240,10 +240,10 @@ class Pass:
                 raise RuntimeError(
                     f"view {view} of branch {branch} was not asked for before the weights moved"
                 )
-            stack = self.assembly.stacks[branch]
-            if stack.tokenizer is not self.assembly.stacks[own.view.branch].tokenizer:
+            sentence_encoder = self.assembly.encoders[branch]
+            if sentence_encoder.tokenizer is not self.assembly.encoders[own.view.branch].tokenizer:
                 own = self.setup.builder.prepare(
-                    own.view, self.index, self.context(self.index), stack
+                    own.view, self.index, self.context(self.index), sentence_encoder
                 )
             label = f"extra:{view}:{branch}"
             with torch.no_grad(), self._casts():

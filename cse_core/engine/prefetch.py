@@ -50,13 +50,13 @@ class PlainView:
 
     Attributes:
         column: Of its texts; it is tokenised.
-        stack: What encodes it.
+        sentence_encoder: What encodes it.
     """
 
     name: str
     role: Role
     column: str
-    stack: SentenceEncoder
+    sentence_encoder: SentenceEncoder
 
 
 class Prefetcher:
@@ -83,9 +83,9 @@ class Prefetcher:
             return
         wanted = []
         for view in views:
-            prompt = view.stack.pooler.prompt(view.role)
+            prompt = view.sentence_encoder.pooler.prompt(view.role)
             for text in prompt:
-                view.stack.tokenizer.prompt_ids(text)  # kept: the thread finds it there
+                view.sentence_encoder.tokenizer.prompt_ids(text)  # kept: the thread finds it there
             wanted.append((view, prompt))
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="cse-prefetch")
@@ -122,7 +122,11 @@ class Prefetcher:
     ) -> dict[str, PrefetchedView]:
         ready = {}
         for view, prompt in wanted:
-            content = self._content(view.column, index, view.stack.tokenizer)
-            rows = view.stack.wrap(content, prompt) if view.stack.only_wraps else None
+            content = self._content(view.column, index, view.sentence_encoder.tokenizer)
+            rows = (
+                view.sentence_encoder.wrap(content, prompt)
+                if view.sentence_encoder.only_wraps
+                else None
+            )
             ready[view.name] = PrefetchedView(content, prompt, rows)
         return ready

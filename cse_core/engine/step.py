@@ -81,8 +81,8 @@ class Engine:
         self.fresh_points = self._points("fresh")
         self.previous_points = self._points("previous")
         self.input_sizes = {
-            "word_embeddings": assembly.stack.encoder.embedding_size,
-            "input_embeddings": assembly.stack.encoder.hidden_size,
+            "word_embeddings": assembly.online.encoder.embedding_size,
+            "input_embeddings": assembly.online.encoder.hidden_size,
         }
         self.keys = CorpusKeys(
             rows.keys.documents.to(self.device),
@@ -181,7 +181,7 @@ class Engine:
             part.after_step(_detached(objective.batches[level or SENTENCE]), ctx)
 
     def _reduce_gradients(self) -> None:
-        encoding = list(self.assembly.stack.encoder.parameters())
+        encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))

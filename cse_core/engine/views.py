@@ -79,7 +79,7 @@ class ViewBuilder:
         Args:
             reporter: Who hears how far a large column is.
         """
-        composition, stacks = self.assembly.composition, self.assembly.stacks
+        composition, encoders = self.assembly.composition, self.assembly.encoders
         needs = {part.path: part.spec.required(part.options) for part in composition.parts}
         for planned in composition.passes:
             for name in planned.views:
@@ -94,7 +94,7 @@ class ViewBuilder:
                     columns = [self.column(name)]
                 for column in columns:
                     if column in self.rows.columns:
-                        self.rows.tokenise(column, stacks[planned.branch].tokenizer, reporter)
+                        self.rows.tokenise(column, encoders[planned.branch].tokenizer, reporter)
 
     def expect(self, index: Tensor) -> None:
         """Begin to prepare a batch that this process will build next.
@@ -103,11 +103,13 @@ class ViewBuilder:
             index: ``[b]`` rows of the round.
         """
         views = [
-            PlainView(view.name, view.role, column, stack)
+            PlainView(view.name, view.role, column, sentence_encoder)
             for view in self.assembly.composition.views
             if view.made_by is None and not self._of(view.name, "text")
-            for column, stack in [(self.column(view.name), self.assembly.stacks[view.branch])]
-            if self.rows.is_tokenised(column, stack.tokenizer)
+            for column, sentence_encoder in [
+                (self.column(view.name), self.assembly.encoders[view.branch])
+            ]
+            if self.rows.is_tokenised(column, sentence_encoder.tokenizer)
         ]
         self.prefetcher.expect(index, views)
 
@@ -124,8 +126,8 @@ class ViewBuilder:
         for view in self._views(rows, ctx):
             of_column = view.texts is None and view.tokens is None
             ahead = ready.get(view.name) if of_column else None
-            stack = self.assembly.stacks[view.branch]
-            built[view.name] = self.prepare(view, index, ctx, stack, ahead)
+            sentence_encoder = self.assembly.encoders[view.branch]
+            built[view.name] = self.prepare(view, index, ctx, sentence_encoder, ahead)
         return built
 
     def prepare(
@@ -133,7 +135,7 @@ class ViewBuilder:
         view: View,
         index: Tensor,
         ctx: StepContext,
-        stack: SentenceEncoder,
+        sentence_encoder: SentenceEncoder,
         ahead: PrefetchedView | None = None,
     ) -> PreparedView:
         """Return a view as the rows of a branch's encoder.
@@ -142,19 +144,21 @@ class ViewBuilder:
             view: The view.
             index: ``[b]`` rows of the round.
             ctx: The step.
-            stack: Of the branch.
+            sentence_encoder: Of the branch that encodes it.
             ahead: What is ready of it, where its texts are a column's as they are.
         """
         own = view.owner is None
         count = len(index) if own else len(view.owner)  # type: ignore[arg-type]
         owner = torch.arange(count) if view.owner is None else view.owner.cpu()
-        content = self._content(view, index, ctx, stack) if ahead is None else ahead.content
+        content = (
+            self._content(view, index, ctx, sentence_encoder) if ahead is None else ahead.content
+        )
         if content.rows != count:
             raise RuntimeError(f"view {view.name} has {content.rows} texts for {count} owners")
-        tokens = None if ahead is None else ahead.rows_in(stack.pooler.prompt(view.role))
+        tokens = None if ahead is None else ahead.rows_in(sentence_encoder.pooler.prompt(view.role))
         if tokens is None:
-            tokens = stack.rows(content, view.role)
-        if stack.tokenizer is self.assembly.stack.tokenizer:
+            tokens = sentence_encoder.rows(content, view.role)
+        if sentence_encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before = tokens
                 tokens = augmenter.part(tokens, tokens, view, self._drawing(ctx, augmenter, view))
@@ -163,7 +167,7 @@ class ViewBuilder:
                 if self.watches(augmenter):
                     self.watch(augmenter, tokens is before or _same(tokens, before))
         repeats = torch.zeros_like(owner) if own else _repeats(owner)
-        return PreparedView(view, stack.clip(tokens), owner, repeats, own)
+        return PreparedView(view, sentence_encoder.clip(tokens), owner, repeats, own)
 
     def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
@@ -202,17 +206,17 @@ class ViewBuilder:
         return views
 
     def _content(
-        self, view: View, index: Tensor, ctx: StepContext, stack: SentenceEncoder
+        self, view: View, index: Tensor, ctx: StepContext, sentence_encoder: SentenceEncoder
     ) -> TokenBatch:
         augmenters = self._of(view.name, "text")
         texts = view.texts
-        own = stack.tokenizer is self.assembly.stack.tokenizer
+        own = sentence_encoder.tokenizer is self.assembly.online.tokenizer
         if view.tokens is not None and own and (texts is None or not augmenters):
             return replace(view.tokens, owner=torch.arange(view.tokens.rows))
         if texts is None:
             column = self.column(view.name)
             if not augmenters:
-                return self.rows.content(column, index, stack.tokenizer)
+                return self.rows.content(column, index, sentence_encoder.tokenizer)
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
             before = list(texts)
@@ -222,8 +226,10 @@ class ViewBuilder:
                     f"{augmenter.choice.path} made {len(texts)} of {len(before)} texts"
                 )
             self.watch(augmenter, list(texts) == before)
-        known = self.rows.content_of(texts, stack.tokenizer)
-        return stack.tokenizer.content(texts, self.rows.longest) if known is None else known
+        known = self.rows.content_of(texts, sentence_encoder.tokenizer)
+        return (
+            sentence_encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
+        )
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""

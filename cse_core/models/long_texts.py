@@ -13,7 +13,7 @@ from cse_core.types import offsets_of, positions_of
 
 
 def encode_sliced(
-    stack: SentenceEncoder,
+    sentence_encoder: SentenceEncoder,
     texts: Sequence[str],
     device: torch.device,
     batch_tokens: int | None = None,
@@ -25,35 +25,37 @@ def encode_sliced(
     is encoded as :meth:`SentenceEncoder.encode` does.
 
     Args:
-        stack: From texts to vectors.
+        sentence_encoder: From texts to vectors.
         texts: The texts.
         device: Where to compute.
         batch_tokens: Tokens of one encoder call, about; by default as ``encode``.
     """
-    whole = stack.tokenizer.table(texts)
+    whole = sentence_encoder.tokenizer.table(texts)
     total = whole.offsets.diff()
-    longest = slice_length(stack)
+    longest = slice_length(sentence_encoder)
     counts = (total + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
     text = torch.repeat_interleave(torch.arange(len(texts)), counts)
     begin = positions_of(offsets_of(counts)) * longest
     lengths = (total[text] - begin).clamp_max(longest)
     slices = TokenTable(whole.ids, whole.word, offsets_of(lengths))
-    vectors = stack.encode_table(slices, device, batch_tokens)
+    vectors = sentence_encoder.encode_table(slices, device, batch_tokens)
     # A text without tokens is one empty slice, which counts as one token.
     weights = lengths.clamp_min(1).to(vectors.dtype).unsqueeze(1)
     sums = vectors.new_zeros(len(texts), vectors.shape[1]).index_add_(0, text, vectors * weights)
     return sums / sums.new_zeros(len(texts), 1).index_add_(0, text, weights)
 
 
-def slice_length(stack: SentenceEncoder) -> int:
+def slice_length(sentence_encoder: SentenceEncoder) -> int:
     """Return how many content tokens a row of ``max_length`` takes beside what wraps them.
 
     Raises:
         CseError: If special tokens and prompt leave no place.
     """
-    longest = stack.max_length
-    if stack.slicer is None:
-        longest = min(longest, stack.encoder.max_positions)
-    empty = stack.tokenizer.content([""])
-    wrapped = stack.tokenizer.wrap(empty, stack.pooler.prompt("anchor"), longest)
+    longest = sentence_encoder.max_length
+    if sentence_encoder.slicer is None:
+        longest = min(longest, sentence_encoder.encoder.max_positions)
+    empty = sentence_encoder.tokenizer.content([""])
+    wrapped = sentence_encoder.tokenizer.wrap(
+        empty, sentence_encoder.pooler.prompt("anchor"), longest
+    )
     return longest - len(wrapped.ids)

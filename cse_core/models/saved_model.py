@@ -37,12 +37,12 @@ class SentenceModel:
     """A model that encodes texts.
 
     Attributes:
-        stack: From texts to vectors.
+        sentence_encoder: From texts to vectors.
         name: As it was asked for.
         description: Its pooling and heads in words.
     """
 
-    stack: SentenceEncoder
+    sentence_encoder: SentenceEncoder
     name: str
     description: str
     device: torch.device
@@ -51,15 +51,19 @@ class SentenceModel:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors, not normalised."""
         with self.precision.autocast():
-            vectors = self.stack.encode(texts, self.device)
+            vectors = self.sentence_encoder.encode(texts, self.device)
         return vectors.numpy()
 
 
 def make_metric(name: str, model: SentenceModel, registry: Registry) -> Metric:
     """Return an installed metric with its default options, for a loaded model."""
-    builder = _Builder(registry, model.stack.encoder, model.stack.tokenizer, model.device)
+    builder = _Builder(
+        registry, model.sentence_encoder.encoder, model.sentence_encoder.tokenizer, model.device
+    )
     choice = {"use": name, "options": {}}
-    return cast(Metric, builder.part(choice, model.stack.encoder.hidden_size, kind="metric"))
+    return cast(
+        Metric, builder.part(choice, model.sentence_encoder.encoder.hidden_size, kind="metric")
+    )
 
 
 def load(
@@ -111,7 +115,7 @@ def load(
         slicer = cast(SlicePooler, builder.part(manifest["slice"], dimension))
         made.append((manifest["slice"], slicer))
     _load_weights(folder, made, where)
-    stack = SentenceEncoder(
+    sentence_encoder = SentenceEncoder(
         encoder=encoder,
         tokenizer=tokenizer,
         pooler=row,
@@ -120,7 +124,7 @@ def load(
         slicer=slicer,
     )
     words = ", ".join([f"pooling {manifest['row']['use']}", *(f"head {name}" for name in heads)])
-    return SentenceModel(stack, name, words, where, resolve_precision(precision, where))
+    return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))
 
 
 @dataclass

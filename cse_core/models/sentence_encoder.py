@@ -51,7 +51,7 @@ class SentenceEncoder:
         heads: Mapping[str, nn.Module],
         tokenizer: TextTokenizer | None,
     ) -> SentenceEncoder:
-        """Return the stack of another branch: its encoder, its copies of heads, its tokenizer.
+        """Return that of another branch: its encoder, its copies of heads, its tokenizer.
 
         A head that it has no copy of is the online one, except where it has its own tokenizer: the
         online heads were not trained on what that encoder makes.

@@ -71,7 +71,7 @@ class Checkpoint:
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:
     """Return the weights that are trained: the encoder's and those of every module part."""
-    found = {f"encoder.{n}": v for n, v in assembly.stack.encoder.state_dict().items()}
+    found = {f"encoder.{n}": v for n, v in assembly.online.encoder.state_dict().items()}
     for path, module in assembly.modules():
         found.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
     return found
@@ -95,7 +95,7 @@ def check_finite(weights: Mapping[str, Tensor], step: int) -> None:
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights back."""
-    assembly.stack.encoder.load_state_dict(saved.part("encoder"))
+    assembly.online.encoder.load_state_dict(saved.part("encoder"))
     for path, module in assembly.modules():
         module.load_state_dict(saved.part(f"part.{path}"))
 

@@ -44,10 +44,10 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
     """
     composition = assembly.composition
     row, heads, slicer = inference_choices(composition)
-    stack = assembly.stack
+    sentence_encoder = assembly.online
     manifest = {
         "format": 1,
-        "max_length": stack.max_length,
+        "max_length": sentence_encoder.max_length,
         "row": _choice(row),
         "heads": [_choice(head) for head in heads],
         "slice": None if slicer is None else _choice(slicer),
@@ -55,8 +55,8 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         "about": about,
     }
     with whole_folder(folder) as beside:
-        save_encoder(stack.encoder.model, beside)
-        stack.tokenizer.hf.save_pretrained(beside)
+        save_encoder(sentence_encoder.encoder.model, beside)
+        sentence_encoder.tokenizer.hf.save_pretrained(beside)
         used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
         modules = {used[path]: part for path, part in assembly.modules() if path in used}
         if modules:
@@ -104,7 +104,7 @@ def _write_sentence_transformers(
     mode = spec.sentence_transformers
     if callable(mode):
         mode = mode(row.options)
-    before, after = (assembly.inference_pool or assembly.stack.pooler).prompt("anchor")
+    before, after = (assembly.inference_pool or assembly.online.pooler).prompt("anchor")
     if before or after:
         return f"a text X stands in the prompt {f'{before} X{after}'!r}, pooled by {row.use}"
     if slicer is not None:
@@ -120,7 +120,7 @@ def _write_sentence_transformers(
     modules = [_module(0, "", "Transformer"), _module(1, "1_Pooling", "Pooling")]
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
     pooling = {
-        "word_embedding_dimension": assembly.stack.encoder.hidden_size,
+        "word_embedding_dimension": assembly.online.encoder.hidden_size,
         **{f"pooling_mode_{flag}": mode == name for name, flag in flags.items()},
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
@@ -137,7 +137,9 @@ def _write_sentence_transformers(
         folder / "sentence_bert_config.json",
         {
             # With segments, training may read texts that are longer than the encoder takes.
-            "max_seq_length": min(assembly.stack.max_length, assembly.stack.encoder.max_positions),
+            "max_seq_length": min(
+                assembly.online.max_length, assembly.online.encoder.max_positions
+            ),
             "do_lower_case": False,
         },
     )

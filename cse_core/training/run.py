@@ -248,7 +248,7 @@ class Prepared:
                 "why": self.precision.why,
                 "threads": torch.get_num_threads(),
                 "processes": distributed.world()[1],
-                "packed": self.assembly.stack.encoder.packed,
+                "packed": self.assembly.online.encoder.packed,
                 "data": {
                     "rows": len(self.corpus),
                     "blank_dropped": report.blank_dropped,
@@ -263,7 +263,7 @@ class Prepared:
 
     def tell(self) -> None:
         """Report what was read, and where and in which number format it is trained."""
-        report, stack = self.corpus.report, self.assembly.stack
+        report, sentence_encoder = self.corpus.report, self.assembly.online
         say = self.reporter.message
         say(
             f"{len(self.corpus):,} rows of {', '.join(self.composition.data.path)}"
@@ -272,8 +272,8 @@ class Prepared:
         for message in report.messages:
             say(message)
         say(f"on {self.device} in {self.precision.name}: {self.precision.why}")
-        if not stack.encoder.packed:
-            self.reporter.warning(f"rows are padded: {stack.encoder.why_padded}")
+        if not sentence_encoder.encoder.packed:
+            self.reporter.warning(f"rows are padded: {sentence_encoder.encoder.why_padded}")
 
 
 def default_out(composition: Composition, stamp: str) -> Path:

@@ -92,8 +92,8 @@ class Trainer:
         if self._prepared:
             return
         for view in self.composition.views:
-            stack = self.assembly.stacks[view.branch]
-            stack.rows(stack.tokenizer.content([""]), view.role)
+            sentence_encoder = self.assembly.encoders[view.branch]
+            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), view.role)
         saved_model = self._inference_stack()
         saved_model.rows(saved_model.tokenizer.content([""]), "anchor")
         for part in self.assembly.parts.values():
@@ -247,12 +247,12 @@ class Trainer:
     def _inference_stack(self) -> SentenceEncoder:
         _, heads, slicer = inference_choices(self.composition)
         kept = {choice.name for choice in heads}
-        stack = self.assembly.stack
+        sentence_encoder = self.assembly.online
         return replace(
-            stack,
-            pooler=self.assembly.inference_pool or stack.pooler,
-            heads={name: head for name, head in stack.heads.items() if name in kept},
-            slicer=stack.slicer if slicer is not None else None,
+            sentence_encoder,
+            pooler=self.assembly.inference_pool or sentence_encoder.pooler,
+            heads={name: head for name, head in sentence_encoder.heads.items() if name in kept},
+            slicer=sentence_encoder.slicer if slicer is not None else None,
         )
 
     def _evaluate(self, step: int, current: TrainingRound) -> dict[str, float]:

@@ -146,8 +146,8 @@ def both(folder: str, precision: str, texts: Sequence[str]) -> Sides:
     from tests.benchmarks.peer import Encoder
 
     loaded = load_model(folder, registry(), device="cpu", precision=precision)
-    table = loaded.stack.tokenizer.table(list(texts), loaded.stack.max_length)
-    special = loaded.stack.tokenizer.special_count
+    table = loaded.sentence_encoder.tokenizer.table(list(texts), loaded.sentence_encoder.max_length)
+    special = loaded.sentence_encoder.tokenizer.special_count
     _same_default()
 
     def own(texts: Sequence[str], batch: int) -> Vectors:

@@ -148,7 +148,7 @@ def _measure(
         gain = Spread.of([one.seconds / other.seconds for one, other in pairs])
     counted = [each for rounds_of in timed.values() for each in rounds_of]
     padded = sum(each.rows * each.longest for each in calls)
-    packed = prepared.assembly.stack.encoder.packed
+    packed = prepared.assembly.online.encoder.packed
     on_gpu = prepared.device.type == "cuda"
     return BenchReport(
         composition=composition,

@@ -59,7 +59,7 @@ def test_it_is_what_a_step_multiplies_beside_attention_and_loss(
     encoder: str, tmp_path: Path
 ) -> None:
     bench = Bench(encoder, tmp_path, MEAN)
-    recorder = CallRecorder([bench.assembly.stack.encoder])
+    recorder = CallRecorder([bench.assembly.online.encoder])
     with recorder.listening(), FlopCounterMode(display=False) as counter:
         bench.step()
     counts = counter.get_flop_counts()["Global"]

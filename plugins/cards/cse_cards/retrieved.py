@@ -166,8 +166,8 @@ class Retrieved(NegativeStore):
         encoder, tokenizer = named or (setup.online_encoder(), setup.tokenizer)
         kind = Mean if self.options.pool == "mean" else Cls
         pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
-        stack = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
-        return lambda texts: stack.encode(texts, setup.device)
+        sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
+        return lambda texts: sentence_encoder.encode(texts, setup.device)
 
     def _load(self, model: str) -> tuple[PackedEncoder, TextTokenizer]:
         try:

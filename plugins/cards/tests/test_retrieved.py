@@ -50,11 +50,11 @@ def part_of(made: Rig) -> Retrieved:
 
 def neighbours(made: Rig, corpus: Corpus, count: int, pool: Any = Mean) -> dict[str, list[str]]:
     """Return the texts most similar to each text, by loops over vectors of the starting encoder."""
-    stack = made.assembly.stack
+    sentence_encoder = made.assembly.online
     pooler = pool(PoolerOptions(), part_of(made).setup)
-    pooler.dimension = stack.encoder.hidden_size
+    pooler.dimension = sentence_encoder.encoder.hidden_size
     texts = list(dict.fromkeys(corpus.column("text")))
-    found = replace(stack, pooler=pooler, heads={}).encode(texts, torch.device("cpu"))
+    found = replace(sentence_encoder, pooler=pooler, heads={}).encode(texts, torch.device("cpu"))
     vectors = dict(zip(texts, found, strict=True))
     table = {}
     for text in texts:
@@ -124,7 +124,7 @@ def test_tokens_of_the_view_are_those_of_its_texts() -> None:
     part, rows = part_of(made), torch.tensor([2, 5])
     (view,) = part.views(rows, replace(make_context(), rows=rows))
     assert view.tokens is not None and view.texts is not None
-    told = made.assembly.stack.tokenizer.content(list(view.texts), 32)
+    told = made.assembly.online.tokenizer.content(list(view.texts), 32)
     assert torch.equal(view.tokens.ids, told.ids)
     assert torch.equal(view.tokens.offsets, told.offsets)
 

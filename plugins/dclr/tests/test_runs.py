@@ -80,7 +80,7 @@ def test_the_second_encoder_never_changes_and_has_no_gradient() -> None:
     assert all(torch.equal(before[name], value) for name, value in frozen.state_dict().items())
     assert all(value.grad is None for value in frozen.parameters())
     assert any(not torch.equal(start[name], value) for name, value in rig.weights().items())
-    assert not rig.assembly.stacks["frozen"].heads, "the head is the online branch's alone"
+    assert not rig.assembly.encoders["frozen"].heads, "the head is the online branch's alone"
     removed = [float(each.logged["instance-weights.removed"]) for each in results]
     assert any(removed) and all(share < 1 for share in removed)
 

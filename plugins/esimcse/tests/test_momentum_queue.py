@@ -73,23 +73,25 @@ def test_keys_are_plain_texts_without_dropout_through_the_online_head() -> None:
     """Step by step by hand: a moving average of the encoder, evaluated, then the online head."""
     corpus = tiny_corpus()
     rig = Rig(paper("branch.ema.decay=0.5"), corpus)
-    stack = rig.assembly.stack
-    momentum = stack.encoder.copy()
-    head = stack.heads["mlp"]
+    sentence_encoder = rig.assembly.online
+    momentum = sentence_encoder.encoder.copy()
+    head = sentence_encoder.heads["mlp"]
     texts = list(corpus.column("text").take(range(12)))
     wanted: list[Tensor] = []
     for step in range(3):
         momentum.eval()
         plain = [texts[row] for row in range(4 * step, 4 * step + 4)]
         with torch.no_grad():
-            content = stack.tokenizer.content(plain, 32)
-            tokens = stack.rows(content, "anchor")
+            content = sentence_encoder.tokenizer.content(plain, 32)
+            tokens = sentence_encoder.rows(content, "anchor")
             hidden = momentum(
                 momentum.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
             )
-            wanted.append(head(stack.pooler.pool(hidden, tokens)).clone())
+            wanted.append(head(sentence_encoder.pooler.pool(hidden, tokens)).clone())
             rig.step(1)
-            for own, online in zip(momentum.parameters(), stack.encoder.parameters(), strict=True):
+            for own, online in zip(
+                momentum.parameters(), sentence_encoder.encoder.parameters(), strict=True
+            ):
                 own.copy_(0.5 * own + 0.5 * online)
     held = rig.assembly.parts[STORE].state_dict()
     assert torch.allclose(held["vectors"], torch.cat(wanted)[-10:], rtol=1e-4, atol=1e-5)
@@ -100,11 +102,13 @@ def test_keys_are_plain_texts_without_dropout_through_the_online_head() -> None:
 def test_the_momentum_encoder_starts_from_the_real_weights() -> None:
     rig = Rig(paper("train.lr=0.1"), tiny_corpus())
     branch = rig.assembly.branches["ema"]
-    start = {name: value.clone() for name, value in rig.assembly.stack.encoder.state_dict().items()}
+    start = {
+        name: value.clone() for name, value in rig.assembly.online.encoder.state_dict().items()
+    }
     assert all(torch.equal(start[name], each) for name, each in branch.encoder.state_dict().items())
     assert not branch.heads, "keys pass through the online head"
     rig.step(1)
-    online = rig.assembly.stack.encoder.state_dict()
+    online = rig.assembly.online.encoder.state_dict()
     for name, each in branch.encoder.state_dict().items():
         assert torch.allclose(each, 0.995 * start[name] + 0.005 * online[name], atol=1e-6)
 

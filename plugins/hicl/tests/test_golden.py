@@ -60,7 +60,7 @@ def objective(
     """Return the core's objective of a recipe for the given vectors."""
     corpus = tiny_corpus()
     rig = Rig(compose(recipe=recipe, kinds=kinds, sets=sets, corpus=corpus), corpus)
-    slicer = rig.assembly.stack.slicer
+    slicer = rig.assembly.online.slicer
     assert slicer is not None
     vectors = {}
     for number, view in enumerate(("anchor", "positive"), start=1):

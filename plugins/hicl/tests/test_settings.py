@@ -170,7 +170,7 @@ def test_no_work_is_done_on_padding() -> None:
     """Both views of six texts: their content, and two special tokens a segment."""
     made = rig("train.batch_size=6")
     texts = long_corpus().column("text")[:]
-    lengths = made.assembly.stack.tokenizer.content(texts, 512).lengths.tolist()
+    lengths = made.assembly.online.tokenizer.content(texts, 512).lengths.tolist()
     assert min(lengths) == 1 and max(lengths) == 512
     result = made.step(1)[0]
     segments = sum(1 + (length - 1) // 32 for length in lengths)
@@ -189,7 +189,7 @@ def test_a_text_without_a_token_of_content_trains() -> None:
     """The tokenizer drops a control character: its one segment is [CLS] [SEP]."""
     corpus = Corpus.from_columns({"text": ["\u200b", "boat " * 40, "the lamp", "drum"]})
     made = rig("train.batch_size=4", corpus=corpus)
-    rows = made.assembly.stack.tokenizer.content(["\u200b"])
+    rows = made.assembly.online.tokenizer.content(["\u200b"])
     result = made.step(2)[-1]
     assert bool(result.loss.isfinite()) and not made.bad_gradients
     assert rows.rows == 1
@@ -208,7 +208,7 @@ def test_real_articles_of_512_tokens() -> None:
     options = DataOptions(path=(str(path),), unit="document", limit=8)
     corpus = load_corpus(options, datasets={})
     made = rig("train.batch_size=8", "train.chunk_size=4", corpus=corpus)
-    content = made.assembly.stack.tokenizer.content(corpus.column("text")[:], 512)
+    content = made.assembly.online.tokenizer.content(corpus.column("text")[:], 512)
     segments = ((content.lengths + 31) // 32).sum()
     result = made.step(1)[0]
     assert 0 < float(result.loss) < 10 and not made.bad_gradients
@@ -236,7 +236,7 @@ def test_slicing_is_saved_with_the_model(tmp_path: Path, aggregate: str) -> None
     """A sliced model joins what its segments are by themselves; it says that it slices."""
     run = trained(tmp_path, "inference.slice=true", f"pool.segments.aggregate={aggregate}")
     model = load(str(run), installed_registry())
-    assert model.stack.slicer is not None
+    assert model.sentence_encoder.slicer is not None
     whole = model.encode(["boat " * 6])[0]
     one, other = model.encode(["boat " * 4, "boat " * 2])
     shares = torch.tensor([4.0, 2.0] if aggregate == "weighted" else [1.0, 1.0])
@@ -250,7 +250,7 @@ def test_slicing_is_saved_with_the_model(tmp_path: Path, aggregate: str) -> None
 def test_a_model_encodes_whole_texts_by_default(tmp_path: Path) -> None:
     run = trained(tmp_path)
     model = load(str(run), installed_registry())
-    assert model.stack.slicer is None and model.stack.max_length == 512
+    assert model.sentence_encoder.slicer is None and model.sentence_encoder.max_length == 512
     assert (run / "model" / "modules.json").exists()
     assert model.encode(["boat " * 900]).shape[0] == 1
 

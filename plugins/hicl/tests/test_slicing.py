@@ -130,10 +130,10 @@ def rig(*sets: str) -> Rig:
 
 
 def test_every_segment_has_its_special_tokens() -> None:
-    stack = rig("pool.segments.length=4").assembly.stack
-    tokenizer = stack.tokenizer
+    sentence_encoder = rig("pool.segments.length=4").assembly.online
+    tokenizer = sentence_encoder.tokenizer
     content = tokenizer.content(["boat " * 10, "boat"])
-    rows = stack.rows(content, "anchor")
+    rows = sentence_encoder.rows(content, "anchor")
     assert rows.lengths.tolist() == [6, 6, 4, 3]
     assert rows.owner.tolist() == [0, 0, 0, 1] and rows.slot.tolist() == [0, 1, 2, 0]
     first, last = tokenizer.before[0], tokenizer.after[-1]
@@ -146,10 +146,10 @@ def test_every_segment_has_its_special_tokens() -> None:
 def test_the_wrapped_sentence_can_be_cut_instead() -> None:
     """One [CLS], one [SEP]; the wrapped text is cut, at most ``max_length`` of it."""
     sets = ("pool.segments.length=4", "pool.segments.wrap=sentence", "model.max_length=9")
-    stack = rig(*sets).assembly.stack
-    tokenizer = stack.tokenizer
+    sentence_encoder = rig(*sets).assembly.online
+    tokenizer = sentence_encoder.tokenizer
     content = tokenizer.content(["the old boat near the garden is red and old", "boat"])
-    rows = stack.rows(content, "anchor")
+    rows = sentence_encoder.rows(content, "anchor")
     whole = tokenizer.wrap(content, longest=9)
     assert torch.equal(rows.ids, whole.ids)
     assert rows.lengths.tolist() == [4, 4, 1, 3]
@@ -159,14 +159,16 @@ def test_the_wrapped_sentence_can_be_cut_instead() -> None:
 
 
 def test_the_content_is_cut_before_it_is_sliced() -> None:
-    stack = rig("pool.segments.length=4", "model.max_length=6").assembly.stack
-    rows = stack.rows(stack.tokenizer.content(["the old boat near the garden is red"]), "anchor")
+    sentence_encoder = rig("pool.segments.length=4", "model.max_length=6").assembly.online
+    rows = sentence_encoder.rows(
+        sentence_encoder.tokenizer.content(["the old boat near the garden is red"]), "anchor"
+    )
     assert rows.content_lengths().tolist() == [4, 2]
 
 
 def test_a_text_of_512_tokens_has_16_segments() -> None:
-    stack = rig().assembly.stack
-    rows = stack.rows(stack.tokenizer.content(["boat " * 600]), "anchor")
+    sentence_encoder = rig().assembly.online
+    rows = sentence_encoder.rows(sentence_encoder.tokenizer.content(["boat " * 600]), "anchor")
     assert rows.rows == 16 and rows.lengths.tolist() == [34] * 16
 
 
@@ -178,11 +180,11 @@ def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
 
 
 def test_segments_of_a_wrapped_sentence_take_no_prompt() -> None:
-    stack = rig("pool.segments.wrap=sentence").assembly.stack
-    content = stack.tokenizer.content(["boat"])
-    stack.pooler.prompt = lambda role: ("it is", "")  # type: ignore[method-assign]
+    sentence_encoder = rig("pool.segments.wrap=sentence").assembly.online
+    content = sentence_encoder.tokenizer.content(["boat"])
+    sentence_encoder.pooler.prompt = lambda role: ("it is", "")  # type: ignore[method-assign]
     with pytest.raises(CseError, match="prompt"):
-        stack.rows(content, "anchor")
+        sentence_encoder.rows(content, "anchor")
 
 
 @pytest.mark.parametrize("mark", ["", " ."])
@@ -192,14 +194,16 @@ def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own(mark: str) -> None:
         pytest.skip("cse-sncse is not installed")
     parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
     composition = compose(kinds=parts, sets=["model.max_length=512"])
-    stack = Rig(composition, tiny_corpus()).assembly.stack
-    word, marked = (len(stack.tokenizer.content([each]).ids) for each in ("boat", f"boat{mark}"))
+    sentence_encoder = Rig(composition, tiny_corpus()).assembly.online
+    word, marked = (
+        len(sentence_encoder.tokenizer.content([each]).ids) for each in ("boat", f"boat{mark}")
+    )
     assert (word, marked) == (1, 2 if mark else 1)
     counts = [1, 31, 32, 33, 64, 65]
     plain = ["boat " * (count - marked + word) + mark.strip() for count in counts]
-    content = stack.tokenizer.content(plain, 512)
+    content = sentence_encoder.tokenizer.content(plain, 512)
     assert content.lengths.tolist() == counts
-    rows = stack.rows(content, "anchor")
+    rows = sentence_encoder.rows(content, "anchor")
     added = 0 if mark else 1
     assert [
         rows.content_lengths()[rows.owner == text].tolist() for text in range(len(counts))
@@ -211,7 +215,7 @@ def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own(mark: str) -> None:
         [32, 32 + added],
         [32, 32, 1 + added],
     ]  # fmt: skip
-    ids, stop = rows.ids[~rows.special], stack.tokenizer.content([" ."]).ids
+    ids, stop = rows.ids[~rows.special], sentence_encoder.tokenizer.content([" ."]).ids
     assert int((ids == stop).sum()) == len(counts), "one for each text"
 
 

@@ -36,8 +36,8 @@ def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
         raise CseError(error.what, where=where, value=name, hint=error.hint) from error
     kind = Mean if pool == "mean" else Cls
     pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
-    stack = SentenceEncoder(encoder, tokenizer, pooler, {}, encoder.max_positions)
-    return lambda texts: stack.encode(texts, setup.device)
+    sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, encoder.max_positions)
+    return lambda texts: sentence_encoder.encode(texts, setup.device)
 
 
 def checked(vectors: Tensor, where: str) -> Tensor:

@@ -57,7 +57,7 @@ def test_the_predictor_is_the_online_branchs_alone() -> None:
     """Queries are behind tanh, keys are not; the target's heads are copies that follow."""
     corpus = tiny_corpus()
     rig = Rig(compose(recipe="mocose", corpus=corpus), corpus)
-    online, target = (rig.assembly.stacks[name] for name in ("online", "target"))
+    online, target = (rig.assembly.encoders[name] for name in ("online", "target"))
     assert list(online.heads) == ["pooler", "projector", "predictor"]
     assert list(target.heads) == ["pooler", "projector"]
     assert target.heads["projector"] is not online.heads["projector"]

@@ -162,15 +162,19 @@ def test_latest_keys_are_encoded_again(branch: str, chunk: str) -> None:
     else:
         run = Watched(CORPUS, *sets, recipe=None)
     slow = SlowQueue()
-    stack = run.rig.assembly.stacks[branch]
+    sentence_encoder = run.rig.assembly.encoders[branch]
     texts = CORPUS.column("text")
     for number, size in enumerate([12, 4, 1, 5, 4]):
         current = {}
         for row in range(len(texts)):
             # The shared poolers and heads see one text at a time, in training mode without dropout.
-            tokens = stack.rows(stack.tokenizer.content([texts[row]], 32), "anchor")
+            tokens = sentence_encoder.rows(
+                sentence_encoder.tokenizer.content([texts[row]], 32), "anchor"
+            )
             with torch.no_grad():
-                current[row] = stack.embed(tokens, torch.device("cpu"))["sentence"].vectors[0]
+                current[row] = sentence_encoder.embed(tokens, torch.device("cpu"))[
+                    "sentence"
+                ].vectors[0]
         run.rig.step(1, rows=size)
         if number == 0:
             slow.begin(run.random(slow.drawn))

@@ -36,7 +36,7 @@ FAMILIES = ("bert", "roberta", "electra", "distilbert")
 TEXTS = ["Anna paints the boat.", "Boat", "it is the old [MASK] lamp and <mask> bell", "What?"]
 
 
-def stack_of(family: str = "bert", max_length: int = 64, **options: Any) -> SentenceEncoder:
+def encoder_of(family: str = "bert", max_length: int = 64, **options: Any) -> SentenceEncoder:
     folder = shared_encoder(family=family)  # type: ignore[arg-type]
     encoder = PackedEncoder.load(str(folder), seed=0).eval()
     tokenizer = TextTokenizer(load_tokenizer(str(folder)))
@@ -45,13 +45,15 @@ def stack_of(family: str = "bert", max_length: int = 64, **options: Any) -> Sent
     return SentenceEncoder(encoder, tokenizer, pooler, {}, max_length)
 
 
-def rows_of(stack: SentenceEncoder, texts: list[str], role: str = "anchor") -> TokenBatch:
-    return stack.rows(stack.tokenizer.content(texts, 512), role)  # type: ignore[arg-type]
+def rows_of(
+    sentence_encoder: SentenceEncoder, texts: list[str], role: str = "anchor"
+) -> TokenBatch:
+    return sentence_encoder.rows(sentence_encoder.tokenizer.content(texts, 512), role)  # type: ignore[arg-type]
 
 
-def words_of(stack: SentenceEncoder, tokens: TokenBatch, row: int) -> list[str]:
+def words_of(sentence_encoder: SentenceEncoder, tokens: TokenBatch, row: int) -> list[str]:
     start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
-    return stack.tokenizer.hf.convert_ids_to_tokens(tokens.ids[start:stop].tolist())
+    return sentence_encoder.tokenizer.hf.convert_ids_to_tokens(tokens.ids[start:stop].tolist())
 
 
 # -- the mask's place -------------------------------------------------------------------------
@@ -59,16 +61,18 @@ def words_of(stack: SentenceEncoder, tokens: TokenBatch, row: int) -> list[str]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_vector_is_the_state_of_the_prompts_own_mask(family: str) -> None:
-    stack = stack_of(family)
-    mask = stack.tokenizer.mask_id
+    sentence_encoder = encoder_of(family)
+    mask = sentence_encoder.tokenizer.mask_id
     for role in ("anchor", "positive", "soft_negative"):
-        tokens = rows_of(stack, TEXTS, role)
+        tokens = rows_of(sentence_encoder, TEXTS, role)
         assert int((tokens.ids == mask).sum()) == len(TEXTS) + 1, "one text has a mask of its own"
         with torch.no_grad():
-            hidden = stack.encoder(
-                stack.encoder.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
+            hidden = sentence_encoder.encoder(
+                sentence_encoder.encoder.word_embeddings(tokens.ids),
+                tokens.positions,
+                tokens.offsets,
             )
-            vectors = stack.pooler.pool(hidden, tokens)
+            vectors = sentence_encoder.pooler.pool(hidden, tokens)
         for row in range(len(TEXTS)):
             start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
             own = [
@@ -83,32 +87,34 @@ def test_the_vector_is_the_state_of_the_prompts_own_mask(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_only_the_last_layer_of_the_mask_is_run(family: str) -> None:
     """``embed`` reads one token a row, and gives the same."""
-    stack = stack_of(family)
-    tokens = rows_of(stack, TEXTS)
+    sentence_encoder = encoder_of(family)
+    tokens = rows_of(sentence_encoder, TEXTS)
     with torch.no_grad():
-        hidden = stack.encoder(
-            stack.encoder.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
+        hidden = sentence_encoder.encoder(
+            sentence_encoder.encoder.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
         )
-        whole = stack.pooler.pool(hidden, tokens)
-        alone = stack.embed(tokens, torch.device("cpu"))["sentence"].vectors
+        whole = sentence_encoder.pooler.pool(hidden, tokens)
+        alone = sentence_encoder.embed(tokens, torch.device("cpu"))["sentence"].vectors
     assert torch.allclose(whole, alone, atol=1e-5)
 
 
 def test_a_mask_before_the_text_is_counted_from_the_front() -> None:
     front = {"anchor": "[MASK] says: [X]", "positive": "[MASK] says of [X] .", "full_stop": False}
-    stack = stack_of(**front)
+    sentence_encoder = encoder_of(**front)
     for role in ("anchor", "positive"):
-        tokens = rows_of(stack, TEXTS, role)
-        assert stack.pooler.reads(tokens).tolist() == (tokens.offsets[:-1] + 1).tolist()  # type: ignore[union-attr]
+        tokens = rows_of(sentence_encoder, TEXTS, role)
+        assert sentence_encoder.pooler.reads(tokens).tolist() == (tokens.offsets[:-1] + 1).tolist()  # type: ignore[union-attr]
 
 
 def test_a_row_without_its_mask_is_no_number() -> None:
     """A branch with another vocabulary has another token there: it is noticed, not used."""
-    stack = stack_of()
-    tokens = rows_of(stack, TEXTS)
+    sentence_encoder = encoder_of()
+    tokens = rows_of(sentence_encoder, TEXTS)
     broken = tokens.ids.clone()
-    broken[stack.pooler.reads(tokens)[1]] = 5  # type: ignore[index]
-    vectors = stack.pooler.pool(Hidden(torch.ones(len(broken), 32)), replace(tokens, ids=broken))
+    broken[sentence_encoder.pooler.reads(tokens)[1]] = 5  # type: ignore[index]
+    vectors = sentence_encoder.pooler.pool(
+        Hidden(torch.ones(len(broken), 32)), replace(tokens, ids=broken)
+    )
     assert vectors.isnan().all(dim=1).tolist() == [False, True, False, False]
 
 
@@ -116,39 +122,39 @@ def test_a_row_without_its_mask_is_no_number() -> None:
 
 
 def test_the_prompts_of_the_paper() -> None:
-    stack = stack_of(full_stop=False)
-    plain = stack.tokenizer.hf.tokenize("the lamp")
+    sentence_encoder = encoder_of(full_stop=False)
+    plain = sentence_encoder.tokenizer.hf.tokenize("the lamp")
     anchor, positive, soft = (
-        words_of(stack, rows_of(stack, ["the lamp"], role), 0)
+        words_of(sentence_encoder, rows_of(sentence_encoder, ["the lamp"], role), 0)
         for role in ("anchor", "positive", "soft_negative")
     )
-    before = stack.tokenizer.hf.tokenize('This sentence : "')
-    after = stack.tokenizer.hf.tokenize('" means') + ["[MASK]", "."]
+    before = sentence_encoder.tokenizer.hf.tokenize('This sentence : "')
+    after = sentence_encoder.tokenizer.hf.tokenize('" means') + ["[MASK]", "."]
     assert anchor == ["[CLS]", *before, *plain, *after, "[SEP]"]
-    before = stack.tokenizer.hf.tokenize('This sentence of "')
+    before = sentence_encoder.tokenizer.hf.tokenize('This sentence of "')
     assert positive == ["[CLS]", *before, *plain, *after, "[SEP]"] and soft == positive
 
 
 def test_the_prompts_are_options() -> None:
-    stack = stack_of(soft_negative='A denial " [X] " means [MASK] !')
-    words = words_of(stack, rows_of(stack, ["the lamp"], "soft_negative"), 0)
+    sentence_encoder = encoder_of(soft_negative='A denial " [X] " means [MASK] !')
+    words = words_of(sentence_encoder, rows_of(sentence_encoder, ["the lamp"], "soft_negative"), 0)
     assert words[-3:] == ["[MASK]", "!", "[SEP]"]
-    assert stack.pooler.prompt("negative") == stack.pooler.prompt("positive")
-    assert stack.pooler.prompt("identical") == stack.pooler.prompt("anchor")
+    assert sentence_encoder.pooler.prompt("negative") == sentence_encoder.pooler.prompt("positive")
+    assert sentence_encoder.pooler.prompt("identical") == sentence_encoder.pooler.prompt("anchor")
 
 
 @pytest.mark.parametrize("length", [40, 48, 64])
 def test_the_text_is_cut_and_never_the_prompt(length: int) -> None:
-    stack = stack_of(max_length=length)
-    short, long = rows_of(stack, ["a"]), rows_of(stack, ["the old " * 300])
+    sentence_encoder = encoder_of(max_length=length)
+    short, long = rows_of(sentence_encoder, ["a"]), rows_of(sentence_encoder, ["the old " * 300])
     assert int(long.lengths[0]) == length
-    assert words_of(stack, long, 0)[-5:] == words_of(stack, short, 0)[-5:]
+    assert words_of(sentence_encoder, long, 0)[-5:] == words_of(sentence_encoder, short, 0)[-5:]
     assert long.special.sum() == short.special.sum()
 
 
 def test_a_length_without_room_for_a_text_is_one_line() -> None:
     with pytest.raises(CseError) as caught:
-        rows_of(stack_of(max_length=10), ["a"])
+        rows_of(encoder_of(max_length=10), ["a"])
     assert "model.max_length" in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -180,7 +186,7 @@ def test_a_prompt_in_brackets_is_typed_as_it_is(prompt: str) -> None:
 
 def test_prompts_with_the_mask_at_different_places_are_refused() -> None:
     with pytest.raises(CseError) as caught:
-        stack_of(positive="The text [X] means [MASK]")
+        encoder_of(positive="The text [X] means [MASK]")
     line = str(caught.value)
     assert "pool.mask-prompt.positive" in line and "\n" not in line
 
@@ -202,23 +208,23 @@ def test_a_text_without_a_final_mark_gets_a_full_stop(family: str) -> None:
     texts = ["Anna paints the boat", "Boat", "Is it?", "a red, old", "red;", "the 'bell'", "ö"]
     written = [text if text[-1] in "?;'" else f"{text} ." for text in texts]
     for content in (texts, texts[:1], texts[2:3]):
-        with_stop = rows_of(stack_of(family), content)
+        with_stop = rows_of(encoder_of(family), content)
         wanted = rows_of(
-            stack_of(family, full_stop=False), [written[texts.index(text)] for text in content]
+            encoder_of(family, full_stop=False), [written[texts.index(text)] for text in content]
         )
         for name in ("ids", "positions", "source", "word", "special", "offsets", "owner", "slot"):
             assert torch.equal(getattr(with_stop, name), getattr(wanted, name)), name
 
 
 def test_an_empty_text_gets_none() -> None:
-    stack = stack_of()
-    tokens = rows_of(stack, ["", "a"])
+    sentence_encoder = encoder_of()
+    tokens = rows_of(sentence_encoder, ["", "a"])
     assert tokens.content_lengths().tolist() == [0, 2]
-    assert rows_of(stack, [""]).content_lengths().tolist() == [0]
+    assert rows_of(sentence_encoder, [""]).content_lengths().tolist() == [0]
 
 
 def test_without_the_option_nothing_is_added() -> None:
-    assert rows_of(stack_of(full_stop=False), ["a"]).content_lengths().tolist() == [1]
+    assert rows_of(encoder_of(full_stop=False), ["a"]).content_lengths().tolist() == [1]
 
 
 # -- the saved model ----------------------------------------------------------------------------
@@ -241,7 +247,7 @@ def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
     train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
     model = load(str(tmp_path / "run"), installed_registry())
     assert model.description == "pooling mask-prompt", "no head"
-    assert model.stack.pooler.prompt("anchor") == ('Here : "', ' " is [MASK] .')
+    assert model.sentence_encoder.pooler.prompt("anchor") == ('Here : "', ' " is [MASK] .')
     vectors = model.encode(TEXTS)
     assert vectors.shape == (4, 32) and np.isfinite(vectors).all()
     for place, text in enumerate(TEXTS):

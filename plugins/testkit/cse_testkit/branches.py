@@ -37,7 +37,7 @@ class BranchSuite(PartSuite):
         if branch.trainable:
             pytest.skip("it is trained")
         trial = self.trial()
-        online = {id(each) for each in trial.rig.assembly.stack.encoder.parameters()}
+        online = {id(each) for each in trial.rig.assembly.online.encoder.parameters()}
         for module in (branch.encoder, *branch.heads.values()):
             asked = [
                 name
@@ -50,14 +50,14 @@ class BranchSuite(PartSuite):
         """A branch with ``after_step`` of its own moves only its own copy of the weights."""
         rig = self.trial().fresh()
         branch = cast(Branch, rig.assembly.parts[self.trial().path])
-        before = {n: v.clone() for n, v in rig.assembly.stack.encoder.state_dict().items()}
+        before = {n: v.clone() for n, v in rig.assembly.online.encoder.state_dict().items()}
         after_step = branch.after_step
         moved: list[str] = []
 
         def watched(batch: object, ctx: object) -> None:
-            start = {n: v.clone() for n, v in rig.assembly.stack.encoder.state_dict().items()}
+            start = {n: v.clone() for n, v in rig.assembly.online.encoder.state_dict().items()}
             after_step(batch, ctx)  # type: ignore[arg-type]
-            end = dict(rig.assembly.stack.encoder.state_dict())
+            end = dict(rig.assembly.online.encoder.state_dict())
             where = difference(start, end)
             if where is not None:
                 moved.append(where)
@@ -65,7 +65,7 @@ class BranchSuite(PartSuite):
         branch.after_step = watched  # type: ignore[method-assign]
         rig.step(2)
         promise(not moved, f"its after_step changes the online encoder: {moved[:1]}")
-        after = dict(rig.assembly.stack.encoder.state_dict())
+        after = dict(rig.assembly.online.encoder.state_dict())
         promise(
             difference(before, after) is not None, "two steps left the online encoder as it was"
         )
@@ -73,8 +73,8 @@ class BranchSuite(PartSuite):
     def test_its_vectors_are_finite(self) -> None:
         """Encoding with it gives finite vectors of the run's dimension, the same twice."""
         rig = self.trial().rig
-        stack = rig.assembly.stacks[self.trial().path.partition(".")[2]]
+        sentence_encoder = rig.assembly.encoders[self.trial().path.partition(".")[2]]
         texts = list(self.trial().corpus.column("text"))[:6]
-        one, other = (stack.encode(texts, torch.device("cpu")) for _ in range(2))
+        one, other = (sentence_encoder.encode(texts, torch.device("cpu")) for _ in range(2))
         promise(bool(one.isfinite().all()), "vectors are no finite numbers")
         promise(torch.equal(one, other), "encodes a text in two ways without dropout")

@@ -191,8 +191,8 @@ class PartSuite(RecordSuite):
 
 def _without_dropout(rig: Rig) -> Rig:
     """Switch off the dropout of heads too, which has a probability of its own."""
-    for stack in rig.assembly.stacks.values():
-        for head in stack.heads.values():
+    for sentence_encoder in rig.assembly.encoders.values():
+        for head in sentence_encoder.heads.values():
             for module in head.modules():
                 if isinstance(module, Dropout):
                     module.p = 0.0

@@ -74,7 +74,7 @@ class PoolerSuite(PartSuite):
         told = cast(PoolerSpec, self.found().spec).has_prompts(self.trial().choice.options)
         has = any(any(pooler.prompt(role)) for role in get_args(Role))
         promise(has == told, f"its record says prompts = {told}, and its prompts are there: {has}")
-        layers = self.trial().rig.assembly.stack.encoder.layer_count
+        layers = self.trial().rig.assembly.online.encoder.layer_count
         wrong = [layer for layer in pooler.layers if not 0 <= layer <= layers]
         promise(not wrong, f"reads layers {wrong}; the encoder has 0 to {layers}")
 
@@ -83,7 +83,7 @@ class PoolerSuite(PartSuite):
     def test_head_maps_any_number_of_vectors(self) -> None:
         """``[N, D]`` becomes ``[N, dimension]`` for N = 1 and more, finite, with gradients."""
         head = self.made("head")
-        size = self.trial().rig.assembly.stack.encoder.hidden_size
+        size = self.trial().rig.assembly.online.encoder.hidden_size
         for dtype in (torch.float32, torch.bfloat16):
             for count in (1, 2, 5):
                 vectors = torch.randn(count, size, generator=torch.Generator().manual_seed(count))

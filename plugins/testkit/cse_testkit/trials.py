@@ -110,7 +110,7 @@ class Trial:
         return make_batch(
             sentences=sentences,
             segments=1 if level in ("sentence", "input") else 2,
-            dimension=self.rig.assembly.stack.encoder.hidden_size,
+            dimension=self.rig.assembly.online.encoder.hidden_size,
             views=views,
             groups=groups,
             level=level,

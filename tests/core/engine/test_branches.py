@@ -30,11 +30,11 @@ def test_ema_follows_a_trace_by_hand(
         encoder, folder, EMA, "train.lr=1e-2", f"branch.momentum.copies={copies}",
         f"branch.momentum.embeddings={embeddings}",
     )  # fmt: skip
-    branch, online = bench.part("branch.momentum"), bench.assembly.stack.encoder
+    branch, online = bench.part("branch.momentum"), bench.assembly.online.encoder
     trace = {n: p.detach().clone() for n, p in online.named_parameters()}
     for name, value in branch.encoder.named_parameters():
         assert torch.equal(value, trace[name])
-    head = dict(bench.assembly.stack.heads["mlp"].named_parameters())
+    head = dict(bench.assembly.online.heads["mlp"].named_parameters())
     head_trace = {n: p.detach().clone() for n, p in head.items()}
     shared = "model.embeddings.word_embeddings.weight"
     for step in range(4):
@@ -49,9 +49,9 @@ def test_ema_follows_a_trace_by_hand(
                 continue
             torch.testing.assert_close(mine, trace[name], rtol=1e-5, atol=1e-6)
             assert not mine.requires_grad and mine.grad is None
-        own = bench.assembly.stacks["momentum"].heads["mlp"]
+        own = bench.assembly.encoders["momentum"].heads["mlp"]
         if copies == "encoder":
-            assert own is bench.assembly.stack.heads["mlp"]
+            assert own is bench.assembly.online.heads["mlp"]
             continue
         for name, mine in own.named_parameters():
             head_trace[name] = decay * head_trace[name] + (1 - decay) * head[name].detach()
@@ -70,11 +70,11 @@ def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(
     positive = vectors["positive"]["sentence"].vectors
     assert not positive.requires_grad and vectors["anchor"]["sentence"].vectors.requires_grad
     texts = bench.columns["text"][:8]
-    plain = bench.assembly.stacks["momentum"].encode(texts, torch.device("cpu"))
+    plain = bench.assembly.encoders["momentum"].encode(texts, torch.device("cpu"))
     assert torch.allclose(positive, plain, atol=1e-5) == (mode == "eval")
     bench.step(0)
     again = bench.part("branch.momentum").encoder.training
-    assert again == (mode == "train") and bench.assembly.stack.encoder.training
+    assert again == (mode == "train") and bench.assembly.online.encoder.training
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
@@ -92,10 +92,10 @@ def test_online_heads_have_the_mode_of_the_branch_that_uses_them(
 ) -> None:
     sets = (f"branch.momentum.mode={mode}", "branch.momentum.copies=encoder", "model.dropout=0")
     bench = Bench(encoder, folder, EMA, *sets)
-    head = bench.assembly.stack.heads["mlp"]
+    head = bench.assembly.online.heads["mlp"]
     head.stages.append(torch.nn.Dropout(0.5).train())
     vectors = encoded(bench)
-    plain = bench.assembly.stack.encode(bench.columns["text"][:8], torch.device("cpu"))
+    plain = bench.assembly.online.encode(bench.columns["text"][:8], torch.device("cpu"))
     positive, anchor = (vectors[name]["sentence"].vectors for name in ("positive", "anchor"))
     assert torch.allclose(positive, plain, atol=1e-5) == (mode == "eval")
     assert not torch.allclose(anchor, plain, atol=1e-2)
@@ -105,7 +105,7 @@ def test_online_heads_have_the_mode_of_the_branch_that_uses_them(
 def test_a_copy_of_an_encoder_shares_what_it_must_and_nothing_else(
     encoder: str, folder: Path
 ) -> None:
-    online = Bench(encoder, folder, HEADED).assembly.stack.encoder
+    online = Bench(encoder, folder, HEADED).assembly.online.encoder
     for share in (False, True):
         copy = online.copy(share_embeddings=share)
         assert copy.dropout_source is online.dropout_source is not None
@@ -150,12 +150,12 @@ def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
     recipe = HEADED + '[[branch]]\nuse = "frozen"\n[views.positive]\nbranch = "frozen"\n'
     bench = Bench(encoder, folder, recipe, "train.lr=1e-2")
     texts = bench.columns["text"][:8]
-    stack = bench.assembly.stacks["frozen"]
-    before = stack.encode(texts, torch.device("cpu"))
+    sentence_encoder = bench.assembly.encoders["frozen"]
+    before = sentence_encoder.encode(texts, torch.device("cpu"))
     for step in range(3):
         bench.step(step)
-    assert torch.equal(stack.encode(texts, torch.device("cpu")), before)
-    online = bench.assembly.stack.encode(texts, torch.device("cpu"))
+    assert torch.equal(sentence_encoder.encode(texts, torch.device("cpu")), before)
+    online = bench.assembly.online.encode(texts, torch.device("cpu"))
     assert not torch.allclose(online, before, atol=1e-2)
 
 
@@ -173,9 +173,12 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     bench.step(0)
     queue = bench.part("negatives.queue")
     assert queue.vectors[-8:].shape == (8, 16)
-    stack = bench.assembly.stacks["frozen"]
-    assert stack.heads == {} and stack.tokenizer is not bench.assembly.stack.tokenizer
-    expected = stack.encode(bench.columns["text"][:8], torch.device("cpu"))
+    sentence_encoder = bench.assembly.encoders["frozen"]
+    assert (
+        sentence_encoder.heads == {}
+        and sentence_encoder.tokenizer is not bench.assembly.online.tokenizer
+    )
+    expected = sentence_encoder.encode(bench.columns["text"][:8], torch.device("cpu"))
     torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
     result = bench.step(1)
     assert float(result.parts["infonce.negatives"]) == 7.0

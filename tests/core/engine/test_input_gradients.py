@@ -20,7 +20,7 @@ PREVIOUS = HEAD + '[[aug]]\nuse = "push"\ngradient = "previous"\n[[loss]]\nuse =
 def obvious(encoder: str, bench: Bench, texts: list[str]) -> Tensor:
     """Return the gradient for the positive's word embeddings ``[T, E]`` of a padded model."""
     model = BertModel.from_pretrained(encoder, add_pooling_layer=False).eval()
-    batch = bench.assembly.stack.tokenizer.hf(texts, padding=True, return_tensors="pt")
+    batch = bench.assembly.online.tokenizer.hf(texts, padding=True, return_tensors="pt")
     words = model.get_input_embeddings()(batch["input_ids"]).detach()
     copies = [words.clone().requires_grad_(True) for _ in range(2)]
     first, second = (

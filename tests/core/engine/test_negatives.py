@@ -108,20 +108,20 @@ def test_rows_of_another_rounds_texts_are_unknown(encoder: str, folder: Path) ->
 def test_the_queue_keeps_an_ema_branchs_positives(encoder: str, folder: Path) -> None:
     recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "queue"\nbranch = "ema"\n'
     bench = Bench(encoder, folder, recipe, "train.lr=1e-2", "branch.ema.mode=eval")
-    queue, stack = bench.part("negatives.queue"), bench.assembly.stacks["ema"]
+    queue, sentence_encoder = bench.part("negatives.queue"), bench.assembly.encoders["ema"]
     calls = []
-    plain = bench.assembly.stacks["ema"].encoder.forward
-    stack.encoder.forward = lambda *a, **k: (calls.append(1), plain(*a, **k))[1]  # type: ignore[method-assign]
+    plain = bench.assembly.encoders["ema"].encoder.forward
+    sentence_encoder.encoder.forward = lambda *a, **k: (calls.append(1), plain(*a, **k))[1]  # type: ignore[method-assign]
     for step in range(3):
         texts = [bench.columns["text"][(i + 8 * step) % 24] for i in range(8)]
-        stack.encoder.eval()
-        expected = stack.encode(texts, torch.device("cpu"))
+        sentence_encoder.encoder.eval()
+        expected = sentence_encoder.encode(texts, torch.device("cpu"))
         del calls[:]
         bench.step(step)
         assert len(calls) == 1
         assert not queue.last.vectors.requires_grad
         torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
-        moved = stack.encode(texts, torch.device("cpu"))
+        moved = sentence_encoder.encode(texts, torch.device("cpu"))
         assert not torch.allclose(moved, expected, rtol=1e-6, atol=1e-6)
         assert queue.row[-8:].tolist() == [(i + 8 * step) % 24 for i in range(8)]
     assert queue.age.tolist() == [2] * 4 + [1] * 8
@@ -148,7 +148,7 @@ def test_views_of_several_texts(role: str, encoder: str, folder: Path) -> None:
     assert not negatives.mask[:, 8:].any()
     assert negatives.row[8:].tolist() == [i for i in range(8) for _ in range(2)]
     texts = [f"{t} {w}" for t in bench.columns["text"][:8] for w in ("ba", "do")]
-    fresh = Bench(encoder, folder, recipe).assembly.stack.encode(texts, torch.device("cpu"))
+    fresh = Bench(encoder, folder, recipe).assembly.online.encode(texts, torch.device("cpu"))
     torch.testing.assert_close(negatives.vectors[8:].detach(), fresh, rtol=1e-4, atol=1e-5)
 
 

@@ -218,7 +218,7 @@ def test_an_error_of_a_step_leaves_no_thread(tmp_path: Path) -> None:
 @pytest.mark.parametrize("recipe", ["simcse", "simcse-supervised", "hicl", "is-cse", "cards"])
 def test_no_step_tokenises(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    own = type(begin(recipe, tmp_path / "first").assembly.stack.tokenizer.hf)
+    own = type(begin(recipe, tmp_path / "first").assembly.online.tokenizer.hf)
     in_loop = False
 
     def counted(kind: type, name: str) -> None:
@@ -277,33 +277,33 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> Non
     view = next(v for v in run.composition.views if v.made_by == "negatives.retrieved")
     loud = SimpleNamespace(path="aug.loud")
     shout = PlacedAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
-    texts, stack = ["anna paints", "ben"], run.assembly.stack
-    given = View(view.name, view.role, "online", texts, stack.tokenizer.content(texts))
+    texts, sentence_encoder = ["anna paints", "ben"], run.assembly.online
+    given = View(view.name, view.role, "online", texts, sentence_encoder.tokenizer.content(texts))
     ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 5)
     for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
         run.assembly.augmenters[:] = augmenters
-        found = builder.prepare(given, torch.arange(2), ctx, stack).tokens
-        wanted = stack.rows(stack.tokenizer.content(expected), view.role)
+        found = builder.prepare(given, torch.arange(2), ctx, sentence_encoder).tokens
+        wanted = sentence_encoder.rows(sentence_encoder.tokenizer.content(expected), view.role)
         assert torch.equal(found.ids, wanted.ids)
 
 
 def test_rows_wrapped_in_another_prompt_are_not_used(encoder: str, folder: Path) -> None:
     bench = Bench(encoder, folder)
-    builder, stack = bench.engine.builder, bench.assembly.stack
+    builder, sentence_encoder = bench.engine.builder, bench.assembly.online
     builder.tokenise(Reporter())
     index = torch.arange(8)
     prompts = [("", ""), (sentences(1)[0], "")]
 
     def built(now: tuple[str, str], then: tuple[str, str], ahead: bool) -> TokenBatch:
-        stack.pooler.prompt = lambda role: now  # type: ignore[method-assign]
+        sentence_encoder.pooler.prompt = lambda role: now  # type: ignore[method-assign]
         if ahead:
             builder.expect(index)
             concurrent.futures.wait([builder.prefetcher._expected[1]])  # type: ignore[index]
-        stack.pooler.prompt = lambda role: then  # type: ignore[method-assign]
+        sentence_encoder.pooler.prompt = lambda role: then  # type: ignore[method-assign]
         ctx: Any = None  # only parts would look at it
         anchor = View("anchor", "anchor", "online")
         return builder.prepare(
-            anchor, index, ctx, stack, builder.prefetcher.take(index).get("anchor")
+            anchor, index, ctx, sentence_encoder, builder.prefetcher.take(index).get("anchor")
         ).tokens
 
     for now in prompts:
@@ -333,7 +333,7 @@ def test_only_the_expected_batch_is_taken_and_only_of_tokenised_columns(
 def test_rows_for_a_gpu_are_laid_into_pinned_memory(
     encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer = Bench(encoder, folder).assembly.stack.tokenizer
+    tokenizer = Bench(encoder, folder).assembly.online.tokenizer
     parts = [tokenizer.content(texts) for texts in (sentences(3), sentences(5, seed=1))]
     made: list[bool] = []
     plain = torch.empty

@@ -22,7 +22,7 @@ def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
         "train.weight_decay=0.1", folder=folder, rows=600,
     )  # fmt: skip
     run, _ = trainer(composition, Corpus.from_columns({"text": texts}), folder / "run")
-    head = run.assembly.stack.heads["mlp"]
+    head = run.assembly.online.heads["mlp"]
     start = {name: value.clone() for name, value in head.state_dict().items()}
     run.run()
 
@@ -35,7 +35,7 @@ def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
     adamw = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": 0.1}, {"params": bare, "weight_decay": 0.0}], lr=1e-4
     )
-    tokenizer = run.assembly.stack.tokenizer.hf
+    tokenizer = run.assembly.online.tokenizer.hf
     losses = []
     for step in range(50):
         epoch, place = divmod(step, 38)
@@ -59,7 +59,7 @@ def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
     lines = metrics(folder / "run")
     assert [line["step"] for line in lines] == list(range(1, 51))
     np.testing.assert_allclose([line["loss"] for line in lines], losses, atol=1e-4)
-    trained = dict(run.assembly.stack.encoder.model.named_parameters())
+    trained = dict(run.assembly.online.encoder.model.named_parameters())
     mine = torch.cat([trained[name].detach().flatten() for name, _ in model.named_parameters()])
     plain = torch.cat([value.detach().flatten() for value in model.parameters()])
     assert (mine - plain).norm() < 1e-4 * plain.norm()
@@ -77,14 +77,14 @@ def test_scores_and_the_saved_model_leave_the_train_only_head_out(
     run, _ = trainer(composition, Corpus.from_columns({"text": texts}), folder / "run")
     outcome = run.run()
     model = BertModel.from_pretrained(outcome.model, add_pooling_layer=False).eval()
-    batch = run.assembly.stack.tokenizer.hf(texts, padding=True, return_tensors="pt")
+    batch = run.assembly.online.tokenizer.hf(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
         plain = model(**batch)[0][:, 0]
     torch.testing.assert_close(run.encode(texts), plain, rtol=1e-4, atol=1e-5)
     loaded = SentenceTransformer(str(outcome.model), device="cpu").encode(texts)
     np.testing.assert_allclose(loaded, plain.numpy(), rtol=1e-4, atol=1e-5)
     with torch.no_grad():
-        headed = run.assembly.stack.heads["mlp"](plain)
+        headed = run.assembly.online.heads["mlp"](plain)
     assert not torch.allclose(headed, plain, atol=1e-2)
 
 
@@ -107,7 +107,7 @@ def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     run, _ = trainer(
         composition, Corpus.from_columns({"text": texts}), folder / "run", scorer=scorer
     )
-    before = run.assembly.stack.encoder.state_dict()
+    before = run.assembly.online.encoder.state_dict()
     before = {name: value.clone() for name, value in before.items()}
     outcome = run.run()
     lines = metrics(folder / "run")

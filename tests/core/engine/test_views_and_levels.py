@@ -40,7 +40,7 @@ def test_text_and_token_augmenters_change_their_views_alone(encoder: str, folder
     bench = Bench(encoder, folder, recipe)
     views = work_of(bench).views
     texts = bench.columns["text"][:8]
-    plain = bench.assembly.stack.tokenizer.hf(texts)["input_ids"]
+    plain = bench.assembly.online.tokenizer.hf(texts)["input_ids"]
     identical, anchor, positive = (
         views[name].tokens for name in ("identical", "anchor", "positive")
     )
@@ -91,13 +91,13 @@ def test_segments_join_by_length_before_or_after_the_heads(
     assert list(zip(segments.owner.tolist(), segments.slot.tolist(), strict=True)) == expected
     assert segments.length.tolist() == [min(3, content[i] - 3 * j) for i, j in expected]
     assert whole.length.tolist() == content and whole.owner.tolist() == list(range(8))
-    head = bench.assembly.stack.heads["mlp"]
+    head = bench.assembly.online.heads["mlp"]
     words = [t.split() for t in bench.columns["text"][:8]]
     texts = [" ".join(words[i][3 * j : 3 * j + 3]) for i, j in expected]
-    stack = bench.assembly.stack.__class__(
-        **{**bench.assembly.stack.__dict__, "slicer": None, "heads": {}}
+    sentence_encoder = bench.assembly.online.__class__(
+        **{**bench.assembly.online.__dict__, "slicer": None, "heads": {}}
     )
-    raw = stack.encode(texts, torch.device("cpu"))
+    raw = sentence_encoder.encode(texts, torch.device("cpu"))
     with torch.no_grad():
         headed: Tensor = head(raw)
     torch.testing.assert_close(segments.vectors.detach(), headed, rtol=1e-4, atol=1e-5)
@@ -151,9 +151,9 @@ def test_level_input_is_the_mean_of_what_enters_the_first_layer(encoder: str, fo
     bench = Bench(encoder, folder, CLS + '[[loss]]\nuse = "bias"\nlevel = "input"\n',
                   "model.dropout=0")  # fmt: skip
     found = encoded(bench)["anchor"]["input"]
-    model = bench.assembly.stack.encoder.model
+    model = bench.assembly.online.encoder.model
     for i, text in enumerate(bench.columns["text"][:8]):
-        ids = bench.assembly.stack.tokenizer.hf(text, return_tensors="pt")["input_ids"]
+        ids = bench.assembly.online.tokenizer.hf(text, return_tensors="pt")["input_ids"]
         states = model.embeddings(input_ids=ids)[0, 1:-1]
         torch.testing.assert_close(found.vectors[i], states.mean(0).detach(), rtol=1e-4, atol=1e-5)
     assert not found.vectors.requires_grad

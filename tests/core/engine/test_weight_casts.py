@@ -21,7 +21,7 @@ class WeightCasts(TorchDispatchMode):
 
     def __init__(self, bench: Bench) -> None:
         super().__init__()
-        roots = [bench.assembly.stack.encoder, *(part for _, part in bench.assembly.modules())]
+        roots = [bench.assembly.online.encoder, *(part for _, part in bench.assembly.modules())]
         modules = [module for root in roots for module in root.modules()]
         self.weights = {
             module.weight.data_ptr(): name

@@ -17,31 +17,33 @@ def model() -> SentenceModel:
 
 
 def encoded(model: SentenceModel, texts: list[str]) -> Tensor:
-    return model.stack.encode(texts, model.device)
+    return model.sentence_encoder.encode(texts, model.device)
 
 
 def test_a_text_that_fits_is_encoded_as_ever(model: SentenceModel) -> None:
-    texts = ["short one", "", "word " * slice_length(model.stack)]
-    sliced = encode_sliced(model.stack, texts, model.device)
+    texts = ["short one", "", "word " * slice_length(model.sentence_encoder)]
+    sliced = encode_sliced(model.sentence_encoder, texts, model.device)
     torch.testing.assert_close(sliced, encoded(model, texts), atol=1e-5, rtol=1e-5)
 
 
 def test_a_long_text_is_the_weighted_mean_of_its_slices(model: SentenceModel) -> None:
-    stack = model.stack
-    longest = slice_length(stack)
+    sentence_encoder = model.sentence_encoder
+    longest = slice_length(sentence_encoder)
     assert longest == 14  # [CLS] and [SEP] take two of 16
-    ids = stack.tokenizer.content([LONG]).ids
+    ids = sentence_encoder.tokenizer.content([LONG]).ids
     pieces = ids.split(longest)
     assert 0 < len(pieces[-1]) < longest
-    texts = [stack.tokenizer.hf.decode(piece) for piece in pieces]
-    assert stack.tokenizer.content(texts).lengths.tolist() == [len(piece) for piece in pieces]
+    texts = [sentence_encoder.tokenizer.hf.decode(piece) for piece in pieces]
+    assert sentence_encoder.tokenizer.content(texts).lengths.tolist() == [
+        len(piece) for piece in pieces
+    ]
     weights = torch.tensor([float(len(piece)) for piece in pieces]).unsqueeze(1)
     expected = (encoded(model, texts) * weights).sum(0) / weights.sum()
-    both = encode_sliced(stack, ["another", LONG], model.device, batch_tokens=20)
+    both = encode_sliced(sentence_encoder, ["another", LONG], model.device, batch_tokens=20)
     torch.testing.assert_close(both[1], expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(both[:1], encoded(model, ["another"]), atol=1e-5, rtol=1e-5)
     assert not torch.allclose(both[1], encoded(model, [LONG])[0], atol=1e-2)
 
 
 def test_no_text(model: SentenceModel) -> None:
-    assert len(encode_sliced(model.stack, [], model.device)) == 0
+    assert len(encode_sliced(model.sentence_encoder, [], model.device)) == 0

@@ -60,7 +60,7 @@ class HalvesOfWrapped(Halves):
     slices_wrapped = True
 
 
-def stack_of(pooler: RowPooler, max_length: int = 64) -> SentenceEncoder:
+def encoder_of(pooler: RowPooler, max_length: int = 64) -> SentenceEncoder:
     encoder = PackedEncoder.load(str(shared_encoder()), seed=0).eval()
     return SentenceEncoder(encoder, tiny_tokenizer(), pooler, {}, max_length)
 
@@ -71,7 +71,7 @@ def content_ids(tokens: TokenBatch, row: int) -> list[int]:
 
 
 def test_every_role_has_the_changed_content_and_its_special_tokens() -> None:
-    turned, plain = stack_of(Backwards()), stack_of(Plain())
+    turned, plain = encoder_of(Backwards()), encoder_of(Plain())
     content = tiny_tokenizer().content(["anna paints the boat", "it is red"], 64)
     for role in ("anchor", "positive", "negative"):
         rows, as_is = turned.rows(content, role), plain.rows(content, role)  # type: ignore[arg-type]
@@ -82,24 +82,24 @@ def test_every_role_has_the_changed_content_and_its_special_tokens() -> None:
 
 def test_it_comes_before_the_cut() -> None:
     content = tiny_tokenizer().content(["anna paints the boat"], 64)
-    whole = content_ids(stack_of(Plain()).rows(content, "anchor"), 0)
-    assert content_ids(stack_of(Backwards(), 4).rows(content, "anchor"), 0) == whole[::-1][:2]
+    whole = content_ids(encoder_of(Plain()).rows(content, "anchor"), 0)
+    assert content_ids(encoder_of(Backwards(), 4).rows(content, "anchor"), 0) == whole[::-1][:2]
 
 
 def test_slices_have_it_and_whole_texts_where_wrapped_rows_are_sliced() -> None:
     content = tiny_tokenizer().content(["anna paints the boat"], 64)
-    whole = content_ids(stack_of(Plain()).rows(content, "anchor"), 0)
-    sliced = replace(stack_of(Backwards()), slicer=Halves())
+    whole = content_ids(encoder_of(Plain()).rows(content, "anchor"), 0)
+    sliced = replace(encoder_of(Backwards()), slicer=Halves())
     rows = sliced.rows(content, "anchor")
     assert [content_ids(rows, row) for row in range(2)] == [whole[:2][::-1], whole[2:][::-1]]
     assert (rows.owner.tolist(), rows.slot.tolist()) == ([0, 0], [0, 1])
-    sliced = replace(stack_of(Backwards()), slicer=HalvesOfWrapped())
+    sliced = replace(encoder_of(Backwards()), slicer=HalvesOfWrapped())
     rows = sliced.rows(content, "anchor")
     assert content_ids(rows, 0) + content_ids(rows, 1) == whole[::-1]
 
 
 def test_inference_has_it_too() -> None:
-    turned, plain = stack_of(Backwards()), stack_of(Plain())
+    turned, plain = encoder_of(Backwards()), encoder_of(Plain())
     device = torch.device("cpu")
     texts = ["it is red", "boat and lamp"]
     vectors = turned.encode(texts, device)

@@ -23,11 +23,14 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
         bench.step(step)
     assert not torch.allclose(bench.part("pool.scaled").scale, torch.ones(32), atol=1e-2)
     texts = bench.columns["text"]
-    trained = bench.assembly.stack.encode(texts, CPU)
+    trained = bench.assembly.online.encode(texts, CPU)
     save_model(bench.assembly, folder / "model", about={})
     model = load(str(folder / "model"), registry())
     torch.testing.assert_close(torch.from_numpy(model.encode(texts)), trained)
-    assert not model.stack.pooler.training and not model.stack.heads["mlp"].training
+    assert (
+        not model.sentence_encoder.pooler.training
+        and not model.sentence_encoder.heads["mlp"].training
+    )
     weights = folder / "model" / HEADS
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(CseError, match="cannot be read"):

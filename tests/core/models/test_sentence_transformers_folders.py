@@ -40,11 +40,15 @@ def test_the_length_is_the_saved_one(folder: Path) -> None:
     word = next(folder.rglob("tokenizer_config.json")).parent
     edit(word / "tokenizer_config.json", model_max_length=24)
     newer = loaded(folder)
-    assert newer.stack.max_length == 24, "sentence-transformers 6 keeps it with the tokenizer"
+    assert newer.sentence_encoder.max_length == 24, (
+        "sentence-transformers 6 keeps it with the tokenizer"
+    )
     edit(word / "sentence_bert_config.json", max_seq_length=16)
     older = loaded(folder)
-    assert older.stack.max_length == 16, "older ones in a file of their own, which counts first"
+    assert older.sentence_encoder.max_length == 16, (
+        "older ones in a file of their own, which counts first"
+    )
     edit(word / "sentence_bert_config.json", max_seq_length=100_000)
-    assert loaded(folder).stack.max_length == 512, "never longer than the encoder"
+    assert loaded(folder).sentence_encoder.max_length == 512, "never longer than the encoder"
     vectors = [torch.from_numpy(each.encode([LONG])) for each in (newer, older)]
     assert not torch.allclose(*vectors, atol=1e-3), "the text is cut at different places"

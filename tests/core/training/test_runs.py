@@ -231,9 +231,9 @@ def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Pa
 
 def test_collapse_is_told(encoder: str, folder: Path) -> None:
     run, notes = begin(encoder, folder, "", "run", "train.max_steps=1", scorer=dev())
-    for parameter in run.assembly.stack.encoder.parameters():
+    for parameter in run.assembly.online.encoder.parameters():
         parameter.data.zero_()
-    run.assembly.stack.encoder.model.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
+    run.assembly.online.encoder.model.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
     run.run()
     assert any("collapse" in warning for warning in notes.warnings)
 

@@ -190,8 +190,10 @@ def evaluate(
                 device=device,
                 precision=precision,
             )
-            described.append(f"{model.description}, at most {model.stack.max_length} tokens")
-            lengths.append(model.stack.max_length)
+            described.append(
+                f"{model.description}, at most {model.sentence_encoder.max_length} tokens"
+            )
+            lengths.append(model.sentence_encoder.max_length)
             encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
             if sets.sets:
                 scored = evaluate_sts(encode, sets.sets, not no_baselines, words)

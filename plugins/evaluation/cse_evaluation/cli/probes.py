@@ -168,13 +168,18 @@ def score_tasks(
     for group in found.groups:
         reads = model
         if group.long_texts == "cut" and max_length is None:
-            reads = replace(model, stack=replace(model.stack, max_length=cut_length(model.stack)))
+            reads = replace(
+                model,
+                sentence_encoder=replace(
+                    model.sentence_encoder, max_length=cut_length(model.sentence_encoder)
+                ),
+            )
         encode, texts = _encoder(reads, group.long_texts, batch_tokens)
         results += evaluate_tasks(
             _in_blocks(encode, progress, f"texts of {model.name}"),
             group.tasks,
             texts=texts,
-            measure=partial(measure, reads.stack, group.long_texts),
+            measure=partial(measure, reads.sentence_encoder, group.long_texts),
             words=words,
             seed=seed,
             progress=progress,
@@ -188,22 +193,26 @@ def _encoder(
     from cse_cli.models import encoder
     from cse_core.models.long_texts import encode_sliced
 
-    length = model.stack.max_length
+    length = model.sentence_encoder.max_length
     cut = encoder(model, batch_tokens)
     if long_texts == "cut":
         return cut, f"cut at {length} tokens"
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         with model.precision.autocast():
-            return encode_sliced(model.stack, texts, model.device, batch_tokens).numpy()
+            return encode_sliced(model.sentence_encoder, texts, model.device, batch_tokens).numpy()
 
     return encode, f"mean over slices of {length} tokens, weighted by their length"
 
 
-def cut_length(stack: SentenceEncoder) -> int:
+def cut_length(sentence_encoder: SentenceEncoder) -> int:
     """Return at how many tokens texts are cut: where the encoder ends, at most ``CUT_AT``."""
     # A model that slices takes texts of any length.
-    return CUT_AT if stack.slicer is not None else min(CUT_AT, stack.encoder.max_positions)
+    return (
+        CUT_AT
+        if sentence_encoder.slicer is not None
+        else min(CUT_AT, sentence_encoder.encoder.max_positions)
+    )
 
 
 def warn_of_lengths(models: Sequence[str], lengths: Sequence[int]) -> None:
@@ -214,16 +223,22 @@ def warn_of_lengths(models: Sequence[str], lengths: Sequence[int]) -> None:
              "--max-length N is for all")  # fmt: skip
 
 
-def measure(stack: SentenceEncoder, long_texts: LongTexts, texts: Sequence[str]) -> TextLengths:
+def measure(
+    sentence_encoder: SentenceEncoder, long_texts: LongTexts, texts: Sequence[str]
+) -> TextLengths:
     """Return how long texts are, and how many of them the model takes cut or in slices."""
     from cse_core.models.long_texts import slice_length
     from cse_evaluation.task_result import TextLengths
 
-    content = stack.tokenizer.table(texts).offsets.diff()
-    longest = slice_length(stack)
-    if long_texts == "cut" and stack.slicer is not None and not stack.slicer.slices_wrapped:
-        longest = stack.max_length  # content is cut there, before anything wraps it
-    mean = float(content.double().mean()) + stack.tokenizer.special_count
+    content = sentence_encoder.tokenizer.table(texts).offsets.diff()
+    longest = slice_length(sentence_encoder)
+    if (
+        long_texts == "cut"
+        and sentence_encoder.slicer is not None
+        and not sentence_encoder.slicer.slices_wrapped
+    ):
+        longest = sentence_encoder.max_length  # content is cut there, before anything wraps it
+    mean = float(content.double().mean()) + sentence_encoder.tokenizer.special_count
     return TextLengths(mean, 100 * float((content > longest).double().mean()))
 
 
