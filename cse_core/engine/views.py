@@ -79,6 +79,14 @@ class ViewBuilder:
         Args:
             reporter: Who hears how far a large column is.
         """
+        rank = distributed.world()[0]
+        if rank:
+            distributed.wait()  # the first process makes the tables, the others read them
+        self._tokenise(reporter)
+        if not rank:
+            distributed.wait()
+
+    def _tokenise(self, reporter: Reporter) -> None:
         composition, encoders = self.assembly.composition, self.assembly.encoders
         needs = {part.path: part.spec.required(part.options) for part in composition.parts}
         for planned in composition.passes:

@@ -1,7 +1,8 @@
 """Token tables of large columns, kept on disk: an Arrow file each, mapped into memory when read.
 
 A file is named by a hash of the texts, the tokenizer and the cut, so what is read is what would
-have been made. Files are written beside and renamed: complete or not there.
+have been made. Files are written beside and renamed: complete or not there. Processes that want
+the same table at the same time each make and rename it, to the same bytes.
 """
 
 from __future__ import annotations
@@ -11,44 +12,27 @@ import json
 import mmap
 import os
 import tempfile
-import time
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from cse_core.runtime import distributed
 from cse_core.runtime.atomic_files import cache_folder
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
-LIMIT = 4 * 2**30
-"""Bytes that the files take together; the least recently used go first."""
 _FORMAT = 1
 _AT_ONCE = 10_000
-_MOST_WAITED = 3600.0
-_HEAD_START = 1.0
-"""Seconds for the first of several processes, the only one that shows how far it is."""
-_ABANDONED = 24 * 3600.0
-"""Seconds after which a file that was never renamed belongs to a process that is gone."""
 _QUIET = Reporter()
 
 
 class UnserialisableTokenizer(Exception):
     """A tokenizer has a part that was written in Python, which may do anything."""
-
-
-def table_folder() -> Path | None:
-    """Return the folder of token tables, None where nothing is to be kept."""
-    folder = cache_folder()
-    return None if folder is None else folder / "tokens"
 
 
 def token_table(
@@ -59,49 +43,35 @@ def token_table(
 ) -> TokenTable:
     """Return the token table of texts, read from the cache where it was made before.
 
-    Of several processes that want one table, one makes it and the others read it. Where nothing
-    can be kept, each makes its own.
-
     Args:
         texts: The texts; sliced a batch at a time.
         tokenizer: What makes tokens of them.
         longest: Tokens of a text that are kept at most.
-        reporter: Who hears how far a large table is.
+        reporter: Who hears how far a large table is, and why it is not kept.
     """
     if len(texts) < LARGE:
         return tokenizer.table(texts, longest)
-
-    def make() -> TokenTable:
-        return tokenizer.table(
+    path, problem = None, None
+    cache = cache_folder()
+    if cache is not None:
+        try:
+            path = cache / "tokens" / f"{table_key(texts, tokenizer, longest)}.arrow"
+        except UnserialisableTokenizer as error:
+            problem = f": {error}"
+    found = None if path is None else _read(path, len(texts))
+    if found is None:
+        found = tokenizer.table(
             texts, longest, lambda done: reporter.progress(done, len(texts), "texts tokenised")
         )
-
-    folder = table_folder()
-    if folder is None:
-        return make()
-    try:
-        path = folder / f"{table_key(texts, tokenizer, longest)}.arrow"
-    except UnserialisableTokenizer as error:
-        reporter.message(f"tokens are not kept: {error}")
-        return make()
-    found = _read(path, len(texts))
-    if found is not None:
-        return found
-    if distributed.world()[0]:
-        time.sleep(_HEAD_START)
-    with _sole_writer(path, reporter) as problem:
-        # Another process may have made it meanwhile.
-        found = _read(path, len(texts))
-        if found is not None:
-            return found
-        table = make()
-        if problem is None:
-            problem = _write(path, table)
-        if problem is not None:
-            reporter.message(f"tokens are not kept in {folder}: {problem}")
-            return table
-        _make_room(path)
-    return _read(path, len(texts)) or table
+        if path is not None:
+            try:
+                _write(path, found)
+                found = _read(path, len(texts)) or found  # which needs no memory of its own
+            except OSError as error:
+                problem = f" in {path.parent}: {error.strerror or error}"
+    if problem is not None:
+        reporter.message(f"tokens are not kept{problem}")
+    return found
 
 
 def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | None) -> str:
@@ -129,51 +99,29 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
     return digest.hexdigest()
 
 
-@contextmanager
-def _sole_writer(path: Path, reporter: Reporter) -> Iterator[str | None]:
-    """Give None to one process at a time; where nothing can be locked, why it cannot be."""
-    from filelock import FileLock, Timeout
+def _write(path: Path, table: TokenTable) -> None:
+    """Write a table beside its file and rename it.
 
-    lock = FileLock(path.with_suffix(".lock"))
-    problem = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            reporter.message("waiting for another process that tokenises the same texts")
-            lock.acquire(timeout=_MOST_WAITED)
-    except (OSError, NotImplementedError) as error:  # Timeout is an OSError
-        problem = getattr(error, "strerror", None) or str(error)
-    try:
-        yield problem
-    finally:
-        if problem is None:
-            lock.release()
-
-
-def _write(path: Path, table: TokenTable) -> str | None:
-    """Write a table beside its file and rename it; return why it could not be, if so."""
+    Raises:
+        OSError: If it cannot be written.
+    """
     import pyarrow as pa
 
-    ids, word, offsets = (each.numpy() for each in (table.ids, table.word, table.offsets))
+    ids, word, offsets = (values.numpy() for values in (table.ids, table.word, table.offsets))
     tokens = pa.StructArray.from_arrays([pa.array(ids), pa.array(word)], names=["id", "word"])
     column = pa.LargeListArray.from_arrays(pa.array(offsets), tokens)
-    batch = pa.record_batch({"tokens": column})
     sums = json.dumps([zlib.crc32(values.data) for values in (offsets, ids, word)])
-    batch = batch.replace_schema_metadata({"crc32": sums})
-    beside = None
+    batch = pa.record_batch({"tokens": column}).replace_schema_metadata({"crc32": sums})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(".part", f".{path.stem}-", path.parent)
     try:
-        handle, beside = tempfile.mkstemp(".part", f".{path.stem}-", path.parent)
         with os.fdopen(handle, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
             writer.write_batch(batch)
         os.replace(beside, path)
-    except OSError as error:
-        if beside is not None:
-            with suppress(OSError):
-                os.unlink(beside)
-        return error.strerror or str(error)
-    return None
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
 
 
 def _read(path: Path, texts: int) -> TokenTable | None:
@@ -188,7 +136,7 @@ def _read(path: Path, texts: int) -> TokenTable | None:
         batch = pa.ipc.open_file(whole).get_batch(0)
         column = batch.column("tokens")
         parts = [
-            _in_place(mapped, whole.address, buffer, dtype, count)
+            np.frombuffer(mapped, dtype, count, buffer.address - whole.address)
             for buffer, dtype, count in (
                 (column.buffers()[1], np.int64, len(column) + 1),
                 (column.values.field(0).buffers()[1], np.int32, len(column.values)),
@@ -200,34 +148,5 @@ def _read(path: Path, texts: int) -> TokenTable | None:
             return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
         return None
-    with suppress(OSError):
-        os.utime(path)
     offsets, ids, word = (torch.from_numpy(values) for values in parts)
     return TokenTable(ids=ids, word=word, offsets=offsets)
-
-
-def _in_place(
-    mapped: mmap.mmap, address: int, buffer: Any, dtype: type[np.generic], count: int
-) -> NDArray[Any]:
-    return np.frombuffer(mapped, dtype, count, buffer.address - address)
-
-
-def _make_room(newest: Path) -> None:
-    """Remove the least recently used tables over the limit, and what dead processes left."""
-    now, tables = time.time(), []
-    with suppress(OSError):
-        for entry in os.scandir(newest.parent):
-            with suppress(OSError):
-                about = entry.stat()
-                if entry.name.endswith(".arrow"):
-                    tables.append((about.st_mtime, about.st_size, Path(entry.path)))
-                elif entry.name.endswith((".part", ".lock")) and now - about.st_mtime > _ABANDONED:
-                    os.unlink(entry.path)
-    total = sum(size for _, size, _ in tables)
-    for _, size, path in sorted(tables):
-        if total <= LIMIT:
-            return
-        if path != newest:
-            total -= size
-            with suppress(OSError):
-                path.unlink()

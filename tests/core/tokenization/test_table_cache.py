@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization import table_cache as token_cache
-from cse_core.tokenization.table_cache import table_folder, table_key, token_table
+from cse_core.tokenization.table_cache import table_key, token_table
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
@@ -189,54 +189,24 @@ def test_a_damaged_file_is_made_anew(folder: Path, made: list[int], harm: str) -
     assert made == [len(TEXTS)]
 
 
-def test_of_several_writers_one_makes_the_table(folder: Path, made: list[int]) -> None:
+def test_several_that_want_one_table_end_with_the_same(folder: Path, made: list[int]) -> None:
     started, found = threading.Barrier(4), []
-    heard = [Heard() for _ in range(4)]
-    tokenizers = [starter_like() for _ in heard]
+    tokenizers = [starter_like() for _ in range(4)]
 
     def work(number: int) -> None:
         started.wait()
-        found.append(token_table(TEXTS, tokenizers[number], 8, heard[number]))
+        found.append(token_table(TEXTS, tokenizers[number], 8))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == [len(TEXTS)] and len(found) == 4
-    for table in found[1:]:
+    assert len(found) == 4
+    for table in [*found[1:], token_table(TEXTS, starter_like(), 8)]:
         same(table, found[0])
-    assert len(files(folder)) == 1 and not files(folder, ".*.part")
-    told = {message for each in heard for message in each.messages}
-    assert told <= {"waiting for another process that tokenises the same texts"}
-    assert sorted(len(each.steps) for each in heard) == [0, 0, 0, 1]
-
-
-def test_whoever_waits_reads_what_the_other_wrote(
-    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = starter_like(), starter_like()
-    waiting, heard, found = threading.Event(), Heard(), []
-
-    def message(text: str) -> None:
-        heard.messages.append(text)
-        waiting.set()
-
-    heard.message = message  # type: ignore[method-assign]
-    other = threading.Thread(target=lambda: found.append(token_table(TEXTS, second, 8, heard)))
-    plain = token_cache._write
-
-    def write(path: Path, table: TokenTable) -> str | None:
-        other.start()
-        assert waiting.wait(60)
-        return plain(path, table)
-
-    monkeypatch.setattr(token_cache, "_write", write)
-    expected = token_table(TEXTS, first, 8)
-    other.join()
-    same(found[0], expected)
-    assert made == [len(TEXTS)]
-    assert heard.messages == ["waiting for another process that tokenises the same texts"]
+    assert len(made) <= 4, "the last one reads"
+    assert len(files(folder, "*")) == len(files(folder)) == 1, "nothing lies beside it"
 
 
 @pytest.mark.parametrize("what", ["", "off", " OFF "])
@@ -247,19 +217,21 @@ def test_off_keeps_nothing(
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: pytest.fail("asked for"))
     heard = Heard()
     same(token_table(TEXTS, starter_like(), 8, heard), token_table(TEXTS, starter_like(), 8))
-    assert made == [len(TEXTS)] * 2 and table_folder() is None
+    assert made == [len(TEXTS)] * 2
     assert heard.messages == [] and heard.steps == [(30, 30)]
     assert not folder.exists()
 
 
 def test_the_folder_is_the_user_s_by_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: str(tmp_path / app))
     monkeypatch.delenv("CSE_CACHE")
-    assert table_folder() == tmp_path / "cse" / "tokens"
+    token_table(TEXTS, starter_like(), 8)
+    assert len(files(tmp_path / "cse" / "tokens")) == 1
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "mine"))
-    assert table_folder() == tmp_path / "mine" / "tokens"
+    token_table(TEXTS, starter_like(), 8)
+    assert len(files(tmp_path / "mine" / "tokens")) == 1 and not folder.exists()
 
 
 def test_small_data_is_neither_kept_nor_told(folder: Path, made: list[int]) -> None:
@@ -317,36 +289,9 @@ def test_a_full_disk_leaves_nothing_behind(
         found = token_table(TEXTS, starter_like(), 8, heard)
     assert heard.messages == [f"tokens are not kept in {folder}: No space left on device"]
     assert made == [len(TEXTS)]
-    assert files(folder, "*") == files(folder, "*.lock")
+    assert files(folder, "*") == []
     same(token_table(TEXTS, starter_like(), 8), found)
     assert len(files(folder)) == 1
-
-
-def test_the_least_recently_used_go_first(
-    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tokenizer = starter_like()
-    kept = []
-    for longest in (4, 5, 6):
-        token_table(TEXTS, tokenizer, longest)
-        (new,) = set(files(folder)) - set(kept)
-        kept.append(new)
-    for age, path in enumerate(reversed(kept)):
-        os.utime(path, (1_000_000 - age, 1_000_000 - age))
-    token_table(TEXTS, tokenizer, 4)  # read, so it is the newest now
-    abandoned = folder / ".gone-x.part"
-    abandoned.write_bytes(b"x")
-    os.utime(abandoned, (1, 1))
-    size = kept[-1].stat().st_size
-    monkeypatch.setattr(token_cache, "LIMIT", 2 * size + size // 2)
-    token_table(TEXTS, tokenizer, 7)
-    left = set(files(folder))
-    assert kept[0] in left and kept[1] not in left and kept[2] not in left and len(left) == 2
-    assert not abandoned.exists()
-    monkeypatch.setattr(token_cache, "LIMIT", 1)
-    token_table(TEXTS, tokenizer, 8)
-    (last,) = files(folder)
-    assert last not in left
 
 
 def test_a_mapped_table_is_nobody_s_but_its_reader_s(folder: Path, made: list[int]) -> None:
