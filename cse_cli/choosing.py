@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,21 +13,35 @@ from cse_cli.completion import complete_data, complete_model, complete_part, com
 from cse_cli.flags import Choice
 from cse_cli.installed import Installed
 
+if TYPE_CHECKING:
+    from cse_core.records import CommandSpec
+
 PARTS, RUN, SHOWN = "Parts", "Run", "What is shown"
 """Panels of help."""
-COMMANDS = ("train", "bench")
-"""Commands that take every option of a composition as a flag."""
 _COMPLETION = "_CSE_COMPLETE"
 
 
-def with_settings(words: list[str]) -> list[str]:
+def asked(words: Sequence[str]) -> list[str]:
+    """Return the command line, or that which the shell wants completed."""
+    if _COMPLETION not in os.environ:
+        return list(words)
+    return os.environ.get("_TYPER_COMPLETE_ARGS", "").split()[1:]
+
+
+def takes_choice(words: Sequence[str], chosen: CommandSpec | None) -> bool:
+    """Tell whether the command of a command line chooses a composition.
+
+    Args:
+        words: The command line.
+        chosen: The record of its command, None of one of the command line's own.
+    """
+    first = next((word for word in words if not word.startswith("-")), None)
+    return first == "train" if chosen is None else chosen.takes_choice
+
+
+def with_settings(words: list[str], chosen: CommandSpec | None) -> list[str]:
     """Rewrite flags of options as ``--set``, in commands that choose a composition."""
-    return flags.settings_as_sets(words) if command_of(words) in COMMANDS else words
-
-
-def command_of(words: Sequence[str]) -> str | None:
-    """Return the name of the command in a command line."""
-    return next((word for word in words if not word.startswith("-")), None)
+    return flags.settings_as_sets(words) if takes_choice(words, chosen) else words
 
 
 def with_help(
@@ -40,9 +54,8 @@ def with_help(
         words: The command line.
         plugins: The installed plugins, loaded only for help.
     """
-    words = [*words, *os.environ.get("_TYPER_COMPLETE_ARGS", "").split()]
-    asked = any(word in ("--help", "-h") for word in words) or _COMPLETION in os.environ
-    if not (asked and command.__name__ in words):
+    help_asked = any(word in ("--help", "-h") for word in words) or _COMPLETION in os.environ
+    if not (help_asked and command.__name__ in words):
         return command
     from cse_cli.resolving import help_options
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from cse_translate.cli import translate
 
 from cse_cli.completion import complete_data, complete_model
 from cse_cli.console import plain_table, say, say_json, say_table, tell
@@ -265,7 +264,6 @@ def fetch(
         say(f"{len(corpus):,} rows of {name} are in {path}; train with --data {path}")
 
 
-app.command("translate")(translate)
 app.command("show-pairs")(show_pairs)
 
 

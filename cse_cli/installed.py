@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
+from cse_cli.commands import Commands
 from cse_cli.console import warn
 
 if TYPE_CHECKING:
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registry
+
+OWN_COMMANDS = (
+    *("list-plugins", "show-plugin", "list-recipes", "show-recipe"),
+    *("train", "encode", "search", "data"),
+    *(f"data {name}" for name in ("list", "stats", "show", "fetch", "show-pairs")),
+)
+"""Commands that no distribution replaces."""
 
 
 class Installed:
@@ -31,12 +39,29 @@ class Installed:
         self._corpora: dict[str, Corpus] = {}
 
     @cached_property
+    def commands(self) -> Commands:
+        """Return the commands that distributions bring; none is imported."""
+        return Commands(self.left_out, OWN_COMMANDS)
+
+    @cached_property
     def manager(self) -> PluginManager:
-        """Load the plugins; warns of names to leave out that no plugin has."""
+        """Load the plugins, and name distributions that bring commands alone beside them.
+
+        Warns of names to leave out that none of them has.
+        """
+        from dataclasses import replace
+
         from cse_core.errors import did_you_mean
         from cse_core.registry.manager import load_plugins
 
         manager = load_plugins(self.left_out)
+        blocking = {command.blocked_by for command in self.commands.all}
+        infos = (*manager.infos, *self.commands.plugins(manager.infos))
+        manager = replace(
+            manager,
+            infos=tuple(sorted(infos, key=lambda info: (info.distribution, info.name))),
+            unmatched=tuple(n for n in manager.unmatched if f"--no-plugin {n}" not in blocking),
+        )
         for name in manager.unmatched:
             hint = did_you_mean(name, {info.name for info in manager.infos})
             warn(f"--no-plugin {name}: no installed plugin has this name; {hint}")

@@ -38,8 +38,13 @@ def list_plugins(
 
     _check("--kind", kind, tuple(NOUNS))
     _check("--status", status, get_args(Status))
-    manager = installed(context).manager
-    found = [_as_dict(info, kind) for info in manager.infos if status in (None, info.status)]
+    plugins = installed(context)
+    manager, commands = plugins.manager, plugins.commands
+    found = [
+        {**_as_dict(info, kind), "commands": commands.of(info.distribution)}
+        for info in manager.infos
+        if status in (None, info.status)
+    ]
     if kind is not None:
         found = [plugin for plugin in found if plugin["parts"]]
     if json:
@@ -54,6 +59,8 @@ def list_plugins(
             f"{each}: {', '.join(part['name'] for part in held)}"
             for each, held in plugin["parts"].items()
         ]
+        if plugin["commands"] and kind is None:
+            parts.append(f"command: {', '.join(plugin['commands'])}")
         if plugin["reason"]:
             parts += [plugin["reason"], plugin["fix"]]
         table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))

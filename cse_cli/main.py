@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from cse_bench import cli as bench
-from cse_evaluation.cli import evaluate
 
 from cse_cli import (
     choosing,
@@ -67,8 +65,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(words: list[str], installed: Installed) -> int:
-    words = choosing.with_settings(words)
     app = build_app(words, installed)
+    words = choosing.with_settings(words, installed.commands.chosen(words))
     try:
         code = app(args=words, prog_name="cse", standalone_mode=False, obj=installed)
     except typer.Abort:
@@ -78,7 +76,7 @@ def _run(words: list[str], installed: Installed) -> int:
         told = getattr(error, "format_message", None)
         if told is None:
             raise
-        raise _of_usage(error, told(), words) from None
+        raise _of_usage(error, told(), words, installed) from None
     return code if isinstance(code, int) else 0
 
 
@@ -86,9 +84,14 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
     """Return the application.
 
     Args:
-        words: The command line, whose choice of parts decides what its ``--help`` shows.
+        words: The command line: the command that it asks for is the only one that is imported of
+            those that plugins bring, and its choice of parts decides what ``--help`` shows.
         installed: The installed plugins.
+
+    Raises:
+        CseError: If the command cannot be imported, or two distributions bring it.
     """
+    words = choosing.asked(words)
     app = typer.Typer(
         help="Train, evaluate and use contrastive sentence embeddings.",
         pretty_exceptions_enable=False,
@@ -99,12 +102,21 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
     app.command("show-plugin", rich_help_panel=_PLUGINS)(show_plugin.show_plugin)
     app.command("list-recipes", rich_help_panel=_PLUGINS)(list_recipes.list_recipes)
     app.command("show-recipe", rich_help_panel=_PLUGINS)(show_recipe.show_recipe)
-    app.command("train", rich_help_panel=_WORK)(choosing.with_help(train.train, words, installed))
-    app.command("bench", rich_help_panel=_WORK)(choosing.with_help(bench.bench, words, installed))
-    app.command("eval", rich_help_panel=_WORK)(evaluate.evaluate)
+    function = choosing.with_help(train.train, words, installed)
+    app.command("train", rich_help_panel=_WORK)(function)
+    looks = typer.Typer(help=data.app.info.help)
+    looks.registered_commands = list(data.app.registered_commands)
+    app.add_typer(looks, name="data", rich_help_panel=_WORK)
+    chosen = installed.commands.chosen(words)
+    if chosen is not None:
+        from cse_core.registry.loading import load_factory
+
+        function = load_factory(chosen.factory, where=f"cse {chosen.name}")
+        if chosen.takes_choice:
+            function = choosing.with_help(function, words, installed)
+    installed.commands.add_to(app, chosen, function, _WORK)
     app.command("encode", rich_help_panel=_WORK)(encode.encode)
     app.command("search", rich_help_panel=_WORK)(search.search)
-    app.add_typer(data.app, name="data", rich_help_panel=_WORK)
     return app
 
 
@@ -132,17 +144,22 @@ def _options(
     """Train, evaluate and use contrastive sentence embeddings."""
 
 
-def _of_usage(error: Exception, told: str, words: Sequence[str]) -> CseError:
+def _of_usage(error: Exception, told: str, words: Sequence[str], installed: Installed) -> CseError:
     """Return an error of usage as one line that says what to type."""
     told_path = getattr(getattr(error, "ctx", None), "command_path", None)
     path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
     flag = getattr(error, "option_name", None)
-    if words[0] in choosing.COMMANDS and isinstance(flag, str):
+    if isinstance(flag, str) and choosing.takes_choice(words, installed.commands.chosen(words)):
         close = _close_setting(flag)
         if close:
             hint = f"did you mean {close}? see {path} --help"
             return CseError(f"there is no such option: {flag}", hint=hint)
     text = " ".join(told.split()).rstrip(".")
+    if text.startswith("No such command"):
+        typed = [word for word in words if not word.startswith("-")]
+        missing = installed.commands.missing(" ".join(typed[: len(path.split())]))
+        if missing:
+            return CseError(f"no such command {typed[len(path.split()) - 1]!r}", hint=missing)
     return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")
 
 

@@ -28,7 +28,11 @@ def show_plugin(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a plugin: its parts with every option, the papers, the recipes."""
-    plugins = [_as_dict(info) for info in installed(context).manager.find(name)]
+    found = installed(context)
+    plugins = [
+        {**_as_dict(info), "commands": found.commands.of(info.distribution)}
+        for info in found.manager.find(name)
+    ]
     if json:
         say_json({"plugins": plugins})
         return
@@ -98,6 +102,8 @@ def _show(plugin: dict[str, Any]) -> None:
         say(plugin["summary"])
     if plugin["reason"]:
         say(f"{plugin['reason']}\nto mend it: {plugin['fix']}")
+    for command in plugin["commands"]:
+        say(f"command {command}: cse {command} --help")
     for part in plugin["parts"]:
         say()
         console().print(f"{part['kind']} {part['name']}", style="bold", markup=False, end="")

@@ -264,6 +264,26 @@ class DatasetSpec:
     synthetic: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec:
+    """A command of ``cse``: what an entry point of group ``cse.commands`` names.
+
+    Attributes:
+        name: What a user types after ``cse``: ``"eval"``, ``"data translate"``. The entry point
+            has the same name, with dots for spaces.
+        summary: One line for help.
+        factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
+            a ``typer.Typer`` with commands below this one; imported when the command is run.
+        takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
+            chosen parts is then a flag of it.
+    """
+
+    name: str
+    summary: str
+    factory: str
+    takes_choice: bool = False
+
+
 COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     spec.kind: spec
     for spec in (

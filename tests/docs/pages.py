@@ -89,8 +89,13 @@ def write_files(blocks: list[Block], folder: Path) -> list[str]:
     return written
 
 
-def write_metadata(folder: Path, distribution: str, module: str, version: str = "0.1.0") -> None:
-    """Write what an installer leaves of a distribution with one entry point of group ``cse``."""
+def write_metadata(
+    folder: Path, distribution: str, module: str, version: str = "0.1.0", *, points: str = ""
+) -> None:
+    """Write what an installer leaves of a distribution with one entry point of group ``cse``.
+
+    Other entry points are given as the text of ``entry_points.txt``.
+    """
     info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
@@ -99,4 +104,5 @@ def write_metadata(folder: Path, distribution: str, module: str, version: str = 
         encoding="utf-8",
     )
     name = distribution.removeprefix("cse-")
-    (info / "entry_points.txt").write_text(f"[cse]\n{name} = {module}\n", encoding="utf-8")
+    points = points or f"[cse]\n{name} = {module}\n"
+    (info / "entry_points.txt").write_text(points, encoding="utf-8")

@@ -7,13 +7,14 @@ import inspect
 import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cse_testkit import failures, suite_of
+from cse_testkit import CommandSuite, failures, suite_of
 
 from cse_cli.main import run
 from cse_core import specs
@@ -74,9 +75,14 @@ def example(
     hook = request.node.name.removeprefix("test_hook_")
     blocks = PAGE.blocks(hook)
     paths = write_files(blocks, tmp_path)
-    (package,) = {path.split("/")[0] for path in paths}
+    (package,) = {path.split("/")[0] for path in paths if "/" in path}
     (tmp_path / package / "__init__.py").touch()
-    write_metadata(tmp_path, package.replace("_", "-"), f"{package}.plugin")
+    points = ""
+    if "pyproject.toml" in paths:
+        project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+        for group, found in project["entry-points"].items():
+            points += f"[{group}]\n" + "".join(f"{n} = {value}\n" for n, value in found.items())
+    write_metadata(tmp_path, package.replace("_", "-"), f"{package}.plugin", points=points)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -187,6 +193,16 @@ def test_hook_cse_encoders(example: Example, capsys: pytest.CaptureFixture[str])
 def test_hook_cse_datasets(example: Example) -> None:
     check(example, "cse_datasets")
     trained_with(example, 'path = ["weather"]')
+
+
+def test_hook_Commands(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+    example.run()
+    words = sum(len(text.split()) for text in TEXTS)
+    assert capsys.readouterr().out.startswith(f"{words} words\n")
+    values = {"distribution": "cse-count-words", "command": "count-words"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(example.folder))
+        assert failures(type("Suite", (CommandSuite,), values)) == {}
 
 
 # -- guards ---------------------------------------------------------------------------------------

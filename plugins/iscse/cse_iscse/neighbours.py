@@ -1,15 +1,16 @@
-"""``cse-neighbours``: what the buffer of a run holds near its sentences (IS-CSE, Table 9)."""
+"""``cse neighbours``: what the buffer of a run holds near its sentences (IS-CSE, Table 9)."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from cse_cli.console import tell
+from cse_cli.installed import installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Shown:
 
 def neighbours_of_run(
     run: Path,
+    registry: Registry,
     *,
     part: str | None = None,
     step: int | None = None,
@@ -51,6 +53,7 @@ def neighbours_of_run(
 
     Args:
         run: The run's folder.
+        registry: The installed parts.
         part: Name of the miner; by default the run's first that has a buffer.
         step: Of the checkpoint; by default the last.
         find: A part of the text of the sentences wanted; by default the newest are taken.
@@ -64,8 +67,6 @@ def neighbours_of_run(
         CseError: If there is no such run, checkpoint, buffer or sentence, or its data has changed.
     """
     from cse_core.recipes.compose import resolve
-    from cse_core.registry.manager import load_plugins
-    from cse_core.registry.registry import Registry
     from cse_core.training.checkpoint import Checkpoint
     from cse_core.training.run_folder import RunFolder
     from cse_iscse.buffer import Held
@@ -73,7 +74,6 @@ def neighbours_of_run(
     folder = RunFolder(run)
     if not folder.recipe.is_file():
         raise CseError("is no run: it has no run.toml", where="RUN", value=str(run))
-    registry = Registry.from_plugins(load_plugins().infos)
     composition = resolve(registry, recipe=folder.recipe)
     name = _miner(composition, part)
     path = _checkpoint(folder, step)
@@ -174,44 +174,39 @@ def _shown(
     ]
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Print sentences and their neighbours; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="cse-neighbours", description="Show what the buffer of a run holds near its sentences."
+def neighbours(
+    context: typer.Context,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the miner; by default the first with a buffer."),
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(metavar="N", help="Step of the checkpoint; by default the last.")
+    ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Sentences that contain this text; by default the newest, those of the last "
+            "batch.",
+        ),
+    ] = None,
+    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 5,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Neighbours of each.")] = 3,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
+) -> None:
+    """Show what the buffer of a run holds near its sentences."""
+    registry = installed(context).registry
+    told, shown = neighbours_of_run(
+        run, registry, part=part, step=step, find=find, sentences=sentences, k=k
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
-    parser.add_argument("--part", help="name of the miner; by default the first with a buffer")
-    parser.add_argument("--step", type=int, help="step of the checkpoint; by default the last")
-    newest = "sentences that contain this text; by default the newest, those of the last batch"
-    parser.add_argument("--find", metavar="TEXT", help=newest)
-    parser.add_argument("--sentences", type=_count, default=5, help="how many (5)")
-    parser.add_argument("-k", type=_count, default=3, help="neighbours of each (3)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
-    given = vars(parser.parse_args(words))
-    as_json = given.pop("json")
-    try:
-        told, shown = neighbours_of_run(given.pop("run"), **given)
-    except CseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(told, file=sys.stderr)
+    tell(told)
     for each in shown:
-        if as_json:
+        if json:
             near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in each.near]
-            print(json.dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
+            print(dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
         else:
             print(each.text)
             for cosine, text in each.near:
                 print(f"  {cosine:.3f}  {text}")
-    return 0
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expects a number from 1")
-    return number
-
-
-if __name__ == "__main__":
-    sys.exit(main())

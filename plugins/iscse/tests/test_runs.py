@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from cse_iscse.neighbours import main, neighbours_of_run
+from cse_iscse.neighbours import neighbours_of_run
 from cse_testkit import (
     ENCODERS,
     Rig,
@@ -22,6 +22,7 @@ from cse_testkit import (
 )
 from cse_testkit.snapshots import difference, snapshot
 
+from cse_cli.main import run as cse
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
@@ -199,7 +200,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neighbours_are_shown_as_sentences(run: Path) -> None:
-    told, shown = neighbours_of_run(run, sentences=4, k=2)
+    told, shown = neighbours_of_run(run, installed_registry(), sentences=4, k=2)
     assert told == "positives.knn-smoothing at step-5: 12 vectors in the buffer"
     texts = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
     assert len({each.text for each in shown}) == 4
@@ -217,7 +218,7 @@ def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
     state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
     lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
     texts = [Corpus.from_columns({"text": lines}).column("text")[row] for row in state["row"]]
-    _, (found,) = neighbours_of_run(run, step=4, sentences=1, k=11)
+    _, (found,) = neighbours_of_run(run, installed_registry(), step=4, sentences=1, k=11)
     cosines = state["vectors"] @ state["vectors"][-1]
     order = sorted(range(11), key=lambda place: -float(cosines[place]))
     assert (found.text, [text for _, text in found.near]) == (texts[-1], [texts[i] for i in order])
@@ -225,18 +226,20 @@ def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
 
 def test_clusters_are_shown_as_sentences(run: Path) -> None:
     """Near are those of the same cluster alone, so twelve sentences have eleven others at most."""
-    told, shown = neighbours_of_run(run, part="kmeans-smoothing", sentences=12, k=11)
+    told, shown = neighbours_of_run(
+        run, installed_registry(), part="kmeans-smoothing", sentences=12, k=11
+    )
     assert told.startswith("positives.kmeans-smoothing")
     groups = {frozenset([each.text, *(text for _, text in each.near)]) for each in shown}
     assert 1 < len(groups) <= 4 and sum(map(len, groups)) == 12
 
 
 def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(run), "--sentences", "1", "-k", "2", "--json"]) == 0
+    assert cse(["neighbours", str(run), "--sentences", "1", "-k", "2", "--json"]) == 0
     line = json.loads(capsys.readouterr().out)
     assert len(line["neighbours"]) == 2
     word = line["text"].split()[0]
-    assert main([str(run), "--find", word.upper(), "--sentences", "1"]) == 0
+    assert cse(["neighbours", str(run), "--find", word.upper(), "--sentences", "1"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert word.lower() in first.lower()
 
@@ -253,7 +256,7 @@ def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_mistakes_of_the_command(
     run: Path, words: list[str], wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(run) if word == "RUN" else word for word in words]) == 2
+    assert cse(["neighbours", *(str(run) if word == "RUN" else word for word in words)]) == 2
     assert capsys.readouterr().err.startswith(f"error: {wanted}")
 
 
@@ -263,6 +266,6 @@ def test_texts_that_changed_are_not_shown(run: Path) -> None:
     try:
         texts.write_text(kept.replace("the", "a"), encoding="utf-8")
         with pytest.raises(CseError, match="the data is not what it was in this run"):
-            neighbours_of_run(run)
+            neighbours_of_run(run, installed_registry())
     finally:
         texts.write_text(kept, encoding="utf-8")

@@ -22,6 +22,7 @@ from cse_testkit.augmenters import AugmenterSuite
 from cse_testkit.batches import make_batch, make_context, make_part, make_setup
 from cse_testkit.branches import BranchSuite
 from cse_testkit.checks import SUITES, installed_suites, suite_of
+from cse_testkit.commands import CommandSuite
 from cse_testkit.completion import Needed, complete
 from cse_testkit.corpora import tiny_corpus, write_corpus
 from cse_testkit.encoders import shared_encoder, tiny_encoder
@@ -47,6 +48,7 @@ __all__ = [
     "AugmenterSuite",
     "BranchSuite",
     "BrokenPromise",
+    "CommandSuite",
     "LossSuite",
     "MetricSuite",
     "MinerSuite",

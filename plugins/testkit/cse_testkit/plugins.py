@@ -77,26 +77,21 @@ class PluginSuite:
         """The module of each entry point is imported in a new process without torch."""
         for info in self.infos():
             module = info.module.partition(":")[0]
-            code = (
-                f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
-            )
-            _no_output(code, module)
+            no_output(without_heavy(f"import {module}"), module)
 
     def test_its_records_import_nothing_heavy(self) -> None:
         """What its records say of their default options is said without torch."""
         for info in self.infos():
             code = (
-                "import sys\n"
                 "from cse_core.registry.manager import load_plugins\n"
                 "from cse_core.registry.record_checks import default_options\n"
                 "for info in load_plugins(environ={}).infos:\n"
                 f"    for part in info.parts if info.key == {info.key!r} else ():\n"
                 "        options = default_options(part) if hasattr(part, 'provided') else None\n"
                 "        if options is not None:\n"
-                "            part.provided(options), part.required(options)\n"
-                f"print(*(name for name in {HEAVY!r} if name in sys.modules))"
+                "            part.provided(options), part.required(options)"
             )
-            _no_output(code, f"the records of {info.key}")
+            no_output(without_heavy(code), f"the records of {info.key}")
 
     def test_its_factories_are_there(self) -> None:
         """Every class and every file that a record names can be loaded."""
@@ -176,7 +171,17 @@ def _loaded() -> tuple[PluginInfo, ...]:
     return load_plugins(environ={}).infos
 
 
-def _no_output(code: str, what: str) -> None:
+def without_heavy(code: str) -> str:
+    """Return code that prints which heavy modules are imported after it."""
+    return f"import sys\n{code}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+
+
+def no_output(code: str, what: str) -> None:
+    """Run code in a new process, which prints nothing.
+
+    Raises:
+        BrokenPromise: If it prints something or fails.
+    """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     promise(done.returncode == 0, f"{what}: {done.stderr.strip()[-300:]}")
     promise(not done.stdout.strip(), f"{what}: imports {done.stdout.strip()}")

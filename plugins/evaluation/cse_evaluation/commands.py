@@ -1,0 +1,9 @@
+"""The command that this distribution brings."""
+
+from cse_core.records import CommandSpec
+
+EVAL = CommandSpec(
+    name="eval",
+    summary="score models on graded pairs, labelled texts and documents with titles",
+    factory="cse_evaluation.cli.evaluate:evaluate",
+)

@@ -1,0 +1,211 @@
+"""Commands that distributions bring: names from metadata, one module imported at most."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cse_testkit import CommandSuite, failures
+
+from cse_cli import data
+from cse_cli.commands import BROUGHT_BY
+from cse_cli.installed import OWN_COMMANDS, Installed
+from cse_cli.main import build_app
+from tests.fixtures.command_line import Cse, refused
+
+RECORD = """
+from cse_core.records import CommandSpec
+COUNT = CommandSpec(name="{name}", summary="count words", factory="{package}.count:count")
+"""
+FUNCTION = '''
+import typer
+def count(text: str, twice: bool = False) -> None:
+    """Count the words of a text."""
+    typer.echo(f"{package} {{(1 + twice) * len(text.split())}}")
+'''
+Bring = Callable[..., Path]
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
+    """Install distributions that bring a command, in a folder of their own."""
+    packages: list[str] = []
+
+    def write(
+        distribution: str, name: str = "count", record: str = RECORD, needs: str = ">=0.1"
+    ) -> Path:
+        package = distribution.replace("-", "_")
+        packages.append(package)
+        folder = tmp_path / package
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+        (folder / "commands.py").write_text(record.format(name=name, package=package))
+        (folder / "count.py").write_text(FUNCTION.format(package=package))
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.4\nName: {distribution}\nVersion: 1.0\n"
+            f"Summary: Words of {package}\nRequires-Dist: cse-toolkit{needs}\n"
+        )
+        point = name.replace(" ", ".")
+        entry = f"[cse.commands]\n{point} = {package}.commands:COUNT\n"
+        (info / "entry_points.txt").write_text(entry)
+        importlib.invalidate_caches()
+        return folder
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield write
+    for module in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        del sys.modules[module]
+
+
+def test_own_names_are_those_of_the_application() -> None:
+    app = build_app(["--help"], Installed(["all"]))
+    named = {each.name for each in app.registered_commands} | {"data"}
+    named |= {f"data {each.name}" for each in data.app.registered_commands}
+    assert named == set(OWN_COMMANDS)
+
+
+def test_the_toolkits_own_are_brought_as_messages_say() -> None:
+    found = {each.name: each.distribution for each in Installed().commands.all}
+    assert BROUGHT_BY.items() <= found.items()
+
+
+def test_a_command_runs(bring: Bring, cse: Cse) -> None:
+    bring("cse-words")
+    told = cse("count", "a b c", "--twice")
+    assert (told.code, told.out) == (0, "cse_words 6\n")
+
+
+def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
+    bring("cse-words")
+    modules = [f"cse_{name}" for name in ("words", "evaluation", "bench", "translate", "iscse")]
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from cse_cli.main import run\n"
+        "run(['--help']), run(['data', '--help'])\n"
+        f"sys.exit([name for name in {modules} if name in sys.modules] or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Words of cse_words" in done.stdout and "Measure training" in done.stdout
+    assert "Translate a column of texts" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["data count", "words count", "words deep count"])
+def test_a_nested_command(name: str, bring: Bring, cse: Cse) -> None:
+    bring("cse-words", name)
+    assert cse(*name.split(), "a b").out == "cse_words 2\n"
+    group = cse(*name.split()[:-1], "--help")
+    assert "Words of cse_words" in group.out
+    help_ = cse(*name.split(), "--help")
+    assert "Count the words of a text." in help_.out and "--twice" in help_.out
+    assert cse("data", "list").code == 0
+
+
+def test_a_name_of_the_toolkit_is_not_replaced(bring: Bring, cse: Cse) -> None:
+    bring("cse-words", "list-recipes")
+    assert "simcse" in cse("list-recipes").out
+
+
+def test_two_distributions_with_one_command(bring: Bring, cse: Cse) -> None:
+    bring("cse-words")
+    bring("cse-counts")
+    refused(cse("count", "a"), "cse count: cse-counts 1.0 and cse-words 1.0 both bring this",
+            "leave one out: --no-plugin cse-words")  # fmt: skip
+    assert cse("count", "a", "--no-plugin", "cse-words").out == "cse_counts 1\n"
+    assert cse("list-recipes").code == 0 and cse("--help").code == 0
+
+
+def test_left_out_with_its_distribution(
+    bring: Bring, cse: Cse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring("cse-words")
+    for name in ("cse-words", "count", "cse-words:count", "all"):
+        told = cse("--no-plugin", name, "count", "a")
+        refused(told, "no such command 'count'", f"left out by --no-plugin {name}")
+    assert "count" not in cse("--no-plugin", "count", "--help").out
+    assert cse("list-plugins", "--no-plugin", "count").err == ""
+    monkeypatch.setenv("CSE_DISABLE_PLUGINS", "cse-words")
+    refused(cse("count", "a"), "it is left out by CSE_DISABLE_PLUGINS=cse-words")
+
+
+def test_a_module_that_cannot_be_imported(bring: Bring, cse: Cse) -> None:
+    bring("cse-words", record="import no_such_module\n" + RECORD)
+    refused(cse("count", "a"), "cse count: cse-words 1.0 cannot be imported", "no_such_module",
+            "pip install -U cse-words")  # fmt: skip
+    refused(cse("count", "--help"), "cannot be imported")
+    assert cse("--help").code == 0 and cse("eval", "--help").code == 0
+
+
+def test_a_factory_that_cannot_be_imported(bring: Bring, cse: Cse) -> None:
+    folder = bring("cse-words")
+    (folder / "count.py").write_text("import no_such_module")
+    refused(cse("count", "a"), "cse count: cse_words.count:count cannot be imported",
+            "pip install no_such_module")  # fmt: skip
+
+
+def test_a_record_of_another_name_is_refused(bring: Bring, cse: Cse) -> None:
+    bring("cse-words", record=RECORD.replace("{name}", "other"))
+    refused(cse("count", "a"), "no CommandSpec of this name")
+
+
+def test_a_distribution_for_another_toolkit(bring: Bring, cse: Cse) -> None:
+    bring("cse-words", needs=">=9")
+    refused(cse("count", "a"), "cse-words 1.0 needs cse-toolkit>=9, installed is",
+            'pip install -U "cse-toolkit>=9"')  # fmt: skip
+
+
+def test_unknown_commands(bring: Bring, cse: Cse) -> None:
+    bring("cse-words", "data count")
+    refused(cse("evl"), "no such command 'evl'. Did you mean 'eval'?", "see cse --help")
+    refused(cse("data", "cout"), "no such command 'cout'. Did you mean 'count'?")
+
+
+def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cse_cli.commands.distributions", lambda: [])
+    refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
+            "pip install cse-evaluation")  # fmt: skip
+    refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")
+    refused(cse("data", "translate", "x"), "no such command 'translate'", "cse-translate")
+
+
+def test_listed_with_their_distribution(bring: Bring, cse: Cse) -> None:
+    bring("cse-words", "data count")
+    assert "command: data count" in cse("list-plugins").out
+    found = {each["key"]: each for each in json.loads(cse("list-plugins", "--json").out)["plugins"]}
+    assert found["cse-words:data.count"]["commands"] == ["data count"]
+    assert found["cse-iscse:iscse"]["commands"] == ["neighbours"]
+    assert found["cse-words:data.count"]["status"] == "active"
+    assert "command data count: cse data count --help" in cse("show-plugin", "cse-words").out
+    (shown,) = json.loads(cse("show-plugin", "cse-words", "--json").out)["plugins"]
+    assert shown["commands"] == ["data count"]
+
+
+def test_completed_by_the_shell(bring: Bring, tmp_path: Path) -> None:
+    bring("cse-words")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cse_cli.main as m; m.main()"
+    for typed, wanted in (("cse cou", "count"), ("cse count --tw", "--twice")):
+        env = {"_CSE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        assert wanted in done.stdout, done.stderr
+
+
+def test_the_suite_of_a_command(bring: Bring) -> None:
+    bring("cse-words")
+    bring("cse-heavy", "weigh", record="import torch\n" + RECORD)
+    bring("cse-shapeless", "bend", record="COUNT = 'a command'")
+    suites = {
+        name: type("Suite", (CommandSuite,), {"distribution": f"cse-{name}", "command": command})
+        for name, command in (("words", "count"), ("heavy", "weigh"), ("shapeless", "bend"))
+    }
+    env_of_new_processes = pytest.MonkeyPatch()
+    with env_of_new_processes.context() as patch:
+        patch.setenv("PYTHONPATH", sys.path[0])
+        assert failures(suites["words"]) == {}
+        assert set(failures(suites["heavy"])) == {"test_its_record_imports_nothing_heavy"}
+        assert "test_its_record_is_valid" in failures(suites["shapeless"])
