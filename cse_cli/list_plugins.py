@@ -19,7 +19,7 @@ def list_plugins(
         typer.Option(
             metavar="KIND",
             help="Only parts of a kind: aug, pool, positives, negatives, loss, branch, metric, "
-            "recipe, study, encoder or dataset.",
+            "recipe, encoder or dataset.",
             autocompletion=complete_kind,
         ),
     ] = None,
@@ -73,12 +73,11 @@ def _name(plugin: dict[str, Any]) -> str:
 
 
 def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
-    from cse_core.registry.plugin_info import kind_of
 
     parts: dict[str, list[dict[str, str]]] = {}
     for part in info.parts:
-        if kind in (None, kind_of(part)):
-            held = parts.setdefault(kind_of(part), [])
+        if kind in (None, part.kind):
+            held = parts.setdefault(part.kind, [])
             held.append(
                 {
                     "name": part.name,

@@ -58,11 +58,10 @@ def _as_dict(info: PluginInfo) -> dict[str, Any]:
 
 def _part(record: Record) -> dict[str, Any]:
     from cse_core.records import ComponentSpec
-    from cse_core.registry.plugin_info import kind_of
     from cse_core.vocabulary import flatten
 
     told: dict[str, Any] = {
-        "kind": kind_of(record),
+        "kind": record.kind,
         "name": record.name,
         "summary": record.summary,
         "paper": getattr(record, "paper", ""),

@@ -23,6 +23,7 @@ from cse_core.options import (
 from cse_core.vocabulary import Need, Tokens
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric"]
+DataKind = Literal["recipe", "encoder", "dataset"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 GradientMode = Literal["fresh", "previous"]
 
@@ -217,15 +218,7 @@ class RecipeSpec:
         path: ``"package:folder/file.toml"``.
     """
 
-    name: str
-    summary: str
-    path: str
-    paper: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudySpec:
-    """A table or figure of a paper as a sweep over recipes: a TOML file in package data."""
+    kind: ClassVar[DataKind] = "recipe"
 
     name: str
     summary: str
@@ -242,6 +235,8 @@ class EncoderSpec:
         synthetic: Whether it was trained on made-up texts.
     """
 
+    kind: ClassVar[DataKind] = "encoder"
+
     name: str
     summary: str
     path: str
@@ -257,6 +252,8 @@ class DatasetSpec:
             ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
         synthetic: Whether the texts are made up; said wherever a number from them is shown.
     """
+
+    kind: ClassVar[DataKind] = "dataset"
 
     name: str
     summary: str
@@ -296,7 +293,7 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
         MetricSpec,
     )
 }
-Record = ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec
+Record = ComponentSpec | RecipeSpec | EncoderSpec | DatasetSpec
 
 
 @dataclass(frozen=True, kw_only=True)

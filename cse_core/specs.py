@@ -15,7 +15,6 @@ from cse_core.records import (
     PoolerSpec,
     RecipeSpec,
     StoreSpec,
-    StudySpec,
 )
 
 CSE_API_VERSION = 1
@@ -69,11 +68,6 @@ def cse_recipes() -> list[RecipeSpec]:  # type: ignore[empty-body]
 
 
 @hookspec
-def cse_studies() -> list[StudySpec]:  # type: ignore[empty-body]
-    """Return studies: tables and figures of a paper as sweeps over recipes (reserved)."""
-
-
-@hookspec
 def cse_encoders() -> list[EncoderSpec]:  # type: ignore[empty-body]
     """Return encoders that come with the plugin."""
 
@@ -92,7 +86,6 @@ HOOK_RECORDS: dict[str, type] = {
     "cse_branches": BranchSpec,
     "cse_metrics": MetricSpec,
     "cse_recipes": RecipeSpec,
-    "cse_studies": StudySpec,
     "cse_encoders": EncoderSpec,
     "cse_datasets": DatasetSpec,
 }

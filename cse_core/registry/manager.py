@@ -31,7 +31,7 @@ from cse_core.registry.discovery import (
     mending_command,
     version_mismatch,
 )
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical, kind_of
+from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
 from cse_core.registry.record_checks import (
     PluginFault,
     check_names,
@@ -45,7 +45,7 @@ def mark_clashes(infos: Sequence[PluginInfo]) -> tuple[PluginInfo, ...]:
     owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
     for info in infos:
         for part in info.parts:
-            owners[kind_of(part), part.name].append(info)
+            owners[part.kind, part.name].append(info)
     marked = []
     for info in infos:
         clashes = {

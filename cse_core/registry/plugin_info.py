@@ -6,14 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cse_core.records import (
-    ComponentSpec,
-    DatasetSpec,
-    EncoderSpec,
-    Kind,
-    RecipeSpec,
-    Record,
-)
+from cse_core.records import DataKind, Kind, Record
 
 Status = Literal["active", "blocked", "broken", "incompatible", "conflicting"]
 """What became of an entry point.
@@ -23,7 +16,7 @@ broken: it raised, or what it returned is no valid record. incompatible: made fo
 cse-toolkit. conflicting: a part of it has the name of another plugin's part (it is loaded, and the
 part is used by its full name), or another installation took its place (it is not loaded).
 """
-AnyKind = Kind | Literal["recipe", "study", "encoder", "dataset"]
+AnyKind = Kind | DataKind
 """Kinds of parts, and of the data that plugins bring."""
 
 NOUNS: dict[AnyKind, str] = {
@@ -35,7 +28,6 @@ NOUNS: dict[AnyKind, str] = {
     "branch": "branch",
     "metric": "metric",
     "recipe": "recipe",
-    "study": "study",
     "encoder": "encoder",
     "dataset": "data set",
 }
@@ -88,14 +80,3 @@ class PluginInfo:
 def canonical(name: str) -> str:
     """Return a distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def kind_of(record: Record) -> AnyKind:
-    """Return the kind of a record: that of the part, or recipe, study, encoder, dataset."""
-    if isinstance(record, ComponentSpec):
-        return record.kind
-    if isinstance(record, RecipeSpec):
-        return "recipe"
-    if isinstance(record, EncoderSpec):
-        return "encoder"
-    return "dataset" if isinstance(record, DatasetSpec) else "study"

@@ -20,7 +20,6 @@ from cse_core.records import (
     PoolerSpec,
     Record,
 )
-from cse_core.registry.plugin_info import kind_of
 from cse_core.specs import GROUP, HOOK_RECORDS
 from cse_core.vocabulary import PREFIXES, WORDS, Need, is_known
 
@@ -92,7 +91,7 @@ def check_records(hook: str, returned: object) -> tuple[Record, ...]:
                 f"{hook} returned a list with {_named(item)} where {expected.__name__} is due"
             )
         record = cast(Record, item)
-        check_record(record, f"{hook}, {kind_of(record)} {record.name!r}")
+        check_record(record, f"{hook}, {record.kind} {record.name!r}")
     return tuple(returned)
 
 
@@ -104,9 +103,9 @@ def check_names(records: Iterable[Record]) -> None:
     """
     seen: set[tuple[str, str]] = set()
     for record in records:
-        if (kind_of(record), record.name) in seen:
-            raise PluginFault(f"{kind_of(record)} {record.name!r} is returned twice")
-        seen.add((kind_of(record), record.name))
+        if (record.kind, record.name) in seen:
+            raise PluginFault(f"{record.kind} {record.name!r} is returned twice")
+        seen.add((record.kind, record.name))
 
 
 def check_record(record: Record, where: str) -> None:

@@ -16,7 +16,6 @@ from cse_core.records import (
     Kind,
     RecipeSpec,
     Record,
-    StudySpec,
 )
 from cse_core.registry.known_parts import (
     KNOWN_DISTRIBUTIONS,
@@ -24,7 +23,7 @@ from cse_core.registry.known_parts import (
     KnownPart,
     known_parts,
 )
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical, kind_of
+from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
 from cse_core.registry.record_checks import default_options
 from cse_core.vocabulary import flatten
 
@@ -55,7 +54,7 @@ class Registered(Generic[RecordT]):
     @property
     def kind(self) -> AnyKind:
         """Return the record's kind."""
-        return kind_of(self.spec)
+        return self.spec.kind
 
     @property
     def qualified(self) -> str:
@@ -121,10 +120,6 @@ class Registry:
     def recipes(self) -> tuple[Registered[RecipeSpec], ...]:
         """Return the recipes sorted by name."""
         return cast(tuple[Registered[RecipeSpec], ...], self._all("recipe"))
-
-    def studies(self) -> tuple[Registered[StudySpec], ...]:
-        """Return the studies sorted by name."""
-        return cast(tuple[Registered[StudySpec], ...], self._all("study"))
 
     def encoders(self) -> tuple[Registered[EncoderSpec], ...]:
         """Return the encoders sorted by name."""

@@ -180,11 +180,6 @@ def test_hook_cse_recipes(example: Example) -> None:
     trained_with(example, 'directions = "both"')
 
 
-def test_hook_cse_studies(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
-    check(example, "cse_studies")
-    assert "temperatures" in capsys.readouterr().out
-
-
 def test_hook_cse_encoders(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
     check(example, "cse_encoders")
     trained_with(example, "max_length")

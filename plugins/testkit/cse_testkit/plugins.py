@@ -20,7 +20,7 @@ from cse_core.registry.discovery import TOOLKIT
 from cse_core.registry.known_parts import KNOWN_PARTS
 from cse_core.registry.loading import load_factory, package_path
 from cse_core.registry.manager import load_plugins
-from cse_core.registry.plugin_info import PluginInfo, canonical, kind_of
+from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.registry.registry import Registry
 from cse_core.vocabulary import flatten
 from cse_testkit.promises import BrokenPromise, failures, promise
@@ -120,7 +120,7 @@ class PluginSuite:
         known = [part for part in KNOWN_PARTS if part.distribution == canonical(self.distribution)]
         if not known:
             return
-        brought = {(kind_of(record), record.name): record for record in self._records()}
+        brought = {(record.kind, record.name): record for record in self._records()}
         told = {(part.kind, part.name) for part in known}
         promise(
             told == set(brought),

@@ -13,7 +13,6 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     StoreSpec,
-    StudySpec,
 )
 from cse_core.registry.known_parts import KNOWN_DISTRIBUTIONS, KNOWN_PARTS
 from cse_core.registry.plugin_info import AnyKind, PluginInfo
@@ -94,16 +93,15 @@ def test_parts_are_sorted_by_name() -> None:
 def test_data_records_have_getters() -> None:
     records: list[Record] = [
         RecipeSpec(name="simcse", summary="s", path="p:f"),
-        StudySpec(name="table-1", summary="s", path="p:f"),
         EncoderSpec(name="starter", summary="s", path="p:f"),
         DatasetSpec(name="starter", summary="s", factory="m:C"),
     ]
     made = registry(info("cse-x:x", *records))
     assert made.recipe("simcse").spec is records[0]
-    assert made.encoder("starter").spec is records[2]
-    assert made.dataset("cse-x/starter").spec is records[3]
+    assert made.encoder("starter").spec is records[1]
+    assert made.dataset("cse-x/starter").spec is records[2]
     for found, record in zip(
-        (made.recipes(), made.studies(), made.encoders(), made.datasets()), records, strict=True
+        (made.recipes(), made.encoders(), made.datasets()), records, strict=True
     ):
         assert [part.spec for part in found] == [record]
     assert made.parts() == registry().parts()
