@@ -6,6 +6,8 @@ and the gradients of the encoder, which each process has for its own rows alone,
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
@@ -14,9 +16,48 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from cse_core.errors import CseError
+from cse_core.runtime.device import resolve_device
 from cse_core.types import Embeddings
 
 Made = TypeVar("Made")
+
+
+def join(device: torch.device) -> torch.device:
+    """Join the other processes of this run, where a launcher started several.
+
+    Read are the variables that torchrun sets, and launchers like it: ``WORLD_SIZE``, ``RANK``,
+    ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``. The group is left when the process ends.
+
+    Args:
+        device: Where one process would train.
+
+    Returns:
+        Where this process trains: its own GPU of several, else ``device``.
+
+    Raises:
+        CseError: If the machine has too few GPUs, or the processes do not find each other.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1 and world()[1] == 1:
+        return device
+    on_gpu = device.type == "cuda"
+    if on_gpu:
+        device = resolve_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+        torch.cuda.set_device(device)
+    if not dist.is_initialized():
+        try:
+            dist.init_process_group("nccl" if on_gpu else "gloo")
+        except (ValueError, RuntimeError) as error:
+            raise CseError(
+                f"the processes do not find each other: {str(error).splitlines()[0]}",
+                where="WORLD_SIZE",
+                value=str(size),
+                hint="start them with `torchrun --nproc-per-node N --no-python cse train …`, or "
+                "unset WORLD_SIZE for one process",
+            ) from None
+        atexit.register(dist.destroy_process_group)
+    return device
 
 
 def world() -> tuple[int, int]:

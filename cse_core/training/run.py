@@ -10,7 +10,6 @@ from typing import Any
 
 import tomlkit
 import torch
-from accelerate import PartialState
 
 from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.pretrained import load_tokenizer
@@ -191,12 +190,11 @@ class Prepared:
         self.registry = registry
         self.reporter = reporter
         options = composition.train
-        # Not told of the CPU, it takes the processes of a machine without a GPU for single ones.
-        self.state = PartialState(cpu=resolve_device(options.device).type == "cpu")
-        self.main = bool(self.state.is_main_process)
+        self.device = distributed.join(resolve_device(options.device))
+        rank, size = distributed.world()
+        self.main = rank == 0
         if options.threads is not None:
             torch.set_num_threads(options.threads)
-        size = distributed.world()[1]
         if options.batch_size < size:
             raise CseError(
                 f"fewer sentences than the {size} processes",
@@ -204,9 +202,6 @@ class Prepared:
                 value=options.batch_size,
                 hint=f"use at least {size}",
             )
-        self.device = (
-            resolve_device(options.device) if size == 1 else torch.device(self.state.device)
-        )
         self.precision = training_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry, corpus)
         self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)

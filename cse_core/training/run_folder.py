@@ -16,7 +16,7 @@ from cse_core.runtime.atomic_files import writable_folder, write_whole
 from cse_core.runtime.model_files import RUN_FILE
 
 METRICS, RESULT = "metrics.jsonl", "result.json"
-_VERSIONS = ("torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+_VERSIONS = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from cse_core.training.checkpoint import Checkpoint
-from tests.fixtures.command_line import started
+from tests.fixtures.command_line import Cse, refused, started
 from tests.fixtures.ranks import two_ranks
 
 
@@ -39,3 +41,14 @@ def test_two_processes_share_a_folder_and_stop_with_a_whole_checkpoint(
     step = int(last.removeprefix("stopped after step ").split(";")[0])
     assert Checkpoint.read(run / "checkpoints" / f"step-{step}").values["step"] == step
     assert "stopped" not in said[1][1]
+
+
+def test_processes_that_cannot_meet_say_how_to_start_them(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    words = ("train", "-d", str(sentences), "--train.device", "cpu", "--out", str(tmp_path / "run"))
+    refused(cse(*words), "WORLD_SIZE", "MASTER_ADDR", "torchrun")
+    assert not (tmp_path / "run").exists()
