@@ -39,12 +39,16 @@ class StepResult:
     """What a step leaves for the log: tensors on the device, not waited for.
 
     Attributes:
+        norm: Of the gradient before it was clipped, None where nothing clips.
+        rows: Of the batch, over all processes.
+        tokens: Of this process's share.
         anchors: ``[A, D]`` vectors of the plain sentences.
     """
 
     loss: Tensor
     parts: dict[str, Tensor]
     norm: Tensor | None
+    rows: int
     tokens: int
     anchors: Tensor
     logged: dict[str, Tensor | float] = field(default_factory=dict)
@@ -141,6 +145,7 @@ class Engine:
             loss=torch.zeros((), device=self.device) if value is None else value.detach(),
             parts=objective.parts,
             norm=norm,
+            rows=len(index),
             tokens=work.tokens,
             anchors=objective.batches[SENTENCE].anchors.detach(),
             logged=logged,

@@ -178,12 +178,22 @@ class Batches:
         seed: The run's seed; the order depends on it, on the round and on the epoch.
         number: Of the round.
         shuffle: Whether there is a drawn order at all.
+        drop_last: Whether an epoch ends before a batch that would be smaller than the others.
     """
 
-    def __init__(self, rows: int, size: int, *, seed: int, number: int, shuffle: bool) -> None:
+    def __init__(
+        self,
+        rows: int,
+        size: int,
+        *,
+        seed: int = 0,
+        number: int = 0,
+        shuffle: bool = False,
+        drop_last: bool = False,
+    ) -> None:
         self.rows, self.size = rows, size
         self.seed, self.number, self.shuffle = seed, number, shuffle
-        self.per_epoch = math.ceil(rows / size)
+        self.per_epoch = rows // size if drop_last else math.ceil(rows / size)
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def epoch(self, step: int) -> int:

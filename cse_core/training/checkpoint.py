@@ -115,8 +115,9 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, values
 
 
-def restore_parts(assembly: Assembly, saved: Checkpoint) -> None:
-    """Put the state of parts back."""
+def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
+    """Put weights and the state of parts back."""
+    restore_weights(assembly, saved)
     device = assembly.device
     for path, part in assembly.parts.items():
         if not isinstance(part, nn.Module):

@@ -36,22 +36,20 @@ class Intervals:
         """Return whether the step is followed by a checkpoint."""
         return last or (bool(self.save) and step % self.save == 0)
 
+    def evaluations(self, patience: int | str | None, per_epoch: int) -> int | None:
+        """Return after how many evaluations without a better score a round ends, at least 1.
 
-def in_evaluations(patience: int | str, evaluate: int, per_epoch: int) -> int:
-    """Return after how many evaluations without a better score a round ends, at least 1.
-
-    Args:
-        patience: With its unit, where it has one.
-        evaluate: Steps between two evaluations.
-        per_epoch: Steps of an epoch.
-    """
-    if isinstance(patience, int):
-        return patience
-    found = PATIENCE_FORM.fullmatch(patience)
-    if found is None:
-        raise ValueError(f"no patience: {patience!r}")
-    count, unit = int(found[1]), found[2][0:4]
-    if unit == "eval" or not evaluate:
-        return count
-    steps = count * (per_epoch if unit == "epoc" else 1)
-    return max(math.ceil(steps / evaluate), 1)
+        Args:
+            patience: ``3``, ``"3 evaluations"``, ``"20000 steps"``, ``"2 epochs"``; None is never.
+            per_epoch: Steps of an epoch.
+        """
+        if not isinstance(patience, str):
+            return patience
+        found = PATIENCE_FORM.fullmatch(patience)
+        if found is None:
+            raise ValueError(f"no patience: {patience!r}")
+        count, unit = int(found[1]), found[2][0:4]
+        if unit == "eval" or not self.evaluate:
+            return count
+        steps = count * (per_epoch if unit == "epoc" else 1)
+        return max(math.ceil(steps / self.evaluate), 1)

@@ -31,12 +31,12 @@ class Meters:
         self.seconds = 0.0
         self._began = time.perf_counter()
 
-    def add(self, result: StepResult, rows: int) -> None:
+    def add(self, result: StepResult) -> None:
         """Count a step."""
         self.losses.append(result.loss.float())
         if result.norm is not None:
             self.norms.append(result.norm)
-        self.rows += rows
+        self.rows += result.rows
         self.tokens += result.tokens
 
     def settle(self, step: int) -> None:

@@ -23,7 +23,6 @@ from cse_core.runtime.atomic_files import whole_folder
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.training_rows import Pairs, TrainingRows
-from cse_core.training.intervals import in_evaluations
 from cse_core.training.run_folder import RunFolder
 from cse_core.types import Round
 
@@ -39,6 +38,10 @@ class TrainingRound:
         pairs: Its rows; None is the corpus.
         losses: Its losses; None is all.
         train: Overrides of ``train.*``.
+        score: Name of the dev score that chooses its checkpoint; None is that of the run.
+        patience: Evaluations without a better score after which it stops, or steps or epochs with
+            their unit; None is that of the options.
+        keep_optimizer: Whether the optimiser goes on from the round before.
     """
 
     number: int
@@ -46,7 +49,7 @@ class TrainingRound:
     losses: tuple[str, ...] | None = None
     train: dict[str, Any] = field(default_factory=dict)
     score: str | None = None
-    most_waits: int | str | None = None
+    patience: int | str | None = None
     keep_optimizer: bool = False
 
     def options(self, base: TrainOptions) -> TrainOptions:
@@ -61,17 +64,6 @@ class TrainingRound:
         of_epochs = own.model_copy(update={"max_steps": None}).steps(len(self.pairs["text"]))
         most = of_epochs if own.max_steps is None else min(own.max_steps, of_epochs)
         return own.model_copy(update={"max_steps": most})
-
-    def patience(self, options: TrainOptions, evaluate: int, per_epoch: int) -> int | None:
-        """Return after how many evaluations without a better score it stops.
-
-        Args:
-            options: Of the round.
-            evaluate: Steps between two evaluations.
-            per_epoch: Steps of an epoch.
-        """
-        wanted = self.most_waits or options.patience
-        return None if wanted is None else in_evaluations(wanted, evaluate, per_epoch)
 
 
 class Rounds:
@@ -107,6 +99,7 @@ class Rounds:
         self.place = 0
         self.scores: list[float | None] = []
         self.over = False
+        self._rows = TrainingRows(corpus, assembly.composition.model.max_length)
 
     def next(self, resumed: bool) -> TrainingRound | None:
         """Return the next round, the interrupted one again where ``resumed``."""
@@ -143,10 +136,20 @@ class Rounds:
         self.number, self.place = state["number"], state["place"]
         self.scores = list(state["scores"])
 
-    def begin(self, number: int, rows: TrainingRows) -> None:
-        """Show every part the rows of a round that begins, or goes on after a break."""
+    def begin(self, current: TrainingRound) -> TrainingRows:
+        """Show every part the rows of a round that begins, or goes on after a break.
+
+        Returns:
+            The rows: the corpus, or the pairs that the round brings.
+        """
+        rows = self._rows
+        if current.pairs is not None:
+            rows = TrainingRows(
+                self.corpus, rows.longest, current.pairs, self._rows, current.number
+            )
         for part in self.assembly.parts.values():
-            part.begin_round(rows, self.context(number))
+            part.begin_round(rows, self.context(current.number))
+        return rows
 
     def context(self, number: int) -> RoundContext:
         """Return what parts may ask for before a round."""
@@ -211,13 +214,10 @@ def read_round(folder: Path, number: int) -> TrainingRound:
         else table[name].to_pylist()
         for name in table.column_names
     }
-    losses = settings["losses"]
+    losses = settings.pop("losses")
     return TrainingRound(
         number=number,
         pairs=pairs,
         losses=None if losses is None else tuple(losses),
-        train=settings["train"],
-        score=settings["score"],
-        most_waits=settings["patience"],
-        keep_optimizer=settings["keep_optimizer"],
+        **settings,
     )

@@ -42,6 +42,22 @@ class Best:
         """Return whether a score is strictly better."""
         return self.score is None or score > self.score
 
+    def as_saved(self, values: Mapping[str, Any], select: str | None) -> Best:
+        """Return what the saved weights reached.
+
+        A run that was killed may have saved better ones after the checkpoint that it went on from,
+        and come no higher the second time.
+
+        Args:
+            values: The values of their checkpoint: the step, and all scores.
+            select: Name of the score that chooses in the run.
+        """
+        if values["step"] == self.step:
+            return self
+        scores = {name: value for name, value in values.items() if name != "step"}
+        score = scores.get(select or "", self.score)
+        return replace(self, step=values["step"], scores=scores, score=score)
+
 
 class Scorer:
     """Scores the model in training and keeps what is best, in the round and in the run.

@@ -6,35 +6,56 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
-from cse_core.engine.optimizer import Optimizer
-from cse_core.engine.step import Engine, StepResult
+from cse_core.engine.step import StepResult
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.reporter import Reporter
-from cse_core.runtime.seeds import StepPosition
-from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.collapse import BATCH, CollapseWatch, spread
-from cse_core.training.export import inference_choices
+from cse_core.training.export import inference_choices, save_model
 from cse_core.training.intervals import Intervals
+from cse_core.training.loop import TrainingLoop
 from cse_core.training.meters import Meters
-from cse_core.training.outcome import Outcome, finish
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, MetricsFile, RunFolder
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
 
 __all__ = ["Outcome", "Stopped", "Trainer"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        steps: Of all rounds.
+        step: Step of the chosen weights.
+        round: Their round.
+        chosen_by: Name of the score that chose them; None where the last were kept.
+        score: Its value.
+        scores: All dev scores of the chosen weights.
+        seconds: How long the run took.
+    """
+
+    model: Path
+    steps: int
+    step: int
+    round: int
+    chosen_by: str | None
+    score: float | None
+    scores: dict[str, float]
+    seconds: float
 
 
 class Trainer:
@@ -69,7 +90,6 @@ class Trainer:
         self.about = about
         self.train = self.composition.train
         self.main = distributed.world()[0] == 0
-        self.base = TrainingRows(corpus, self._longest())
         self.scorer = scorer
         self.rounds = Rounds(assembly, corpus, folder, self.encode, reporter)
         self._signals = StopSignals()
@@ -114,8 +134,7 @@ class Trainer:
         self.prepare()
         until = None
         if resume is not None:
-            saved.restore_weights(self.assembly, resume)
-            saved.restore_parts(self.assembly, resume)
+            saved.restore_assembly(self.assembly, resume)
             self.scorer.restore(resume.values["scores"])
             self.rounds.restore(resume.values["rounds"])
             until = resume.values["round"], resume.values["step"]
@@ -130,96 +149,32 @@ class Trainer:
         finally:
             if self._metrics is not None:
                 self._metrics.close()
-        return finish(
-            self.assembly,
-            self.folder,
-            self.scorer,
-            self.reporter,
-            steps=self._steps_before,
-            rounds=self.rounds.number,
-            seconds=time.monotonic() - began,
-            about=self.about,
-        )
-
-    def rows_of(self, current: TrainingRound) -> TrainingRows:
-        """Return the rows of a round: the corpus, or the pairs that it brings."""
-        if current.pairs is None:
-            return self.base
-        return TrainingRows(self.corpus, self._longest(), current.pairs, self.base, current.number)
+        return self._finish(time.monotonic() - began)
 
     def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
-        options = current.options(self.train)
-        rows = self.rows_of(current)
-        batches = Batches(
-            len(rows),
-            options.batch_size,
-            seed=options.seed,
-            number=current.number,
-            shuffle=self.composition.data.shuffle,
-        )
-        total = options.steps(len(rows))
-        intervals = Intervals.of(options, total)
-        self.rounds.begin(current.number, rows)
-        engine = Engine(self.assembly, rows, self.precision, current.losses, options)
-        optimizer = Optimizer(self.assembly, options, total)
+        """Train a round and put its best weights back; returns how many steps it made."""
+        rows = self.rounds.begin(current)
+        loop = TrainingLoop(self.assembly, current, rows, self.precision)
         meters = Meters(resume.values["losses"] if resume else [], self.assembly.device)
-        step = 0
         if resume is not None:
-            step = resume.values["step"]
-            optimizer.restore(resume.part("optimizer"))
-            engine.previous = saved.unpack_fields(resume, self.assembly.device)
+            loop.restore(resume)
         else:
             self.scorer.of_round = Best()
             if current.keep_optimizer:
-                optimizer.restore(self._moments)
+                loop.optimizer.restore(self._moments)
             if current.number:
                 # What was mined is never mined again, and the miner's own state goes with it.
-                self._save(0, current.number, optimizer, engine, meters)
-        engine.builder.tokenise(self.reporter)
-        self.reporter.begin(current.number, total, step)
-        if len(rows) < options.batch_size:
+                self._save(loop, meters)
+        loop.tokenise(self.reporter)
+        self.reporter.begin(current.number, loop.total, loop.done)
+        if len(rows) < loop.options.batch_size:
             self.reporter.warning(
-                f"train.batch_size is {options.batch_size} but there are {len(rows)} rows: "
+                f"train.batch_size is {loop.options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        patience = current.patience(options, intervals.evaluate, batches.per_epoch)
-        meters.go_on()
-        with closing(engine):
-            while step < total and not self._enough(patience):
-                index = batches.at(step)
-                then = batches.at(step + 1) if step + 1 < total else None
-                count_negatives = (step + 1) % intervals.log == 0
-                position = StepPosition(step, total, batches.epoch(step), current.number)
-                update = partial(optimizer.update, step)
-                result = engine.step(
-                    index, position, update, count_negatives=count_negatives, then=then
-                )
-                meters.add(result, len(index))
-                step += 1
-                self.reporter.step(step)
-                if step == min(10, total):
-                    self._warn_unchanged(engine)
-                last = step == total
-                scoring = bool(self.scorer.dev) and intervals.evaluates(step, last)
-                logging = step % intervals.log == 0 or last or scoring
-                stopping = distributed.any_of(self._signals.asked)
-                saving = intervals.saves(step, last) or stopping
-                if not (logging or saving):
-                    continue
-                meters.settle(step)
-                scores = self._evaluate(step, current) if scoring else {}
-                if logging:
-                    scores = {**scores, **spread(result.anchors)}
-                    self._log(step, current.number, result, optimizer, meters, scores)
-                    self._warn_collapse(scores, len(result.anchors), step >= intervals.evaluate)
-                if saving or self._enough(patience):
-                    self._save(step, current.number, optimizer, engine, meters)
-                if stopping:
-                    # A launcher that sees one process end stops the one that writes.
-                    distributed.wait()
-                    raise Stopped(step)
-                meters.go_on()
-        if step < total:
+        with closing(loop):
+            self._steps(loop, meters)
+        if not loop.over:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "
                 f"{self.scorer.of_round.waited} evaluations: stopped"
@@ -228,14 +183,48 @@ class Trainer:
         self.scorer.end_round()
         best = self.scorer.of_round
         if current.number:
-            self._moments = optimizer.state()
+            self._moments = loop.optimizer.state()
             distributed.wait()
             if best.score is not None:
                 saved.restore_weights(
                     self.assembly, Checkpoint.read(self.folder.best(current.number))
                 )
             self.rounds.finished(best.score)
-        return step
+        return loop.done
+
+    def _steps(self, loop: TrainingLoop, meters: Meters) -> None:
+        """Make the steps of a round; log, score and save after those that call for it."""
+        intervals = Intervals.of(loop.options, loop.total)
+        patience = intervals.evaluations(
+            loop.current.patience or loop.options.patience, loop.batches.per_epoch
+        )
+        meters.go_on()
+        while not (loop.over or self._enough(patience)):
+            result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
+            meters.add(result)
+            step = loop.done
+            self.reporter.step(step)
+            if step == min(10, loop.total):
+                self._warn_unchanged(loop)
+            scoring = bool(self.scorer.dev) and intervals.evaluates(step, loop.over)
+            logging = step % intervals.log == 0 or loop.over or scoring
+            stopping = distributed.any_of(self._signals.asked)
+            saving = intervals.saves(step, loop.over) or stopping
+            if not (logging or saving):
+                continue
+            meters.settle(step)
+            scores = self._evaluate(loop) if scoring else {}
+            if logging:
+                scores = {**scores, **spread(result.anchors)}
+                self._log(loop, result, meters, scores)
+                self._warn_collapse(scores, len(result.anchors), step >= intervals.evaluate)
+            if saving or self._enough(patience):
+                self._save(loop, meters)
+            if stopping:
+                # A launcher that sees one process end stops the one that writes.
+                distributed.wait()
+                raise Stopped(step)
+            meters.go_on()
 
     # -- scores -----------------------------------------------------------------------------
 
@@ -255,7 +244,8 @@ class Trainer:
             slicer=sentence_encoder.slicer if slicer is not None else None,
         )
 
-    def _evaluate(self, step: int, current: TrainingRound) -> dict[str, float]:
+    def _evaluate(self, loop: TrainingLoop) -> dict[str, float]:
+        current, step = loop.current, loop.done
         scores, better = self.scorer.score(
             self.encode, step, current.number, current.score, self.assembly.metrics
         )
@@ -272,18 +262,12 @@ class Trainer:
     # -- what is written ----------------------------------------------------------------------
 
     def _log(
-        self,
-        step: int,
-        number: int,
-        result: StepResult,
-        optimizer: Optimizer,
-        meters: Meters,
-        scores: dict[str, float],
+        self, loop: TrainingLoop, result: StepResult, meters: Meters, scores: dict[str, float]
     ) -> None:
         line: dict[str, Any] = {
-            "step": step,
-            "round": number,
-            "lr": optimizer.learning_rate(step - 1),
+            "step": loop.done,
+            "round": loop.current.number,
+            "lr": loop.optimizer.learning_rate(loop.done - 1),
             **meters.line(),
         }
         if result.norm is not None:
@@ -296,36 +280,57 @@ class Trainer:
         self.reporter.line(line)
         meters.begin()
 
-    def _save(
-        self, step: int, number: int, optimizer: Optimizer, engine: Engine, meters: Meters
-    ) -> None:
+    def _save(self, loop: TrainingLoop, meters: Meters) -> None:
         if not self.main:
             return
-        weights = saved.weights(self.assembly)
-        saved.check_finite(weights, step)
-        tensors, values = saved.part_states(self.assembly)
-        tensors.update(weights)
-        tensors.update({f"optimizer.{n}": v for n, v in optimizer.state().items()})
-        tensors.update(saved.pack_fields(engine.previous))
-        Checkpoint(
-            tensors,
-            {
-                "step": step,
-                "round": number,
-                "steps_before": self._steps_before,
-                "scores": self.scorer.state(),
-                "rounds": self.rounds.state(),
-                "parts": values,
-                "losses": [float(loss) for loss in meters.losses],
-            },
-        ).write(self.folder.checkpoint(number, step))
+        number = loop.current.number
+        checkpoint = loop.checkpoint()
+        checkpoint.values.update(
+            round=number,
+            steps_before=self._steps_before,
+            scores=self.scorer.state(),
+            rounds=self.rounds.state(),
+            losses=[float(loss) for loss in meters.losses],
+        )
+        checkpoint.write(self.folder.checkpoint(number, loop.done))
         for old in self.folder.checkpoints()[:-2]:
             shutil.rmtree(old, ignore_errors=True)
 
+    def _finish(self, seconds: float) -> Outcome:
+        """Put the chosen weights back and save the model."""
+        best, select, steps = self.scorer.of_run, self.scorer.select, self._steps_before
+        distributed.wait()
+        if best.score is not None:
+            chosen = Checkpoint.read(self.folder.best(best.round))
+            saved.restore_weights(self.assembly, chosen)
+            best = best.as_saved(chosen.values, select)
+            why = f"step {best.step} by {select} = {best.score:.2f}"
+        else:
+            self.reporter.message("no dev set chose a checkpoint: the last weights are kept")
+            best = replace(best, step=steps, round=self.rounds.number)
+            select, why = None, f"step {steps}, the last"
+        outcome = Outcome(
+            model=self.folder.model,
+            steps=steps,
+            step=best.step,
+            round=best.round,
+            chosen_by=select,
+            score=best.score,
+            scores=best.scores,
+            seconds=seconds,
+        )
+        if self.main:
+            save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
+            self.folder.write_result(
+                {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
+            )
+            self.folder.link_latest()
+        return outcome
+
     # -- what is noticed ----------------------------------------------------------------------
 
-    def _warn_unchanged(self, engine: Engine) -> None:
-        for path, count in engine.builder.unchanged().items():
+    def _warn_unchanged(self, loop: TrainingLoop) -> None:
+        for path, count in loop.engine.builder.unchanged().items():
             self.reporter.warning(f"{path} changed nothing in {count} calls: is its rate too low?")
 
     def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:
@@ -336,6 +341,3 @@ class Trainer:
         for name, sentences in sets.items():
             if warning := self._collapse.look(name, scores, sentences):
                 self.reporter.warning(warning)
-
-    def _longest(self) -> int:
-        return self.composition.model.max_length

@@ -85,33 +85,35 @@ class Inside:
     def seconds(self, step: Callable[[], object]) -> float:
         """Return the seconds inside the part during a step."""
         commits, differences = Stopwatch(), Stopwatch()
-        objective = self.engine._objective
+        objectives = self.engine.objectives
 
-        def measured(vectors: Any, work: Any, **options: Any) -> Any:
-            found = objective(vectors, work, **options)
-            differences.seconds += self._difference(vectors, work)
+        def measured(*given: Any, **named: Any) -> Any:
+            found = objectives(*given, **named)
+            differences.seconds += self._difference(objectives, *given)
             return found
 
-        self.engine._objective = measured
+        self.engine.objectives = measured
+        measured.__dict__.update(vars(objectives))  # what the engine asks beside calling it
         self.part.after_step = commits.around(self.part.after_step)
         self.part.views = commits.around(self.part.views)
         try:
             step()
         finally:
-            del self.engine._objective, self.part.after_step, self.part.views
+            self.engine.objectives = objectives
+            del self.part.after_step, self.part.views
         return commits.seconds + differences.seconds
 
-    def _difference(self, vectors: Any, work: Any) -> float:
+    def _difference(self, objectives: Any, vectors: Any, *given: Any) -> float:
         """Return what the part adds to the objective and its backward pass."""
-        self._objective(vectors, work)  # warm
+        self._objective(objectives, vectors, *given)  # warm
         whole, bare = [], []
         for _ in range(TRIES):
-            whole.append(self._objective(vectors, work))
-            with self._without():
-                bare.append(self._objective(vectors, work))
+            whole.append(self._objective(objectives, vectors, *given))
+            with self._without(objectives):
+                bare.append(self._objective(objectives, vectors, *given))
         return min(whole) - min(bare)
 
-    def _objective(self, vectors: Any, work: Any) -> float:
+    def _objective(self, objectives: Any, vectors: Any, *given: Any) -> float:
         leaves = {
             view: {
                 level: replace(
@@ -129,28 +131,21 @@ class Inside:
         wanted = [each for each in wanted if each.requires_grad]
         import torch
 
-        engine = self.engine
         began = time.perf_counter()
-        found = engine.objectives(
-            leaves, work.roles, work.rows.to(engine.device), engine.keys, work.context()
-        )
+        found = objectives(leaves, *given)
         if found.value is not None and wanted:
             torch.autograd.grad(found.value, wanted, allow_unused=True)
         return time.perf_counter() - began
 
     @contextmanager
-    def _without(self) -> Iterator[None]:
+    def _without(self, objectives: Any) -> Iterator[None]:
         """Take the part away; a loss over positives that it finds is away then too."""
         parts: dict[str, Any] = (
             self.assembly.stores if self.kind == "negatives" else self.assembly.miners
         )
         whole = dict(parts)
         del parts[self.name]
-        levels = (
-            self.engine.objectives.store_level
-            if self.kind == "negatives"
-            else self.engine.objectives.miner_level
-        )
+        levels = objectives.store_level if self.kind == "negatives" else objectives.miner_level
         level = levels.pop(self.name)
         try:
             yield

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import torch
@@ -41,19 +40,13 @@ def losses(
     ``WAITS`` has what the second and the third step waited for.
     """
     rig = Rig(composition, corpus, registry=registry, device=device)
-    rig.begin()
-    rig._update = partial(_update, rig)  # type: ignore[method-assign]
+    rig.loop.before_update = None  # the kit's look at every gradient waits for the device
     found = rig.step(1)
     WAITS.clear()
     found += rig.step(2)
     inside = (each for _, module in rig.assembly.modules() for each in module.modules())
     drawn = any(getattr(each, "p", 0.0) for each in inside)
     return [float(values(each.loss)) for each in found], drawn
-
-
-def _update(rig: Rig, step: int) -> Any:
-    """Move the weights without the kit's look at every gradient."""
-    return rig.optimizer.update(step)
 
 
 def line(case: Case, registry: Registry) -> dict[str, Any]:

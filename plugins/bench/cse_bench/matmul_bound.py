@@ -1,4 +1,4 @@
-"""The floor under a step: the matrix products of the encoder's linear layers, nothing else.
+"""The bound of a step: the matrix products of the encoder's linear layers, nothing else.
 
 Counted are the layers' outputs and, where a step makes them, the gradients of inputs and weights,
 for the real tokens alone. Attention's own products, embeddings, norms and everything else are not.
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.encoders.encoder import PackedEncoder
+from cse_core.engine.step import Engine
 
 Side = Literal["output", "input", "weight"]
 _LENGTHS = (4, 3)
@@ -83,23 +84,22 @@ class CallRecorder:
     """Notes the encoder calls of steps.
 
     Args:
-        encoders: Of all branches.
+        engine: Makes the steps.
 
     Attributes:
         calls: What was noted, in order.
-        inputs_only: Whether calls now are for the gradient of the inputs alone.
     """
 
-    def __init__(self, encoders: Iterable[PackedEncoder]) -> None:
-        self.encoders = list({id(each): each for each in encoders}.values())
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self.calls: list[EncoderCall] = []
-        self.inputs_only = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Note the calls inside."""
+        encoders = {branch.encoder for branch in self.engine.assembly.branches.values()}
         handles = [
-            each.register_forward_pre_hook(self._note, with_kwargs=True) for each in self.encoders
+            each.register_forward_pre_hook(self._note, with_kwargs=True) for each in encoders
         ]
         try:
             yield
@@ -119,7 +119,7 @@ class CallRecorder:
                 longest=int(offsets.diff().max()) if len(offsets) > 1 else 0,
                 alone=named.get("read") is not None,
                 inputs=gradient,
-                weights=gradient and not self.inputs_only,
+                weights=gradient and not self.engine.inputs_only,
             )
         )
 
@@ -196,7 +196,7 @@ def _probe(encoder: PackedEncoder, *, alone: bool) -> list[_Linear]:
     return found
 
 
-class Floor:
+class MatmulBound:
     """Matrix products, ready to be timed.
 
     Args:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from cse_bench.floor import EncoderCall, Floor, products
 from cse_bench.machine import processor
+from cse_bench.matmul_bound import EncoderCall, MatmulBound, products
 from cse_bench.memory import Peak, peak_memory
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread, TimedRound
 from cse_bench.steps import Steps
@@ -33,11 +33,11 @@ WHAT = "measuring"
 
 
 @dataclass(frozen=True)
-class _Floors:
-    """A step's floor, the same with its own last layer if that differs, and its real tokens."""
+class _Bounds:
+    """A step's bound, the same with its own last layer if that differs, and its real tokens."""
 
-    whole: Floor | None
-    own: Floor | None
+    whole: MatmulBound | None
+    own: MatmulBound | None
     tokens: int
 
 
@@ -121,24 +121,23 @@ def _measure(
     tokens = 0
     for each in formats:
         with peak_memory(work.device) as peaks[each.name], work.recording(each.name) as recorder:
-            for number in range(WARM):
+            for _ in range(WARM):
                 recorder.calls = []
-                tokens = work.step(each.name, number).tokens
+                tokens = work.step(each.name).tokens
             work.wait()
         calls = recorder.calls
         forward()
     # Made when all peaks are known, which their memory is no part of.
-    floors = {each.name: _floors(calls, tokens, each, work.device) for each in formats}
+    bounds = {each.name: _bounds(calls, tokens, each, work.device) for each in formats}
     timed: dict[str, list[TimedRound]] = {each.name: [] for each in formats}
     for turn in range(rounds):
-        first = WARM + turn * (1 + steps)
         # Every second round goes the other way, so that a drift of the machine is shared.
         for each in formats if turn % 2 == 0 else reversed(formats):
-            timed[each.name].append(_round(work, each.name, first, steps, floors[each.name]))
+            timed[each.name].append(_round(work, each.name, steps, bounds[each.name]))
             forward()
     measured = []
     for each in formats:
-        where = where_the_time_goes(work, each.name, WARM + rounds * (1 + steps))
+        where = where_the_time_goes(work, each.name)
         measured.append(MeasuredPrecision.of(each.name, timed[each.name], peaks[each.name], where))
         forward()
     reporter.end()
@@ -158,7 +157,7 @@ def _measure(
         gpu=torch.cuda.get_device_name(prepared.device) if on_gpu else None,
         threads=torch.get_num_threads(),
         rows=len(prepared.corpus),
-        batch_size=work.batches.size,
+        batch_size=work.size,
         packed=packed,
         tokens=sum(each.tokens for each in counted) / sum(each.steps for each in counted),
         padding_avoided=1 - sum(each.tokens for each in calls) / padded if packed else 0.0,
@@ -170,31 +169,31 @@ def _measure(
     )
 
 
-def _floors(
+def _bounds(
     calls: Sequence[EncoderCall], tokens: int, precision: Precision, device: torch.device
-) -> _Floors:
+) -> _Bounds:
     whole, own = products(calls), products(calls, whole=False)
     dtype = precision.dtype or torch.float32
-    return _Floors(
-        Floor(whole, dtype, device) if whole else None,
-        Floor(own, dtype, device) if own != whole else None,
+    return _Bounds(
+        MatmulBound(whole, dtype, device) if whole else None,
+        MatmulBound(own, dtype, device) if own != whole else None,
         tokens,
     )
 
 
-def _round(work: Steps, name: str, first: int, steps: int, floors: _Floors) -> TimedRound:
-    work.step(name, first)
+def _round(work: Steps, name: str, steps: int, bounds: _Bounds) -> TimedRound:
+    work.step(name)
     work.wait()
     tokens = 0
     began = time.perf_counter()
-    for number in range(first + 1, first + 1 + steps):
-        tokens += work.step(name, number).tokens
+    for _ in range(steps):
+        tokens += work.step(name).tokens
     work.wait()
     seconds = time.perf_counter() - began
 
-    def a_token(floor: Floor | None) -> float | None:
+    def a_token(bound: MatmulBound | None) -> float | None:
         times = (steps + 1) // 2
-        return None if floor is None else floor.seconds(times, work.wait) / floors.tokens
+        return None if bound is None else bound.seconds(times, work.wait) / bounds.tokens
 
-    sentences = steps * work.batches.size
-    return TimedRound(seconds, steps, sentences, tokens, a_token(floors.whole), a_token(floors.own))
+    sentences = steps * work.size
+    return TimedRound(seconds, steps, sentences, tokens, a_token(bounds.whole), a_token(bounds.own))

@@ -1,20 +1,19 @@
-"""Steps of the trainer's own engine and optimiser that are measured and not written anywhere."""
+"""The trainer's own loop, in several number formats in turn; nothing is written anywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import torch
 
-from cse_bench.floor import CallRecorder
-from cse_core.engine.optimizer import Optimizer
-from cse_core.engine.step import Engine, StepResult
+from cse_bench.matmul_bound import CallRecorder
+from cse_core.engine.step import StepResult
 from cse_core.runtime.device import Precision
-from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import Batches
+from cse_core.training.loop import TrainingLoop
+from cse_core.training.rounds import TrainingRound
 from cse_core.training.run import Prepared
 from cse_core.training.run_folder import RunFolder
 
@@ -22,93 +21,65 @@ from cse_core.training.run_folder import RunFolder
 class Steps:
     """Trains a composition in several number formats in turn, the same weights in all of them.
 
+    Each format takes the same batches, all of one size.
+
     Args:
         prepared: The composition, its corpus and parts.
         precisions: The number formats.
         folder: A folder for what rounds write; nothing else is written.
-        planned: Steps that will be asked for at most, so that no schedule ends before them.
+        planned: Steps of a format at most, so that no schedule ends before them.
 
     Attributes:
         device: Where the encoder is.
-        batches: Which rows a step takes.
+        size: Sentences of a step.
     """
 
     def __init__(
         self, prepared: Prepared, precisions: Sequence[Precision], folder: Path, planned: int
     ) -> None:
-        self.assembly = prepared.assembly
         self.device = prepared.device
         trainer = prepared.trainer(RunFolder(folder))
         trainer.prepare()
-        current = trainer.rounds.next(False)
-        if current is None:
-            raise RuntimeError("a run without a round reached the engine")
-        self.round = current.number
+        current = trainer.rounds.next(False) or TrainingRound(0)
+        rows = trainer.rounds.begin(current)
         options = current.options(prepared.composition.train)
-        rows = trainer.rows_of(current)
-        trainer.rounds.begin(current.number, rows)
-        self.batches = Batches(
+        batches = Batches(
             len(rows),
             min(options.batch_size, len(rows)),
             seed=options.seed,
             number=current.number,
             shuffle=prepared.composition.data.shuffle,
+            drop_last=True,
         )
-        self.total = max(options.steps(len(rows)), planned)
-        self.engines = {
-            each.name: Engine(self.assembly, rows, each, current.losses, options)
-            for each in precisions
-        }
-        for engine in self.engines.values():
-            engine.builder.tokenise(prepared.reporter)
-        self.optimizer = Optimizer(self.assembly, options, self.total)
-        self.recorder = CallRecorder(b.encoder for b in self.assembly.branches.values())
-
-    def step(self, precision: str, number: int) -> StepResult:
-        """Run a step.
-
-        Args:
-            precision: Name of the number format.
-            number: Of the step; equal numbers take the same sentences and draws.
-        """
-        place = self._place(number)
-        return self.engines[precision].step(
-            self.batches.at(place),
-            StepPosition(number, self.total, self.batches.epoch(place), self.round),
-            partial(self.optimizer.update, number),
-            then=self.batches.at(self._place(number + 1)),
+        self.size = batches.size
+        loop = TrainingLoop(
+            prepared.assembly,
+            current,
+            rows,
+            precisions[0],
+            total=max(options.steps(len(rows)), planned + 1),  # the last one has a next batch too
+            batches=batches,
         )
+        others = {each.name: loop.with_precision(each) for each in precisions[1:]}
+        self.loops = {precisions[0].name: loop, **others}
+        for each in self.loops.values():
+            each.tokenise(prepared.reporter)
 
-    def _place(self, number: int) -> int:
-        """Return the place of a step's batch; a short last one of an epoch is left out."""
-        epoch, batch = divmod(number, self.batches.rows // self.batches.size)
-        return epoch * self.batches.per_epoch + batch
+    def step(self, precision: str) -> StepResult:
+        """Make the next step of a number format."""
+        return self.loops[precision].step()
 
     def close(self) -> None:
         """End what works in the background."""
-        for engine in self.engines.values():
-            engine.close()
+        for loop in self.loops.values():
+            loop.close()
 
     @contextmanager
     def recording(self, precision: str) -> Iterator[CallRecorder]:
         """Note the encoder calls of the steps inside."""
-        engine, recorder = self.engines[precision], self.recorder
-        fresh = engine.fresh_gradients
-
-        def trial(*args: object) -> object:
-            recorder.inputs_only = True
-            try:
-                return fresh(*args)  # type: ignore[arg-type]
-            finally:
-                recorder.inputs_only = False
-
-        engine.fresh_gradients = trial  # type: ignore[assignment,method-assign]
-        recorder.calls = []
-        try:
-            with recorder.listening():
-                yield recorder
-        finally:
-            del engine.fresh_gradients
+        recorder = CallRecorder(self.loops[precision].engine)
+        with recorder.listening():
+            yield recorder
 
     def wait(self) -> None:
         """Return when the device has done what it was given."""

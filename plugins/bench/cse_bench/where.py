@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import wraps
 from typing import Any
 
 import torch
@@ -26,7 +23,7 @@ CATEGORIES = (
 """In the order in which they are shown."""
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of its beginning and end on stderr
 _CPU = torch._C._autograd.DeviceType.CPU
-_STEP, _MARK = "cse: step", "cse: "
+_STEP = "cse.step"
 _NAMES: dict[str, tuple[str, ...]] = {
     DROPOUT: ("_Masked", "_MaskedBackward", "aten::dropout", "aten::native_dropout",
               "aten::native_dropout_backward", "aten::bernoulli_", "aten::_fused_dropout"),
@@ -49,10 +46,17 @@ _NAMES: dict[str, tuple[str, ...]] = {
              "aten::reshape", "ToCopyBackward0"),
 }  # fmt: skip
 _CATEGORY = {name: category for category, names in _NAMES.items() for name in names}
-_MARKED = {f"{_MARK}{category}": category for category in (OPTIMISER, OBJECTIVE, DATA, DROPOUT)}
+_MARKED = {
+    "cse.views": DATA,
+    "cse.objective": OBJECTIVE,
+    "cse.commit": OBJECTIVE,
+    "cse.update": OPTIMISER,
+    "cse.dropout": DROPOUT,
+}
+"""What the engine marks for a profiler, where operators alone do not tell."""
 
 
-def where_the_time_goes(steps: Steps, precision: str, number: int) -> dict[str, float]:
+def where_the_time_goes(steps: Steps, precision: str) -> dict[str, float]:
     """Return the share of each category in a step's time, together 1.
 
     The step is profiled, which makes it slower than one that is only timed.
@@ -60,15 +64,14 @@ def where_the_time_goes(steps: Steps, precision: str, number: int) -> dict[str, 
     Args:
         steps: The steps; they are warm.
         precision: Name of the number format.
-        number: Of the step.
     """
     on_gpu = steps.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     steps.wait()
-    with profile(activities=activities, acc_events=True) as profiler, _marked(steps, precision):
+    with profile(activities=activities, acc_events=True) as profiler:
         began = time.perf_counter()
         with record_function(_STEP):
-            steps.step(precision, number)
+            steps.step(precision)
             steps.wait()
         wall = time.perf_counter() - began
     return shares(list(profiler.events() or ()), wall if on_gpu else None)
@@ -120,36 +123,3 @@ def _inside_step(event: Any) -> bool:
             return True
         event = event.cpu_parent
     return False
-
-
-@contextmanager
-def _marked(steps: Steps, precision: str) -> Iterator[None]:
-    """Name what operators alone do not tell: data, losses, optimiser, the bits of dropout."""
-    engine = steps.engines[precision]
-    with ExitStack() as marks:
-        for owner, method, category in (
-            (engine.builder, "build", DATA),
-            (engine, "_objective", OBJECTIVE),
-            (engine, "_commit", OBJECTIVE),
-            (steps.optimizer, "update", OPTIMISER),
-            (steps.assembly.dropout, "draw", DROPOUT),
-        ):
-            marks.enter_context(_named(owner, method, f"{_MARK}{category}"))
-        yield
-
-
-@contextmanager
-def _named(owner: Any, method: str, mark: str) -> Iterator[None]:
-    """Run a method of one object under a name that the profiler shows."""
-    plain: Callable[..., Any] = getattr(owner, method)
-
-    @wraps(plain)
-    def marked(*args: Any, **named: Any) -> Any:
-        with record_function(mark):
-            return plain(*args, **named)
-
-    setattr(owner, method, marked)
-    try:
-        yield
-    finally:
-        delattr(owner, method)

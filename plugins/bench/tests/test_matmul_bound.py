@@ -1,4 +1,4 @@
-"""The floor has the products of the encoder's linear layers, all of them and no others."""
+"""The bound has the products of the encoder's linear layers, all of them and no others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cse_bench.floor import CallRecorder, Floor, Product, products
+from cse_bench.matmul_bound import CallRecorder, MatmulBound, Product, products
 from torch.utils.flop_counter import FlopCounterMode
 
 from cse_core.engine.step import StepResult
@@ -19,7 +19,7 @@ MEAN = '[[pool]]\nuse = "mean"\n'
 
 
 def recorded(bench: Bench, *, whole: bool = True) -> tuple[StepResult, list[Product]]:
-    recorder = CallRecorder(each.encoder for each in bench.assembly.branches.values())
+    recorder = CallRecorder(bench.engine)
     with recorder.listening():
         result = bench.step()
     bench.step(1)
@@ -59,7 +59,7 @@ def test_it_is_what_a_step_multiplies_beside_attention_and_loss(
     encoder: str, tmp_path: Path
 ) -> None:
     bench = Bench(encoder, tmp_path, MEAN)
-    recorder = CallRecorder([bench.assembly.online.encoder])
+    recorder = CallRecorder(bench.engine)
     with recorder.listening(), FlopCounterMode(display=False) as counter:
         bench.step()
     counts = counter.get_flop_counts()["Global"]
@@ -86,8 +86,19 @@ def test_a_branch_without_gradient_counts_outputs_alone(encoder: str, tmp_path: 
     assert outputs == (result.tokens + half) * LAYERS * (ATTENTION + FEED)
 
 
+def test_the_pass_for_the_gradient_of_the_inputs_makes_none_of_the_weights(
+    encoder: str, tmp_path: Path
+) -> None:
+    bench = Bench(encoder, tmp_path, '[[aug]]\nuse = "push"\n')
+    recorder = CallRecorder(bench.engine)
+    with recorder.listening():
+        bench.step()
+    assert [(each.inputs, each.weights) for each in recorder.calls] == [(True, False), (True, True)]
+    assert not bench.engine.inputs_only
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_floor_runs_its_products_and_nothing_else(dtype: torch.dtype) -> None:
+def test_a_bound_runs_its_products_and_nothing_else(dtype: torch.dtype) -> None:
     made = [
         Product("output", 0, 10, 4, 6), Product("output", 1, 3, 6, 4),
         Product("input", 1, 3, 6, 4), Product("weight", 0, 10, 4, 6),
@@ -98,9 +109,9 @@ def test_a_floor_runs_its_products_and_nothing_else(dtype: torch.dtype) -> None:
         nonlocal waits
         waits += 1
 
-    floor = Floor(made, dtype, CPU)
+    bound = MatmulBound(made, dtype, CPU)
     with FlopCounterMode(display=False) as counter:
-        assert floor.seconds(2, wait) > 0
+        assert bound.seconds(2, wait) > 0
     assert counter.get_total_flops() == 3 * 2 * total(made)
     assert list(counter.get_flop_counts()) == ["Global"]
     assert waits == 2

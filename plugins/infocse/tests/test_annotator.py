@@ -10,6 +10,7 @@ from cse_testkit import compose, installed_registry, tiny_corpus, tiny_encoder, 
 
 from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
+from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import read_round
 from cse_core.training.run import resume, train
 from cse_core.training.signals import Stopped
@@ -50,10 +51,10 @@ def test_round_one_is_its_clusters_and_round_two_the_encoders(
 
     save = Trainer._save
 
-    def stop(self: Trainer, step: int, number: int, *rest: Any) -> None:
-        save(self, step, number, *rest)
-        if number == 1 and step == 1:
-            raise Stopped(step)
+    def stop(self: Trainer, loop: TrainingLoop, *rest: Any) -> None:
+        save(self, loop, *rest)
+        if loop.current.number == 1 and loop.done == 1:
+            raise Stopped(loop.done)
 
     with monkeypatch.context() as patched:
         patched.setattr(Trainer, "_save", stop)

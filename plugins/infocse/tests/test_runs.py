@@ -12,6 +12,7 @@ from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 from safetensors.torch import load_file
 
 from cse_core.runtime.reporter import Reporter
+from cse_core.training.loop import TrainingLoop
 from cse_core.training.run import resume, train
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Trainer
@@ -44,9 +45,9 @@ def test_a_run_resumes_bit_for_bit_and_never_mines_again(
     count = {"mined": 0}
     log, mine = Trainer._log, Idc.mine_round
 
-    def stop(self: Trainer, step: int, number: int, *rest: Any) -> None:
-        log(self, step, number, *rest)
-        if number == 2 and step == 1:
+    def stop(self: Trainer, loop: TrainingLoop, *rest: Any) -> None:
+        log(self, loop, *rest)
+        if loop.current.number == 2 and loop.done == 1:
             self._signals.asked = True
 
     def counted(self: Idc, ctx: Any) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +15,6 @@ from torch import Tensor, nn
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly, build
 from cse_core.engine.optimizer import Optimizer
-from cse_core.engine.passes import StepPosition
 from cse_core.engine.step import Engine, StepResult
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
@@ -25,10 +23,11 @@ from cse_core.records import Facts, Kind
 from cse_core.registry.registry import Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
-from cse_core.tokenization.training_rows import TrainingRows
+from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
-from cse_core.training.rounds import Rounds
+from cse_core.training.loop import TrainingLoop
+from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder
 from cse_testkit.corpora import tiny_corpus
 from cse_testkit.encoders import shared_encoder
@@ -99,8 +98,7 @@ class Rig:
 
     Attributes:
         assembly: The parts.
-        rows: Rows of the round; of the first one where a miner asks for rounds.
-        engine: Of that round.
+        loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
         watches: By path, where watched.
         bad_gradients: Parameters that once had a gradient that is no finite number.
     """
@@ -134,32 +132,41 @@ class Rig:
             self._watch()
         for part in self.assembly.parts.values():
             part.prepare(corpus)
-        rows = TrainingRows(corpus, composition.model.max_length)
         self._folder = tempfile.TemporaryDirectory(prefix="cse-rounds-")
         self.rounds = Rounds(
             self.assembly, corpus, RunFolder(Path(self._folder.name)), self.encode, Reporter()
         )
-        self.rows = rows
-        self.round, self.done = 0, 0
         self.bad_gradients: set[str] = set()
-        self._begun = False
+
+    @cached_property
+    def loop(self) -> TrainingLoop:
+        """The steps of the round, over its rows in order; miners are asked for one now."""
+        current = self.rounds.next(False) or TrainingRound(0)
+        rows = self.rounds.begin(current)
+        loop = TrainingLoop(
+            self.assembly, current, rows, self.precision, total=self.total_steps, prefetch=False
+        )
+        loop.before_update = self._check_gradients
+        return loop
+
+    @property
+    def rows(self) -> TrainingRows:
+        """Rows of the round."""
+        return self.loop.rows
+
+    @property
+    def engine(self) -> Engine:
+        """Engine of the round."""
+        return self.loop.engine
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Optimiser of the round."""
+        return self.loop.optimizer
 
     def begin(self) -> None:
-        """Begin the round, where it has not begun: miners are asked for one now."""
-        if self._begun:
-            return
-        self._begun = True
-        composition = self.composition
-        first = self.rounds.next(False)
-        losses = None
-        if first is not None:
-            self.round, losses = first.number, first.losses
-            if first.pairs is not None:
-                longest = composition.model.max_length
-                self.rows = TrainingRows(self.corpus, longest, first.pairs, self.rows)
-        self.rounds.begin(self.round, self.rows)
-        self.engine = Engine(self.assembly, self.rows, self.precision, losses)
-        self.optimizer = Optimizer(self.assembly, composition.train, self.total_steps)
+        """Begin the round, where it has not begun."""
+        _ = self.loop
 
     def step(self, count: int = 1, *, rows: int | None = None) -> list[StepResult]:
         """Run steps over the rows in order, and return what they leave.
@@ -168,26 +175,14 @@ class Rig:
             count: How many.
             rows: Rows of each batch; by default ``train.batch_size``.
         """
-        self.begin()
-        size = min(rows or self.composition.train.batch_size, len(self.rows))
-        results = []
-        per_epoch = math.ceil(len(self.rows) / size)
-        for _ in range(count):
-            epoch, place = divmod(self.done, per_epoch)
-            index = torch.arange(place * size, min((place + 1) * size, len(self.rows)))
-            position = StepPosition(self.done, self.total_steps, epoch, self.round)
-            results.append(
-                self.engine.step(
-                    index, position, partial(self._update, self.done), count_negatives=True
-                )
-            )
-            self.done += 1
-        return results
+        size = rows or self.composition.train.batch_size
+        self.loop.batches = Batches(len(self.rows), min(size, len(self.rows)))
+        return [self.loop.step(count_negatives=True) for _ in range(count)]
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
         with self.precision.autocast():
-            return replace(self.assembly.online, heads={}).encode(texts, self.device)
+            return replace(self.assembly.stack, heads={}).encode(texts, self.device)
 
     def weights(self) -> dict[str, Tensor]:
         """Return a copy of all trained weights."""
@@ -199,30 +194,22 @@ class Rig:
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint."""
-        tensors, values = self.state()
-        tensors.update(self.weights())
-        tensors.update({f"optimizer.{name}": v for name, v in self.optimizer.state().items()})
-        tensors.update(saved.pack_fields(self.engine.previous))
-        Checkpoint(tensors, {"step": self.done, "parts": values}).write(folder)
+        self.loop.checkpoint().write(folder)
 
     def restore(self, folder: Path) -> None:
         """Go on from a checkpoint of an equal composition."""
         self.begin()
         read = Checkpoint.read(folder)
-        saved.restore_weights(self.assembly, read)
-        saved.restore_parts(self.assembly, read)
-        self.optimizer.restore(read.part("optimizer"))
-        self.engine.previous = saved.unpack_fields(read, self.device)
-        self.done = read.values["step"]
+        saved.restore_assembly(self.assembly, read)
+        self.loop.restore(read)
 
-    def _update(self, step: int) -> Tensor | None:
-        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.online.encoder)]
+    def _check_gradients(self) -> None:
+        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.stack.encoder)]
         for path, module in (*modules, *self.assembly.modules()):
             for name, parameter in module.named_parameters():
                 gradient = parameter.grad
                 if gradient is not None and not bool(torch.isfinite(gradient).all()):
                     self.bad_gradients.add(f"{path}.{name}")
-        return self.optimizer.update(step)
 
     def _watch(self) -> None:
         for path, part in self.assembly.parts.items():

@@ -30,6 +30,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.training.checkpoint import Checkpoint, part_states, weights
+from cse_core.training.rounds import TrainingRound
 from cse_core.training.run_folder import RunFolder
 from cse_core.training.selection import Scorer
 from cse_core.training.signals import Stopped
@@ -273,7 +274,7 @@ def nobody_asks(*_: Any) -> Any:
 
 def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> None:
     run = begin("cards", tmp_path)
-    builder = ViewBuilder(run.assembly, run.base)
+    builder = ViewBuilder(run.assembly, run.rounds.begin(TrainingRound(0)))
     view = next(v for v in run.composition.views if v.made_by == "negatives.retrieved")
     loud = SimpleNamespace(path="aug.loud")
     shout = PlacedAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]

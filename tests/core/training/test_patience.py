@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from cse_core.recipes.settings import TrainOptions
-from cse_core.training.intervals import in_evaluations
+from cse_core.training.intervals import Intervals
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from cse_core.training.intervals import in_evaluations
     ],
 )
 def test_units(patience: int | str, evaluate: int, per_epoch: int, wanted: int) -> None:
-    assert in_evaluations(patience, evaluate, per_epoch) == wanted
+    assert Intervals(1, evaluate, 0).evaluations(patience, per_epoch) == wanted
 
 
 @pytest.mark.parametrize("value", [0, -1, "0 steps", "two epochs", "5 minutes", "2.5 epochs"])

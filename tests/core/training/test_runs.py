@@ -17,7 +17,6 @@ from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint, weights
-from cse_core.training.outcome import _of
 from cse_core.training.run import resume, train
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped
@@ -286,9 +285,8 @@ def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
 def test_a_run_tells_of_the_weights_that_it_saved() -> None:
     """Killed after it saved better weights than the second attempt reached."""
     best = Best(score=70.0, step=5, round=1, scores={"dev.spearman": 70.0}, waited=2)
-    again = Checkpoint({}, {"step": 5, "dev.spearman": 70.0})
-    assert _of(again, best, "dev.spearman") == best
-    better = Checkpoint({}, {"step": 7, "dev.spearman": 80.0, "dev.uniformity": -2.0})
-    found = _of(better, best, "dev.spearman")
+    assert best.as_saved({"step": 5, "dev.spearman": 70.0}, "dev.spearman") == best
+    better = {"step": 7, "dev.spearman": 80.0, "dev.uniformity": -2.0}
+    found = best.as_saved(better, "dev.spearman")
     assert (found.step, found.round, found.score) == (7, 1, 80.0)
     assert found.scores == {"dev.spearman": 80.0, "dev.uniformity": -2.0}

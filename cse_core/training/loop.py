@@ -1,0 +1,133 @@
+"""The steps of one round: batches through the engine, the optimiser after each, where it stands."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from torch import Tensor
+
+from cse_core.engine.assembly import Assembly
+from cse_core.engine.optimizer import Optimizer
+from cse_core.engine.step import Engine, StepResult
+from cse_core.runtime.device import Precision
+from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.seeds import StepPosition
+from cse_core.tokenization.training_rows import Batches, TrainingRows
+from cse_core.training import checkpoint as saved
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.rounds import TrainingRound
+
+
+class TrainingLoop:
+    """Steps of a round, one at a time; whoever drives it decides when it logs, scores and stops.
+
+    Args:
+        assembly: The run's parts.
+        current: The round, which every part has begun.
+        rows: Its rows.
+        precision: Number format of the encoder.
+        total: Steps that schedules reckon with; by default those of the round.
+        batches: Which rows a step takes; by default as ``train.*`` and ``data.shuffle`` say.
+        prefetch: Whether a background thread prepares the next batch; end it with :meth:`close`.
+
+    Attributes:
+        options: ``train.*`` of the round.
+        done: Steps that were made; the next one has this number.
+        before_update: Called when a step's gradients are there, before the weights move.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        current: TrainingRound,
+        rows: TrainingRows,
+        precision: Precision,
+        *,
+        total: int | None = None,
+        batches: Batches | None = None,
+        prefetch: bool = True,
+    ) -> None:
+        composition = assembly.composition
+        self.assembly, self.current, self.rows = assembly, current, rows
+        self.options = options = current.options(composition.train)
+        self.total = options.steps(len(rows)) if total is None else total
+        self.batches = batches or Batches(
+            len(rows),
+            options.batch_size,
+            seed=options.seed,
+            number=current.number,
+            shuffle=composition.data.shuffle,
+        )
+        self.engine = Engine(assembly, rows, precision, current.losses, options)
+        self.optimizer = Optimizer(assembly, options, self.total)
+        self.prefetch = prefetch
+        self.before_update: Callable[[], None] | None = None
+        self.done = 0
+
+    @property
+    def over(self) -> bool:
+        """Return whether every step of the round was made."""
+        return self.done >= self.total
+
+    def tokenise(self, reporter: Reporter) -> None:
+        """Tokenise what the steps will read, so that no step waits for it."""
+        self.engine.builder.tokenise(reporter)
+
+    def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
+        """Make the next step.
+
+        Args:
+            index: ``[B]`` rows of the batch; by default the round's next ones.
+            count_negatives: Whether to count negatives for the log.
+        """
+        then = None
+        if index is None:
+            index = self.batches.at(self.done)
+            if self.prefetch and self.done + 1 < self.total:
+                then = self.batches.at(self.done + 1)
+        position = StepPosition(
+            self.done, self.total, self.batches.epoch(self.done), self.current.number
+        )
+        result = self.engine.step(
+            index, position, self._update, count_negatives=count_negatives, then=then
+        )
+        self.done += 1
+        return result
+
+    def with_precision(self, precision: Precision) -> TrainingLoop:
+        """Return a loop in another number format over the same batches, weights and moments."""
+        other = copy.copy(self)
+        other.engine = Engine(
+            self.assembly, self.rows, precision, self.current.losses, self.options
+        )
+        return other
+
+    def checkpoint(self) -> Checkpoint:
+        """Return everything that the next step needs.
+
+        Raises:
+            CseError: If a weight is no finite number.
+        """
+        weights = saved.weights(self.assembly)
+        saved.check_finite(weights, self.done)
+        tensors, values = saved.part_states(self.assembly)
+        tensors.update(weights)
+        tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
+        tensors.update(saved.pack_fields(self.engine.previous))
+        return Checkpoint(tensors, {"step": self.done, "parts": values})
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
+        self.optimizer.restore(checkpoint.part("optimizer"))
+        self.engine.previous = saved.unpack_fields(checkpoint, self.assembly.device)
+        self.done = checkpoint.values["step"]
+
+    def close(self) -> None:
+        """End what works in the background."""
+        self.engine.close()
+
+    def _update(self) -> Tensor | None:
+        if self.before_update is not None:
+            self.before_update()
+        return self.optimizer.update(self.done)
