@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.profiler import record_function
 
 
 class DropoutSource:
@@ -62,7 +63,8 @@ class DropoutSource:
     def draw(self, shape: torch.Size, p: float) -> tuple[Tensor, int]:
         """Draw an integer for each value of ``shape``, and the least one that keeps a value."""
         count = shape.numel()
-        words = self._words.random_raw(-(-count * self.bits // 64))
+        with record_function("cse.dropout"):  # no operator of torch tells a profiler of it
+            words = self._words.random_raw(-(-count * self.bits // 64))
         if self.bits == 8:
             return torch.from_numpy(words.view(np.uint8)[:count]).view(shape), self.steps(p)
         drawn = torch.from_numpy(words.view(np.int16)[:count]).view(shape)

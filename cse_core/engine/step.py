@@ -63,6 +63,9 @@ class Engine:
         precision: Number format of the encoder.
         losses: Names of the losses of the round; None is all.
         train: Settings of the round; by default those of the run.
+
+    Attributes:
+        inputs_only: Whether the pass that runs now is for the gradient of the inputs alone.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Engine:
         settings = train or assembly.composition.train
         self.setup = RoundSetup(assembly, rows, self.builder, settings, precision, input_level)
         self.previous: Fields = {}
+        self.inputs_only = False
         self.fresh_points = self._points("fresh")
         self.previous_points = self._points("previous")
         self.input_sizes = {
@@ -122,14 +126,15 @@ class Engine:
             start, stop = distributed.share(len(then), *distributed.world())
             self.builder.expect(then[start:stop])
         if self.fresh_points:
+            self.inputs_only = True
             with record_function("cse.input_gradients"):
                 fresh = self.fresh_gradients(work)
+            self.inputs_only = False
             work.fields = {"previous": self.previous, "fresh": fresh}
         capture = GradientCapture(self.previous_points)
         with record_function("cse.encode"):
             vectors = work.encode(capture)
-        with record_function("cse.objective"):
-            objective = self._objective(vectors, work, count_negatives=count_negatives)
+        objective = self._objective(vectors, work, count_negatives=count_negatives)
         work.over = True
         with record_function("cse.backward"):
             if objective.value is not None:
@@ -158,7 +163,7 @@ class Engine:
     def _objective(
         self, vectors: Levels, work: Pass, *, count_negatives: bool = False
     ) -> Objective:
-        with torch.autocast(self.device.type, enabled=False):
+        with record_function("cse.objective"), torch.autocast(self.device.type, enabled=False):
             return self.objectives(
                 vectors,
                 work.roles,

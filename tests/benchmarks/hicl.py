@@ -30,7 +30,8 @@ from typing import Any
 from tests.benchmarks.inputs import Shape, content_lengths, full_rows, make_model, read, write
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
-from tests.benchmarks.steps import PEER, Work, in_process, run
+from tests.benchmarks.steps import PEER, in_process, run
+from tests.benchmarks.work import Work
 
 SEGMENT = 32
 LENGTHS = (128, 256, 512)

@@ -22,7 +22,8 @@ from typing import Any
 from tests.benchmarks.inputs import Shape, make_model, read, write
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
-from tests.benchmarks.steps import Work, in_process
+from tests.benchmarks.steps import in_process
+from tests.benchmarks.work import Work
 
 STEPS = 1
 """Measured steps, after one more: the moments of AdamW are made at the end of the first."""

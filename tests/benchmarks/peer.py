@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.inputs import quieten
-from tests.benchmarks.steps import LR, SEED, TEMPERATURE, Watch, Work
+from tests.benchmarks.work import LR, SEED, TEMPERATURE, Watch, Work
 
 if TYPE_CHECKING:
     import numpy as np

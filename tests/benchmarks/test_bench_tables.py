@@ -19,7 +19,7 @@ from tests.benchmarks.report import Report, in_columns
 from tests.benchmarks.resident import forget_peak, in_own_process, peak, resident
 from tests.benchmarks.rows import BY_KEY, ROWS, Aim, Row
 from tests.benchmarks.sections import SECTIONS
-from tests.benchmarks.steps import Work
+from tests.benchmarks.work import Work
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = {"processor": "one", "cores": "2"}

@@ -22,7 +22,8 @@ from tests.benchmarks.inputs import Shape, content_lengths, make_model, mix_leng
 from tests.benchmarks.machine import no_bf16, precisions
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
-from tests.benchmarks.steps import PEER, Work, run, tokenising
+from tests.benchmarks.steps import PEER, run, tokenising
+from tests.benchmarks.work import Work
 
 FOR_VOCABULARY = 20_000
 NAMES = {"sentences": "sentences as they are", "mixed": "rows of mixed lengths"}

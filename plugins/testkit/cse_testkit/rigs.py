@@ -182,7 +182,7 @@ class Rig:
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
         with self.precision.autocast():
-            return replace(self.assembly.stack, heads={}).encode(texts, self.device)
+            return replace(self.assembly.online, heads={}).encode(texts, self.device)
 
     def weights(self) -> dict[str, Tensor]:
         """Return a copy of all trained weights."""
@@ -204,7 +204,7 @@ class Rig:
         self.loop.restore(read)
 
     def _check_gradients(self) -> None:
-        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.stack.encoder)]
+        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.online.encoder)]
         for path, module in (*modules, *self.assembly.modules()):
             for name, parameter in module.named_parameters():
                 gradient = parameter.grad
