@@ -205,9 +205,16 @@ def _run(
 
 
 def _named(composition: Composition) -> Path:
-    """Return the folder of a run that names none; of several processes the first one's counts."""
+    """Return ``runs/<recipe or losses>-<time>``, a folder that does not exist yet.
+
+    Of several processes the first one's counts.
+    """
     import time
 
-    from cse_core.training.run import default_out
-
-    return default_out(composition, time.strftime("%Y%m%d-%H%M%S"))
+    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
+    base = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}".replace(os.sep, "-")
+    path, count = base, 1
+    while path.exists():
+        count += 1
+        path = base.with_name(f"{base.name}-{count}")
+    return path

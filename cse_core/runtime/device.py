@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import torch
 
@@ -29,11 +28,6 @@ class Precision:
     dtype: torch.dtype | None
     why: str
     device_type: str = "cpu"
-
-    @property
-    def scales_loss(self) -> bool:
-        """Whether gradients underflow without a gradient scaler (fp16)."""
-        return self.dtype == torch.float16
 
     def autocast(self) -> AbstractContextManager[None]:
         """Return the context in which the forward pass runs."""
@@ -91,7 +85,7 @@ def training_precision(name: str, device: torch.device) -> Precision:
         CseError: If there is no such format, or training in it is not supported.
     """
     precision = resolve_precision(name, device)
-    if precision.scales_loss:
+    if precision.dtype == torch.float16:
         raise CseError(
             "fp16 needs a loss scale, which this version does not keep",
             where="train.precision",
@@ -117,15 +111,9 @@ def fast_bf16(device: torch.device) -> str | None:
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """Return the bf16 instruction sets of this CPU: by torch, or by the kernel's list."""
+    """Return the bf16 instruction sets of this CPU."""
     capabilities = torch.cpu.get_capabilities()
-    found = {flag for flag in ("amx_bf16", "avx512_bf16") if capabilities.get(flag)}
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
-    return frozenset(found | ({"amx_bf16", "avx512_bf16"} & set(line.split())))
+    return frozenset(flag for flag in ("amx_bf16", "avx512_bf16") if capabilities.get(flag))
 
 
 def resolve_device(name: str = "auto") -> torch.device:
@@ -156,11 +144,7 @@ def resolve_device(name: str = "auto") -> torch.device:
                 value=name,
                 hint="use auto or cpu" if count == 0 else f"use cuda:0 to cuda:{count - 1}",
             )
-    elif device.type == "mps" and not torch.backends.mps.is_available():
-        raise CseError(
-            "there is no MPS device here", where="train.device", value=name, hint="use auto or cpu"
-        )
-    elif device.type not in ("cpu", "mps"):
+    elif device.type != "cpu":
         try:
             torch.empty(1, device=device)
         except (RuntimeError, NotImplementedError, AssertionError) as error:

@@ -85,12 +85,17 @@ def check_finite(weights: Mapping[str, Tensor], step: int) -> None:
     """
     for name, value in weights.items():
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-            raise CseError(
-                f"{name} holds numbers that are not finite (at or before step {step})",
-                where="train",
-                hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
-                "the last checkpoint",
-            )
+            raise not_finite(f"{name} holds numbers that are not finite", step)
+
+
+def not_finite(what: str, step: int) -> CseError:
+    """Return the error of a run that diverged at or before a step."""
+    return CseError(
+        f"{what} (at or before step {step})",
+        where="train",
+        hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
+        "the last checkpoint",
+    )
 
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
@@ -126,23 +131,19 @@ def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
 
 
 def pack_fields(fields: Mapping[tuple[str, str], GradientField]) -> dict[str, Tensor]:
-    """Return last step's gradients as tensors."""
+    """Return last step's gradients as tensors, by point and view."""
     packed = {}
-    for (point, view), each in fields.items():
-        packed[f"gradient.{point}.{view}.keys"] = each.keys
-        packed[f"gradient.{point}.{view}.values"] = each.values
+    for (point, view), gradients in fields.items():
+        packed[f"gradient.{point}.{view}.keys"] = gradients.keys
+        packed[f"gradient.{point}.{view}.values"] = gradients.values
     return packed
 
 
 def unpack_fields(saved: Checkpoint, device: torch.device) -> dict[tuple[str, str], GradientField]:
     """Return the gradients that ``pack_fields`` packed."""
+    tensors = {name: value.to(device) for name, value in saved.part("gradient").items()}
     fields = {}
-    tensors = saved.part("gradient")
-    for name in tensors:
-        place, _, what = name.rpartition(".")
-        if what == "keys":
-            point, _, view = place.partition(".")
-            fields[point, view] = GradientField(
-                tensors[name].to(device), tensors[f"{place}.values"].to(device)
-            )
+    for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
+        point, _, view = place.partition(".")
+        fields[point, view] = GradientField(tensors[f"{place}.keys"], tensors[f"{place}.values"])
     return fields

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from cse_core.engine.step import StepResult
-from cse_core.errors import CseError
 from cse_core.runtime import distributed
+from cse_core.training.checkpoint import not_finite
 
 
 class Meters:
@@ -53,27 +53,20 @@ class Meters:
         self.norms = []
         self.seconds += time.perf_counter() - self._began
         if not fine:
-            raise CseError(
-                f"{broken} is no finite number any more (at or before step {step})",
-                where="train",
-                hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
-                "the last checkpoint",
-            )
+            raise not_finite(f"{broken} is no finite number any more", step)
 
     def go_on(self) -> None:
         """Count seconds again, after what does not belong to training."""
         self._began = time.perf_counter()
 
-    def line(self) -> dict[str, Any]:
-        """Return the mean loss and the speeds; every process calls it."""
+    def take(self) -> dict[str, Any]:
+        """Return the mean loss and the speeds, and count from nothing; every process calls it."""
         seconds = max(self.seconds, 1e-9)
         tokens = distributed.total(self.tokens)
-        return {
+        line = {
             "loss": float(torch.stack(self.losses).mean()),
             "sentences_per_second": self.rows / seconds,
             "tokens_per_second": tokens / seconds,
         }
-
-    def begin(self) -> None:
-        """Count from nothing."""
         self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0
+        return line

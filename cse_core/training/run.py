@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -132,22 +131,12 @@ def training_corpus(
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
-    found = (
-        {"text", "positive"} if composition.in_rounds else {"text"}
-    )  # what rounds bring, the data need not
-    encoded = [
-        view.column
-        for view in composition.views
-        if view.column is not None and view.column not in found
-    ]
-    columns = list(encoded)
-    for part in composition.parts:
-        columns += [
-            need.partition(":")[2]
-            for need in part.spec.required(part.options)
-            if isinstance(need, str) and need.startswith("column:")
-        ]
-    required = tuple(dict.fromkeys(columns))
+    brought = ("text", "positive") if composition.in_rounds else ("text",)
+    columns = (view.column for view in composition.views if view.column is not None)
+    encoded = [column for column in columns if column not in brought]
+    needs = (need for part in composition.parts for need in part.spec.required(part.options))
+    named = (need for need in needs if isinstance(need, str) and need.startswith("column:"))
+    required = tuple(dict.fromkeys([*encoded, *(need.partition(":")[2] for need in named)]))
     if corpus is None or required:
         datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
         corpus = load_corpus(
@@ -269,14 +258,3 @@ class Prepared:
         say(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         if not sentence_encoder.encoder.packed:
             self.reporter.warning(f"rows are padded: {sentence_encoder.encoder.why_padded}")
-
-
-def default_out(composition: Composition, stamp: str) -> Path:
-    """Return ``runs/<recipe or losses>-<stamp>``, a folder that does not exist yet."""
-    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
-    base = Path("runs") / f"{name}-{stamp}".replace(os.sep, "-")
-    path, count = base, 1
-    while path.exists():
-        count += 1
-        path = base.with_name(f"{base.name}-{count}")
-    return path

@@ -30,13 +30,13 @@ class RunFolder:
     path: Path
 
     @staticmethod
-    def begin(path: Path, *, force: bool = False) -> RunFolder:
+    def begin(path: Path) -> RunFolder:
         """Make the folder of a new run.
 
         Raises:
             CseError: If it holds a run already, or cannot be written.
         """
-        if (path / RUN_FILE).exists() and not force:
+        if (path / RUN_FILE).exists():
             raise CseError(
                 "holds a run already",
                 where="--out",
@@ -117,18 +117,12 @@ class MetricsFile:
 
     Args:
         path: The file.
-        until: Keep the lines up to this (round, step), drop the rest; None begins anew.
+        until: Keep the lines up to this (round, step), drop the rest; None keeps none.
     """
 
     def __init__(self, path: Path, until: tuple[int, int] | None = None) -> None:
-        kept = []
-        if until is not None and path.is_file():
-            kept = [
-                json.dumps(line)
-                for line in read_metrics(path)
-                if (line.get("round", 0), line["step"]) <= until
-            ]
-        write_whole(path, "".join(f"{line}\n" for line in kept))
+        kept = _lines_until(path, until) if until is not None and path.is_file() else []
+        write_whole(path, "".join(kept))
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -140,14 +134,15 @@ class MetricsFile:
         self._file.close()
 
 
-def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a metrics file; a last line cut short is left out."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                return
+def _lines_until(path: Path, until: tuple[int, int]) -> Iterator[str]:
+    """Yield the lines of a metrics file up to a round and step, without one that was cut short."""
+    for text in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            return
+        if (line.get("round", 0), line["step"]) <= until:
+            yield text
 
 
 def versions(composition: Composition) -> dict[str, str]:

@@ -167,26 +167,20 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
         CseError: If a name is neither.
     """
     found: list[PairSet | DocumentSet] = []
-    installed = registry.datasets()
-    names = {each.name for each in installed}
+    installed = {each.name for each in registry.datasets()}
     for wanted in options.dev:
         if wanted == "none":
             continue
         if wanted == "auto":
-            found += [installed_pairs(n, "dev", registry) for n in corpus_names(corpus, names)]
-        elif wanted in names and not Path(wanted).exists():
-            found.append(installed_pairs(wanted, "dev", registry))
+            files = [file.name for file in corpus.report.files if file.name in installed]
+            found += [_installed_pairs(name, registry) for name in files]
+        elif wanted in installed and not Path(wanted).exists():
+            found.append(_installed_pairs(wanted, registry))
         else:
             found.append(read_dev_set(wanted))
     return name_dev_sets(found)
 
 
-def corpus_names(corpus: Corpus, installed: set[str]) -> list[str]:
-    """Return the installed data sets that a corpus was read from."""
-    return [report.name for report in corpus.report.files if report.name in installed]
-
-
-def installed_pairs(name: str, split: str, registry: Registry) -> PairSet:
-    """Return the graded pairs of an installed data set."""
+def _installed_pairs(name: str, registry: Registry) -> PairSet:
     data = load_factory(registry.dataset(name).spec.factory)()
-    return pairs_from_rows(f"{name}.{split}", data.pairs(split))
+    return pairs_from_rows(f"{name}.dev", data.pairs("dev"))

@@ -268,7 +268,7 @@ class Trainer:
             "step": loop.done,
             "round": loop.current.number,
             "lr": loop.optimizer.learning_rate(loop.done - 1),
-            **meters.line(),
+            **meters.take(),
         }
         if result.norm is not None:
             line["gradient_norm"] = float(result.norm)
@@ -278,7 +278,6 @@ class Trainer:
         if self._metrics is not None:
             self._metrics.write(line)
         self.reporter.line(line)
-        meters.begin()
 
     def _save(self, loop: TrainingLoop, meters: Meters) -> None:
         if not self.main:

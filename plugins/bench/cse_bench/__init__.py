@@ -1,4 +1,4 @@
-"""Measuring training on this machine: speed, the floor under it, where the time of a step goes.
+"""Measuring training on this machine: speed, the bound of its products, where a step's time goes.
 
-In goes a composition with its data, out comes a ``BenchReport``; nothing is written.
+In goes a composition with its data (``measure``), out comes a ``BenchReport``; nothing is written.
 """
