@@ -28,11 +28,12 @@ class TrainingLoop:
         rows: Its rows.
         precision: Number format of the encoder.
         total: Steps that schedules reckon with; by default those of the round.
-        batches: Which rows a step takes; by default as ``train.*`` and ``data.shuffle`` say.
+        drop_last: Whether an epoch ends before a batch that would be smaller than the others.
         prefetch: Whether a background thread prepares the next batch; end it with :meth:`close`.
 
     Attributes:
         options: ``train.*`` of the round.
+        batches: Which rows a step takes.
         done: Steps that were made; the next one has this number.
         before_update: Called when a step's gradients are there, before the weights move.
     """
@@ -45,19 +46,20 @@ class TrainingLoop:
         precision: Precision,
         *,
         total: int | None = None,
-        batches: Batches | None = None,
+        drop_last: bool = False,
         prefetch: bool = True,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
         self.options = options = current.options(composition.train)
         self.total = options.steps(len(rows)) if total is None else total
-        self.batches = batches or Batches(
+        self.batches = Batches(
             len(rows),
-            options.batch_size,
+            min(options.batch_size, len(rows)),
             seed=options.seed,
             number=current.number,
             shuffle=composition.data.shuffle,
+            drop_last=drop_last,
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         self.optimizer = Optimizer(assembly, options, self.total)

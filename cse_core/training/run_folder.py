@@ -90,12 +90,9 @@ class RunFolder:
         folders = [p for p in (self.path / "checkpoints").glob("*step-*") if not p.name[0] == "."]
         return sorted(folders, key=_order)
 
-    def write_result(self, result: Mapping[str, Any]) -> None:
-        """Write what came of the run."""
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write what came of the run, and let ``runs/latest`` point to one in a folder ``runs``."""
         write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
-
-    def link_latest(self) -> None:
-        """Point ``runs/latest`` to a run in a folder ``runs``, where links are to be had."""
         link = self.path.parent / "latest"
         if self.path.parent.name != "runs" or (link.exists() and not link.is_symlink()):
             return

@@ -320,10 +320,7 @@ class Trainer:
         )
         if self.main:
             save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
-            self.folder.write_result(
-                {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
-            )
-            self.folder.link_latest()
+            self.folder.finish({**asdict(outcome), "model": "model", "seconds": round(seconds, 1)})
         return outcome
 
     # -- what is noticed ----------------------------------------------------------------------

@@ -11,7 +11,6 @@ import torch
 from cse_bench.matmul_bound import CallRecorder
 from cse_core.engine.step import StepResult
 from cse_core.runtime.device import Precision
-from cse_core.tokenization.training_rows import Batches
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import TrainingRound
 from cse_core.training.run import Prepared
@@ -42,28 +41,19 @@ class Steps:
         trainer.prepare()
         current = trainer.rounds.next(False) or TrainingRound(0)
         rows = trainer.rounds.begin(current)
-        options = current.options(prepared.composition.train)
-        batches = Batches(
-            len(rows),
-            min(options.batch_size, len(rows)),
-            seed=options.seed,
-            number=current.number,
-            shuffle=prepared.composition.data.shuffle,
-            drop_last=True,
-        )
-        self.size = batches.size
+        steps = current.options(prepared.composition.train).steps(len(rows))
         loop = TrainingLoop(
             prepared.assembly,
             current,
             rows,
             precisions[0],
-            total=max(options.steps(len(rows)), planned + 1),  # the last one has a next batch too
-            batches=batches,
+            total=max(steps, planned + 1),  # the last one prefetches a batch too
+            drop_last=True,
         )
-        others = {each.name: loop.with_precision(each) for each in precisions[1:]}
-        self.loops = {precisions[0].name: loop, **others}
-        for each in self.loops.values():
-            each.tokenise(prepared.reporter)
+        self.size = loop.batches.size
+        self.loops = {each.name: loop.with_precision(each) for each in precisions}
+        for own in self.loops.values():
+            own.tokenise(prepared.reporter)
 
     def step(self, precision: str) -> StepResult:
         """Make the next step of a number format."""
