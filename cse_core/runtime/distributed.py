@@ -69,9 +69,9 @@ def world() -> tuple[int, int]:
 
 def share(count: int, rank: int, size: int) -> tuple[int, int]:
     """Return where this process's part of ``count`` rows begins and ends."""
-    each, rest = divmod(count, size)
-    start = rank * each + min(rank, rest)
-    return start, start + each + (rank < rest)
+    equal, rest = divmod(count, size)
+    start = rank * equal + min(rank, rest)
+    return start, start + equal + (rank < rest)
 
 
 class _Gather(torch.autograd.Function):
@@ -177,8 +177,8 @@ def average_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
 def _reduce(parameters: Iterable[torch.nn.Parameter], factor: float) -> None:
     if world()[1] == 1:
         return
-    trained = [each for each in dict.fromkeys(parameters) if each.requires_grad]
-    used = _summed(torch.tensor([int(each.grad is not None) for each in trained]))
+    trained = [parameter for parameter in dict.fromkeys(parameters) if parameter.requires_grad]
+    used = _summed(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
     for parameter, processes in zip(trained, used.tolist(), strict=True):
         if not processes:
             continue  # the optimiser leaves it alone, as in one process

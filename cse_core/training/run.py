@@ -65,7 +65,7 @@ def train(
     out = Path(distributed.from_first(partial(str, out)))
     trainer = prepared.trainer(RunFolder(out))
     trainer.prepare()
-    prepared.tell()
+    prepared.report()
     # Nobody may still be looking whether the folder is free when the first process begins to write.
     distributed.wait()
     if prepared.main:
@@ -102,7 +102,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
         ),
     )
     prepared = Prepared(composition, registry, reporter)
-    prepared.tell()
+    prepared.report()
     before = then.get("data", {}).get("fingerprint")
     if before != prepared.corpus.fingerprint:
         raise CseError(
@@ -239,22 +239,22 @@ class Prepared:
                     "incomplete_dropped": report.incomplete_dropped,
                     "synthetic": report.synthetic,
                     "fingerprint": self.corpus.fingerprint,
-                    "dev": [each.name for each in self.scorer.dev],
+                    "dev": [dev_set.name for dev_set in self.scorer.dev],
                 },
             },
         }
         return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report what was read, and where and in which number format it is trained."""
         report, sentence_encoder = self.corpus.report, self.assembly.online
-        say = self.reporter.message
-        say(
+        message = self.reporter.message
+        message(
             f"{len(self.corpus):,} rows of {', '.join(self.composition.data.path)}"
             + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
         )
-        for message in report.messages:
-            say(message)
-        say(f"on {self.device} in {self.precision.name}: {self.precision.why}")
+        for line in report.messages:
+            message(line)
+        message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         if not sentence_encoder.encoder.packed:
             self.reporter.warning(f"rows are padded: {sentence_encoder.encoder.why_padded}")

@@ -72,7 +72,7 @@ class Scorer:
 
     def __init__(self, dev: Sequence[AnyDevSet], select: str | None) -> None:
         self.dev = list(dev)
-        self.names = [f"{each.name}.{each.choices[0]}" for each in self.dev]
+        self.names = [f"{dev_set.name}.{dev_set.choices[0]}" for dev_set in self.dev]
         self.select = self._chosen(select)
         self.of_round = Best()
         self.of_run = Best()
@@ -94,15 +94,15 @@ class Scorer:
 
         def measured() -> dict[str, float]:
             found: dict[str, float] = {}
-            for each in self.dev:
-                if isinstance(each, DocumentDevSet):
-                    found.update(each.score(lambda texts: encode(texts).numpy()))
+            for dev_set in self.dev:
+                if isinstance(dev_set, DocumentDevSet):
+                    found.update(dev_set.score(lambda texts: encode(texts).numpy()))
                     continue
-                known = Known(lambda texts: encode(texts).numpy(), each.pairs.texts)
-                found.update(each.score(known))
+                known = Known(lambda texts: encode(texts).numpy(), dev_set.pairs.texts)
+                found.update(dev_set.score(known))
                 for name, metric in metrics.items():
-                    numbers = metric.compute(known, each.pairs)
-                    found.update({f"{each.name}.{name}.{k}": v for k, v in numbers.items()})
+                    numbers = metric.compute(known, dev_set.pairs)
+                    found.update({f"{dev_set.name}.{name}.{k}": v for k, v in numbers.items()})
             return found
 
         scores = distributed.from_first(measured)
@@ -138,10 +138,10 @@ class Scorer:
             return None
         if wanted in (None, MEAN):
             return self.names[0] if len(self.names) == 1 else MEAN
-        choices = [f"{each.name}.{score}" for each in self.dev for score in each.choices]
-        for each in self.dev:
-            if wanted == each.name:
-                return f"{each.name}.{each.choices[0]}"
+        choices = [f"{dev_set.name}.{score}" for dev_set in self.dev for score in dev_set.choices]
+        for dev_set in self.dev:
+            if wanted == dev_set.name:
+                return f"{dev_set.name}.{dev_set.choices[0]}"
         if wanted in choices:
             return wanted
         raise CseError(
@@ -154,7 +154,7 @@ class Scorer:
     def _value(self, scores: dict[str, float], name: str | None) -> float:
         if name is not None and name != MEAN:
             return scores[name]
-        return sum(scores[each] for each in self.names) / len(self.names)
+        return sum(scores[score] for score in self.names) / len(self.names)
 
 
 def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[AnyDevSet]:
@@ -167,7 +167,7 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
         CseError: If a name is neither.
     """
     found: list[PairSet | DocumentSet] = []
-    installed = {each.name for each in registry.datasets()}
+    installed = {dataset.name for dataset in registry.datasets()}
     for wanted in options.dev:
         if wanted == "none":
             continue

@@ -331,7 +331,7 @@ class Trainer:
 
     def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:
         """Warn of a collapse on the dev sets, or on the batch where there are none."""
-        sets = {each.name: each.size for each in self.scorer.dev}
+        sets = {dev_set.name: dev_set.size for dev_set in self.scorer.dev}
         if not sets and evaluated:
             sets = {BATCH: anchors}
         for name, sentences in sets.items():

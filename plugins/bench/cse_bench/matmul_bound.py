@@ -99,7 +99,7 @@ class CallRecorder:
         """Note the calls inside."""
         encoders = {branch.encoder for branch in self.engine.assembly.branches.values()}
         handles = [
-            each.register_forward_pre_hook(self._note, with_kwargs=True) for each in encoders
+            encoder.register_forward_pre_hook(self._note, with_kwargs=True) for encoder in encoders
         ]
         try:
             yield
@@ -141,12 +141,12 @@ def products(calls: Iterable[EncoderCall], *, whole: bool = True) -> list[Produc
         layers = known[key]
         sizes = {"token": call.tokens, "row": call.rows}
         numbered = list(enumerate(layers))
-        found += [_product("output", number, each, sizes) for number, each in numbered]
-        for number, each in reversed(numbered):
-            if call.inputs and each.input_gradient:
-                found.append(_product("input", number, each, sizes))
-            if call.weights and each.weight_gradient:
-                found.append(_product("weight", number, each, sizes))
+        found += [_product("output", number, layer, sizes) for number, layer in numbered]
+        for number, layer in reversed(numbered):
+            if call.inputs and layer.input_gradient:
+                found.append(_product("input", number, layer, sizes))
+            if call.weights and layer.weight_gradient:
+                found.append(_product("weight", number, layer, sizes))
     return found
 
 
@@ -181,8 +181,8 @@ def _probe(encoder: PackedEncoder, *, alone: bool) -> list[_Linear]:
     offsets = torch.tensor([0, *_LENGTHS]).cumsum(0)
     positions = torch.cat([torch.arange(length) for length in _LENGTHS]).to(device)
     training = encoder.training
-    linear = [each for each in encoder.modules() if isinstance(each, nn.Linear)]
-    handles = [each.register_forward_hook(note) for each in linear]
+    linear = [layer for layer in encoder.modules() if isinstance(layer, nn.Linear)]
+    handles = [layer.register_forward_hook(note) for layer in linear]
     encoder.eval()
     try:
         with torch.enable_grad():
@@ -220,16 +220,16 @@ class MatmulBound:
             return made[place]
 
         self._runs: list[tuple[Tensor, Tensor, Tensor]] = []
-        for each in products:
-            entered = matrix("states", each.rows, each.inputs)
-            left = matrix("states", each.rows, each.outputs)
+        for product in products:
+            entered = matrix("states", product.rows, product.inputs)
+            left = matrix("states", product.rows, product.outputs)
             # A layer's weights have memory of their own, as in a model: none are in a cache yet.
-            key = "gradient" if each.side == "weight" else each.layer
-            weight = matrix(key, each.outputs, each.inputs)
-            if each.side == "output":
-                run = (entered, weight.t(), matrix("out", each.rows, each.outputs))
-            elif each.side == "input":
-                run = (left, weight, matrix("out", each.rows, each.inputs))
+            key = "gradient" if product.side == "weight" else product.layer
+            weight = matrix(key, product.outputs, product.inputs)
+            if product.side == "output":
+                run = (entered, weight.t(), matrix("out", product.rows, product.outputs))
+            elif product.side == "input":
+                run = (left, weight, matrix("out", product.rows, product.inputs))
             else:
                 run = (left.t(), entered, weight)
             self._runs.append(run)

@@ -113,40 +113,42 @@ def _measure(
         done += 1
         reporter.progress(done, total, WHAT)
 
-    names = " and ".join(each.name for each in formats)
-    reporter.message(f"{names} on {prepared.device}, rounds: {rounds}, steps of a round: {steps}")
+    names = [precision.name for precision in formats]
+    reporter.message(
+        f"{' and '.join(names)} on {prepared.device}, rounds: {rounds}, steps of a round: {steps}"
+    )
     reporter.progress(0, total, WHAT)
     peaks: dict[str, Peak] = {}
     calls: list[EncoderCall] = []
     tokens = 0
-    for each in formats:
-        with peak_memory(work.device) as peaks[each.name], work.recording(each.name) as recorder:
+    for name in names:
+        with peak_memory(work.device) as peaks[name], work.recording(name) as recorder:
             for _ in range(WARM):
                 recorder.calls = []
-                tokens = work.step(each.name).tokens
+                tokens = work.step(name).tokens
             work.wait()
         calls = recorder.calls
         forward()
     # Made when all peaks are known, which their memory is no part of.
-    bounds = {each.name: _bounds(calls, tokens, each, work.device) for each in formats}
-    timed: dict[str, list[TimedRound]] = {each.name: [] for each in formats}
+    bounds = {form.name: _bounds(calls, tokens, form, work.device) for form in formats}
+    timed: dict[str, list[TimedRound]] = {name: [] for name in names}
     for turn in range(rounds):
         # Every second round goes the other way, so that a drift of the machine is shared.
-        for each in formats if turn % 2 == 0 else reversed(formats):
-            timed[each.name].append(_round(work, each.name, steps, bounds[each.name]))
+        for name in names if turn % 2 == 0 else reversed(names):
+            timed[name].append(_round(work, name, steps, bounds[name]))
             forward()
     measured = []
-    for each in formats:
-        where = where_the_time_goes(work, each.name)
-        measured.append(MeasuredPrecision.of(each.name, timed[each.name], peaks[each.name], where))
+    for name in names:
+        where = where_the_time_goes(work, name)
+        measured.append(MeasuredPrecision.of(name, timed[name], peaks[name], where))
         forward()
     reporter.end()
     gain = None
     if {"fp32", "bf16"} <= timed.keys():
         pairs = zip(timed["fp32"], timed["bf16"], strict=True)
         gain = Spread.of([one.seconds / other.seconds for one, other in pairs])
-    counted = [each for rounds_of in timed.values() for each in rounds_of]
-    padded = sum(each.rows * each.longest for each in calls)
+    counted = [one for rounds_of in timed.values() for one in rounds_of]
+    padded = sum(call.rows * call.longest for call in calls)
     packed = prepared.assembly.online.encoder.packed
     on_gpu = prepared.device.type == "cuda"
     return BenchReport(
@@ -159,8 +161,8 @@ def _measure(
         rows=len(prepared.corpus),
         batch_size=work.size,
         packed=packed,
-        tokens=sum(each.tokens for each in counted) / sum(each.steps for each in counted),
-        padding_avoided=1 - sum(each.tokens for each in calls) / padded if packed else 0.0,
+        tokens=sum(one.tokens for one in counted) / sum(one.steps for one in counted),
+        padding_avoided=1 - sum(call.tokens for call in calls) / padded if packed else 0.0,
         rounds=rounds,
         steps=steps,
         precisions=tuple(measured),

@@ -84,16 +84,16 @@ class MeasuredPrecision:
         name: str, rounds: Sequence[TimedRound], peak: Peak, where: dict[str, float]
     ) -> MeasuredPrecision:
         """Return what several rounds in one number format found."""
-        floors = [(each.floor, each) for each in rounds if each.floor is not None]
-        own = [(each.own_floor, each) for each in rounds if each.own_floor is not None]
+        floors = [(timed.floor, timed) for timed in rounds if timed.floor is not None]
+        own = [(timed.own_floor, timed) for timed in rounds if timed.own_floor is not None]
         return MeasuredPrecision(
             name=name,
-            sentences=Spread.of([each.sentences / each.seconds for each in rounds]),
-            tokens=Spread.of([each.tokens / each.seconds for each in rounds]),
-            seconds=Spread.of([each.seconds / each.steps for each in rounds]),
-            floor=_spread([a_token * each.tokens / each.steps for a_token, each in floors]),
-            share=_spread([a_token * each.tokens / each.seconds for a_token, each in floors]),
-            own_share=_spread([a_token * each.tokens / each.seconds for a_token, each in own]),
+            sentences=Spread.of([timed.sentences / timed.seconds for timed in rounds]),
+            tokens=Spread.of([timed.tokens / timed.seconds for timed in rounds]),
+            seconds=Spread.of([timed.seconds / timed.steps for timed in rounds]),
+            floor=_spread([a_token * timed.tokens / timed.steps for a_token, timed in floors]),
+            share=_spread([a_token * timed.tokens / timed.seconds for a_token, timed in floors]),
+            own_share=_spread([a_token * timed.tokens / timed.seconds for a_token, timed in own]),
             peak=peak,
             where=where,
         )

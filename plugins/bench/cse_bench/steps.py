@@ -51,7 +51,7 @@ class Steps:
             drop_last=True,
         )
         self.size = loop.batches.size
-        self.loops = {each.name: loop.with_precision(each) for each in precisions}
+        self.loops = {precision.name: loop.with_precision(precision) for precision in precisions}
         for own in self.loops.values():
             own.tokenise(prepared.reporter)
 

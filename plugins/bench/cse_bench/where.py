@@ -107,13 +107,13 @@ def _category(event: Any, known: dict[int, str | None]) -> str | None:
         chain.append(event)
         event = event.cpu_parent
     category = None if event is None else known[id(event)]
-    for each in reversed(chain):
+    for inner in reversed(chain):
         if category is None:
-            name = each.name.lower()
-            category = _MARKED.get(each.name) or _CATEGORY.get(each.name)
+            name = inner.name.lower()
+            category = _MARKED.get(inner.name) or _CATEGORY.get(inner.name)
             if category is None and ("attention" in name or "attn" in name):
                 category = ATTENTION
-        known[id(each)] = category
+        known[id(inner)] = category
     return category
 
 

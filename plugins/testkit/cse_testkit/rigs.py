@@ -283,10 +283,10 @@ def run_steps(
     )
     results = rig.step(steps)
     return StepRun(
-        losses=tuple(float(each.loss) for each in results),
+        losses=tuple(float(result.loss) for result in results),
         scalars=tuple(
-            {name: float(v) for name, v in {**each.parts, **each.logged}.items()}
-            for each in results
+            {name: float(v) for name, v in {**result.parts, **result.logged}.items()}
+            for result in results
         ),
         weights=rig.weights(),
         state=rig.state(),
