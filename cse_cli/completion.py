@@ -53,6 +53,11 @@ def complete_model(incomplete: str) -> Iterator[tuple[str, str]]:
     return _starting(incomplete, _named(Installed().registry.encoders()))
 
 
+def complete_suite(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Complete an installed suite's name."""
+    return _starting(incomplete, _named(Installed().registry.suites()))
+
+
 def complete_data(incomplete: str) -> Iterator[tuple[str, str]]:
     """Complete an installed data set's name."""
     return _starting(incomplete, _named(Installed().registry.datasets()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_core.data import Corpus
-    from cse_core.evaluation.tables import Located
+    from cse_core.evaluation.suites import Suite, SuiteFiles
 
 UNITS = ("sentence", "paragraph", "document")
 LENGTHS = (32, 64, 96, 128, 256, 512)
@@ -52,11 +53,12 @@ def list_data(
     json: JsonOption = False,
 ) -> None:
     """List the installed data sets, and what cse eval would find of each suite."""
-    from cse_evaluation.suite import DATA_VARIABLE, data_folder
+    from cse_core.evaluation.suites import DATA_VARIABLE, data_folder
 
-    registry = installed(context).registry
+    plugins = installed(context)
+    registry = plugins.registry
     folder, origin = data_folder(data_dir)
-    suites = _suite_files(folder)
+    suites = _suite_files(folder, plugins)
     if json:
         told = [
             {
@@ -91,32 +93,21 @@ def list_data(
         say(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
 
 
-def _suite_files(folder: Path) -> dict[str, dict[str, Path | None]]:
+def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
     """Return where the files of each suite are, None for what is not there."""
-    from cse_evaluation.document_suite import locate_documents
-    from cse_evaluation.suite import CHINESE_FILES, locate_files, locate_suite
-    from cse_evaluation.tasks import TRANSFER_TASKS, locate_classification, locate_transfer
+    from cse_core.records import SuiteSpec
+    from cse_core.registry.loading import load_factory
 
-    labelled, documents = locate_classification(folder), locate_documents(folder)
-    # Both suites may have looked at one broken file.
-    for line in dict.fromkeys(error.line() for error in (*labelled.broken, *documents.broken)):
+    found: dict[str, SuiteFiles] = {}
+    for spec in (record for info in plugins.manager.infos for record in info.parts):
+        if isinstance(spec, SuiteSpec):
+            suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
+            found.setdefault(spec.name, suite.locate(folder))
+    # Several suites may have looked at one broken file.
+    broken = (error.line() for files in found.values() for error in files.broken)
+    for line in dict.fromkeys(broken):
         tell(f"left out: {line}")
-    transfer: dict[str, Path | None] = {}
-    found = locate_transfer(folder)
-    for task in TRANSFER_TASKS:
-        files = [name for name in found if name.split(".")[0] == task]
-        transfer.update({name: found.get(name) for name in files or [task]})
-    return {
-        "sts": locate_suite(folder),
-        "chinese": locate_files(CHINESE_FILES, "chinese", folder),
-        "transfer": transfer,
-        "classify": _files_or(labelled, "any labelled texts"),
-        "retrieval": _files_or(documents, "any documents with titles"),
-    }
-
-
-def _files_or(located: Located, what: str) -> dict[str, Path | None]:
-    return {**located.files} if located.files else {what: None}
+    return {name: suite_files.files for name, suite_files in found.items()}
 
 
 @app.command("stats")

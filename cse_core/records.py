@@ -23,7 +23,7 @@ from cse_core.options import (
 from cse_core.vocabulary import Need, Tokens
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric"]
-DataKind = Literal["recipe", "encoder", "dataset"]
+DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 GradientMode = Literal["fresh", "previous"]
 
@@ -281,6 +281,38 @@ class CommandSpec:
     takes_choice: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class SuiteSpec:
+    """A suite that ``cse eval --suite NAME`` scores encoders on.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
+    """
+
+    kind: ClassVar[DataKind] = "suite"
+
+    name: str
+    summary: str
+    factory: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReporterSpec:
+    """Someone who hears of a training run: ``cse train --report NAME``.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.runtime.reporter.Reporter``.
+        options: Its options model.
+    """
+
+    kind: ClassVar[DataKind] = "reporter"
+
+    name: str
+    summary: str
+    factory: str
+    options: type[Options] = Options
+
+
 COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     spec.kind: spec
     for spec in (
@@ -293,7 +325,7 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
         MetricSpec,
     )
 }
-Record = ComponentSpec | RecipeSpec | EncoderSpec | DatasetSpec
+Record = ComponentSpec | RecipeSpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
 
 
 @dataclass(frozen=True, kw_only=True)

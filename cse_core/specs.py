@@ -14,7 +14,9 @@ from cse_core.records import (
     MinerSpec,
     PoolerSpec,
     RecipeSpec,
+    ReporterSpec,
     StoreSpec,
+    SuiteSpec,
 )
 
 CSE_API_VERSION = 1
@@ -77,6 +79,16 @@ def cse_datasets() -> list[DatasetSpec]:  # type: ignore[empty-body]
     """Return texts and graded pairs that come with the plugin."""
 
 
+@hookspec
+def cse_suites() -> list[SuiteSpec]:  # type: ignore[empty-body]
+    """Return suites: texts with known answers that encoders are scored on."""
+
+
+@hookspec
+def cse_reporters() -> list[ReporterSpec]:  # type: ignore[empty-body]
+    """Return reporters: they hear of a training run, its metrics and scores."""
+
+
 HOOK_RECORDS: dict[str, type] = {
     "cse_augmenters": AugmenterSpec,
     "cse_poolers": PoolerSpec,
@@ -88,4 +100,6 @@ HOOK_RECORDS: dict[str, type] = {
     "cse_recipes": RecipeSpec,
     "cse_encoders": EncoderSpec,
     "cse_datasets": DatasetSpec,
+    "cse_suites": SuiteSpec,
+    "cse_reporters": ReporterSpec,
 }

@@ -30,6 +30,8 @@ NOUNS: dict[AnyKind, str] = {
     "recipe": "recipe",
     "encoder": "encoder",
     "dataset": "data set",
+    "suite": "suite",
+    "reporter": "reporter",
 }
 """What messages call a part of a kind."""
 

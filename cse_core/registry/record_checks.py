@@ -19,6 +19,8 @@ from cse_core.records import (
     Point,
     PoolerSpec,
     Record,
+    ReporterSpec,
+    SuiteSpec,
 )
 from cse_core.specs import GROUP, HOOK_RECORDS
 from cse_core.vocabulary import PREFIXES, WORDS, Need, is_known
@@ -120,7 +122,7 @@ def check_record(record: Record, where: str) -> None:
         raise PluginFault(f"{where}: the summary is empty")
     if "\n" in record.summary:
         raise PluginFault(f"{where}: the summary has more than one line")
-    if isinstance(record, ComponentSpec | DatasetSpec):
+    if isinstance(record, ComponentSpec | DatasetSpec | SuiteSpec | ReporterSpec):
         if not isinstance(record.factory, str) or not FACTORY.fullmatch(record.factory):
             raise PluginFault(f"{where}: factory is 'package.module:Class', not {record.factory!r}")
     elif (
@@ -129,14 +131,15 @@ def check_record(record: Record, where: str) -> None:
         or ".." in record.path.split(":", 1)[1].split("/")
     ):
         raise PluginFault(f"{where}: path is 'package:folder/file', not {record.path!r}")
-    if isinstance(record, ComponentSpec):
+    if isinstance(record, ComponentSpec | ReporterSpec):
         _check_options(record, where)
+    if isinstance(record, ComponentSpec):
         _check_tokens(record, where)
         _check_choices(record, where)
 
 
-def _check_options(spec: ComponentSpec, where: str) -> None:
-    base: type[Options] = spec.options_base
+def _check_options(spec: ComponentSpec | ReporterSpec, where: str) -> None:
+    base: type[Options] = spec.options_base if isinstance(spec, ComponentSpec) else Options
     if isinstance(spec, PoolerSpec) and spec.stage == "head":
         base = HeadOptions
     if not inspect.isclass(spec.options) or not issubclass(spec.options, base):

@@ -16,6 +16,8 @@ from cse_core.records import (
     Kind,
     RecipeSpec,
     Record,
+    ReporterSpec,
+    SuiteSpec,
 )
 from cse_core.registry.known_parts import (
     KNOWN_DISTRIBUTIONS,
@@ -129,6 +131,14 @@ class Registry:
         """Return the data sets sorted by name."""
         return cast(tuple[Registered[DatasetSpec], ...], self._all("dataset"))
 
+    def suites(self) -> tuple[Registered[SuiteSpec], ...]:
+        """Return the evaluation suites sorted by name."""
+        return cast(tuple[Registered[SuiteSpec], ...], self._all("suite"))
+
+    def reporters(self) -> tuple[Registered[ReporterSpec], ...]:
+        """Return the reporters sorted by name."""
+        return cast(tuple[Registered[ReporterSpec], ...], self._all("reporter"))
+
     def find(self, kind: Kind, name: str, *, where: str | None = None) -> Registered[ComponentSpec]:
         """Return the part of a kind that a name means.
 
@@ -153,6 +163,14 @@ class Registry:
     def dataset(self, name: str, *, where: str = "data.path") -> Registered[DatasetSpec]:
         """Return a data set; raises as ``find`` does."""
         return cast(Registered[DatasetSpec], self._one("dataset", name, where))
+
+    def suite(self, name: str, *, where: str = "--suite") -> Registered[SuiteSpec]:
+        """Return a suite; raises as ``find`` does."""
+        return cast(Registered[SuiteSpec], self._one("suite", name, where))
+
+    def reporter(self, name: str, *, where: str = "train.report") -> Registered[ReporterSpec]:
+        """Return a reporter; raises as ``find`` does."""
+        return cast(Registered[ReporterSpec], self._one("reporter", name, where))
 
     def has(self, kind: AnyKind, name: str) -> bool:
         """Tell whether a name, qualified or not, means any record of a kind."""
@@ -257,5 +275,11 @@ def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -
 
 
 def _flag(kind: AnyKind, name: str) -> str:
-    flags = {"recipe": "--recipe", "encoder": "--model", "dataset": "--data"}
+    flags = {
+        "recipe": "--recipe",
+        "encoder": "--model",
+        "dataset": "--data",
+        "suite": "--suite",
+        "reporter": "--report",
+    }
     return f"{flags.get(kind, '--' + kind)} {name}"

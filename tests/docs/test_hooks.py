@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import shutil
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cse_testkit import CommandSuite, failures, suite_of
+from cse_testkit import CommandSuite, SuiteSuite, failures, suite_of
 
 from cse_cli.main import run
 from cse_core import specs
@@ -85,6 +86,9 @@ def example(
     write_metadata(tmp_path, package.replace("_", "-"), f"{package}.plugin", points=points)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
+    lines = ["\t".join(texts) for texts in zip(TEXTS, TEXTS[1:], TEXTS[9:], strict=False)]
+    triplets = "\n".join(["anchor\tpositive\tnegative", *lines]) + "\n"
+    (tmp_path / "triplets.test.tsv").write_text(triplets, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CSE_DISABLE_PLUGINS", raising=False)
@@ -107,6 +111,11 @@ def check(example: Example, hook: str) -> Any:
         registry = Registry.from_plugins(load_plugins().infos)
         assert failures(suite_of(record.kind, record.name, registry)) == {}
     return record
+
+
+def current_registry() -> Registry:
+    """Return the parts of the plugins as they are installed now, the example's too."""
+    return Registry.from_plugins(load_plugins().infos)
 
 
 def trained_with(example: Example, text: str) -> None:
@@ -188,6 +197,25 @@ def test_hook_cse_encoders(example: Example, capsys: pytest.CaptureFixture[str])
 def test_hook_cse_datasets(example: Example) -> None:
     check(example, "cse_datasets")
     trained_with(example, 'path = ["weather"]')
+
+
+def test_hook_cse_suites(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+    check(example, "cse_suites")
+    shown = capsys.readouterr().out
+    assert re.search(r"triplets\.test +│ test +│ cosine +│ starter +│ +\d+\.\d\d", shown)
+    assert re.search(r"triplets +│ triplets\.test +│ triplets\.test\.tsv", shown)
+    values = {"suite": "triplets", "folder": example.folder, "registry": current_registry()}
+    assert failures(type("Suite", (SuiteSuite,), values)) == {}
+    words = ["eval", "starter", "--suite", "triplets", "--data-dir", ".", "--pairs", "pairs.tsv"]
+    assert run([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["missing"] == [] and set(found["results"]) == {"pairs", "triplets.test"}
+    assert found["results"]["triplets.test"]["triplets"] == len(TEXTS) - 9
+    assert found["results"]["triplets.test"]["accuracy"] > 50
+    assert run(["eval", "starter", "--suite", "triplet"]) == 2
+    assert "did you mean triplets?" in capsys.readouterr().err
+    assert run(["eval", "starter", "--suite", "triplets", "--data-dir", "cse_triplets"]) == 2
+    assert "no file of the suite triplets is here" in capsys.readouterr().err
 
 
 def test_hook_Commands(example: Example, capsys: pytest.CaptureFixture[str]) -> None:

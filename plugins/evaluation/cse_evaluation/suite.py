@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cse_core.errors import CseError
 from cse_core.evaluation.pairs import PairSet, read_pairs
+from cse_core.evaluation.suites import DATA_VARIABLE, data_folder
 from cse_core.evaluation.tables import SUFFIXES
 
 STS_TESTS = (
@@ -26,7 +27,6 @@ STS_FILES = STS_TESTS + STS_DEVS
 """Every file of the suite, without its ending."""
 CHINESE_FILES = ("cstsb.test", "cstsb.dev")
 """The files of the Chinese suite: STS-B translated to Chinese."""
-DATA_VARIABLE = "CSE_DATA_DIR"
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,6 @@ class Suite:
     folder: Path
     sets: tuple[PairSet, ...]
     missing: tuple[str, ...]
-
-
-def data_folder(data_dir: str | os.PathLike[str] | None = None) -> tuple[Path, str]:
-    """Return the folder in which data sets are looked for, and what chose it.
-
-    Args:
-        data_dir: The folder that the user named; else ``CSE_DATA_DIR``; else the user's data
-            folder of this system.
-    """
-    if data_dir is not None:
-        return Path(data_dir), "--data-dir"
-    if variable := os.environ.get(DATA_VARIABLE):
-        return Path(variable), DATA_VARIABLE
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("cse")), "default"
 
 
 def locate_suite(data_dir: str | os.PathLike[str] | None = None) -> dict[str, Path | None]:

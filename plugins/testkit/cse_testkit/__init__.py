@@ -39,6 +39,7 @@ from cse_testkit.recipes import ENCODERS, RecipeSuite, value_at
 from cse_testkit.record_suite import RecordSuite
 from cse_testkit.rigs import Rig, StepRun, compose, run_steps, tiny_facts
 from cse_testkit.stores import StoreSuite
+from cse_testkit.suites import SuiteSuite
 from cse_testkit.timing import least_seconds
 from cse_testkit.trials import Trial
 
@@ -62,6 +63,7 @@ __all__ = [
     "Rig",
     "StepRun",
     "StoreSuite",
+    "SuiteSuite",
     "Trial",
     "all_parts",
     "all_recipes",

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from cse_core.evaluation.pairs import PairSet, ScoredPair
 from cse_core.parts import Metric
 from cse_core.registry.loading import load_factory
@@ -16,6 +14,7 @@ from cse_testkit.corpora import tiny_corpus
 from cse_testkit.promises import promise
 from cse_testkit.record_suite import RecordSuite
 from cse_testkit.snapshots import difference, snapshot
+from cse_testkit.suites import letter_counts
 
 
 class MetricSuite(RecordSuite):
@@ -33,13 +32,8 @@ class MetricSuite(RecordSuite):
         return PairSet("tiny", None, tuple(scored), (0.0, 5.0))
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """Return ``[N, 8]`` vectors of texts: letter counts, mixed by a fixed random matrix."""
-        mixed = np.random.default_rng(0).normal(size=(26, 8))
-        counts = np.array(
-            [[text.lower().count(chr(97 + letter)) for letter in range(26)] for text in texts],
-            dtype=np.float32,
-        )
-        return (counts @ mixed).astype(np.float32)
+        """Return ``[N, 8]`` vectors of texts."""
+        return letter_counts(texts)
 
     def test_its_numbers_are_finite_and_repeat(self) -> None:
         """``compute`` returns named finite numbers, the same twice, and holds nothing back."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 from packaging.requirements import Requirement
 
 from cse_core.errors import CseError
-from cse_core.records import ComponentSpec, DatasetSpec, Record
+from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
 from cse_core.registry.discovery import TOOLKIT
 from cse_core.registry.known_parts import KNOWN_PARTS
 from cse_core.registry.loading import load_factory, package_path
@@ -97,7 +97,7 @@ class PluginSuite:
         """Every class and every file that a record names can be loaded."""
         for record in self._records():
             try:
-                if isinstance(record, ComponentSpec | DatasetSpec):
+                if isinstance(record, ComponentSpec | DatasetSpec | SuiteSpec | ReporterSpec):
                     load_factory(record.factory)
                 else:
                     package_path(record.path)

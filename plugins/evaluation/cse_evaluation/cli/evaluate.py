@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.completion import complete_data, complete_model
+from cse_cli.completion import complete_data, complete_model, complete_suite
 from cse_cli.console import say_json, tell
 from cse_cli.installed import Installed, installed
 from cse_cli.models import (
@@ -23,7 +23,8 @@ from cse_cli.models import (
     encoder,
     load_model,
 )
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError
+from cse_core.evaluation.suites import SuiteScore
 from cse_evaluation.cli.graded import Sets, find_sets, read_texts
 from cse_evaluation.cli.probes import (
     Groups,
@@ -42,6 +43,14 @@ from cse_evaluation.cli.retrieval import (
     show_retrieval,
 )
 from cse_evaluation.cli.scores import scores_json, show_scores
+from cse_evaluation.cli.suites import (
+    add_suites,
+    check_sets,
+    read_suites,
+    score_suites,
+    show_suites,
+)
+from cse_evaluation.plugin import cse_suites
 
 if TYPE_CHECKING:
     from cse_core.evaluation.vectors import Encode
@@ -49,8 +58,6 @@ if TYPE_CHECKING:
     from cse_evaluation.retrieval import RetrievalResult
     from cse_evaluation.sts import Result
     from cse_evaluation.task_result import TaskResult, WordScore
-
-SUITES = ("sts", "chinese", "transfer", "classify", "retrieval")
 
 
 def evaluate(
@@ -71,6 +78,7 @@ def evaluate(
             help="As far as they are there: sts (STS12-16, STS-B, SICK-R), chinese (C-STS-B), "
             "transfer (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC), classify (every labelled file of "
             "the folder), or retrieval (every file of documents with titles); may be repeated.",
+            autocompletion=complete_suite,
         ),
     ] = None,
     data_dir: Annotated[
@@ -151,15 +159,17 @@ def evaluate(
 ) -> None:
     """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
     plugins = installed(context)
-    _check_suites(suite or ())
+    specs = {name: plugins.registry.suite(name).spec for name in suite or ()}.values()
+    own = [spec.name for spec in specs if spec in cse_suites()]
     if pairs_out is not None and len(models) > 1:
         raise CseError("is for one model", where="--pairs-out", hint="evaluate them one by one")
     for name in models:
         check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
-    tasks = find_tasks(suite or (), data_dir, labelled or (), long_texts)
-    held = find_document_sets(suite or (), data_dir, documents or ())
-    other = bool(tasks.groups or held)
-    sets = find_sets(plugins, suite or (), data_dir, pairs or (), data or (), other)
+    tasks = find_tasks(own, data_dir, labelled or (), long_texts)
+    held = find_document_sets(own, data_dir, documents or ())
+    others = read_suites([spec for spec in specs if spec not in cse_suites()], data_dir)
+    other = bool(tasks.groups or held or others)
+    sets = find_sets(plugins, own, data_dir, pairs or (), data or (), other)
     _check_names(sets, tasks)
     if pairs_out is not None and not sets.sets:
         raise CseError("there are no graded pairs to write", where="--pairs-out",
@@ -176,6 +186,7 @@ def evaluate(
     results: list[list[Result]] = []
     classified: list[list[TaskResult]] = []
     retrieved: list[list[RetrievalResult]] = []
+    scores: list[list[list[SuiteScore]]] = []
     described: list[str] = []
     lengths: list[int] = []
     with shown_progress(json) as progress:
@@ -215,15 +226,22 @@ def evaluate(
             if held:
                 titles = titles or ({} if no_baselines else score_document_words(held))
                 retrieved.append(score_documents(encode, held, titles, progress))
+            scores.append(score_suites(others, encode, progress))
+    names = [each.name for kind in (results, classified, retrieved) for each in chain(*kind[:1])]
+    check_sets([*names, *(score.name for score in chain(*scores[0]))])
     for note in (*sets.notes, *tasks.notes):
         tell(note)
+    for each in others:
+        if each.missing:
+            tell(f"not there, looked for in {each.folder}: {', '.join(each.missing)}")
     if results:
         warn_of_lengths(models, lengths)
     if pairs_out is not None:
         write_pairs_out(pairs_out, sets.sets, [r.cosines for r in results[0] if not r.sets])
         tell(f"pairs with their cosines are in {pairs_out}")
     if json:
-        say_json(scores_json(models, described, results, sets, classified, tasks, retrieved))
+        told = scores_json(models, described, results, sets, classified, tasks, retrieved)
+        say_json(add_suites(told, others, scores))
         return
     for name, description in zip(models, described, strict=True):
         tell(f"{name}: {description}")
@@ -233,6 +251,7 @@ def evaluate(
         show_tasks(models, classified)
     if retrieved:
         show_retrieval(models, retrieved)
+    show_suites(others, models, scores)
 
 
 def _with_metrics(
@@ -259,17 +278,6 @@ def _with_metrics(
         }
         found.append(replace(result, metrics=numbers))
     return found
-
-
-def _check_suites(names: list[str] | tuple[()]) -> None:
-    for name in names:
-        if name not in SUITES:
-            raise CseError(
-                "there is no suite of this name",
-                where="--suite",
-                value=name,
-                hint=did_you_mean(name, SUITES),
-            )
 
 
 def _check_names(sets: Sets, tasks: Groups) -> None:

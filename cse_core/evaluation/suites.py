@@ -1,0 +1,127 @@
+"""The contract of a suite: what ``cse eval --suite NAME`` asks of it, and what it gives back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_core.evaluation.vectors import Encode
+
+Progress = Callable[[int, int, str], None]
+"""``progress(done, total, what)`` moves the progress bar."""
+DATA_VARIABLE = "CSE_DATA_DIR"
+"""Environment variable with the folder of the suites' files."""
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> tuple[Path, str]:
+    """Return the folder in which data sets are looked for, and what chose it.
+
+    Args:
+        data_dir: The folder that the user named; else ``CSE_DATA_DIR``; else the user's data
+            folder of this system.
+    """
+    if data_dir is not None:
+        return Path(data_dir), "--data-dir"
+    if variable := os.environ.get(DATA_VARIABLE):
+        return Path(variable), DATA_VARIABLE
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("cse")), "default"
+
+
+@dataclass(frozen=True)
+class SuiteFiles:
+    """The files of a suite in a data folder.
+
+    Attributes:
+        files: Where the file of each name is, None where it is not there.
+        broken: Why other files could not be looked at, an error for each.
+    """
+
+    files: Mapping[str, Path | None]
+    broken: tuple[CseError, ...] = ()
+
+    @property
+    def there(self) -> dict[str, Path]:
+        """Return those that are there."""
+        return {name: path for name, path in self.files.items() if path is not None}
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the names of those that are not."""
+        return tuple(name for name, path in self.files.items() if path is None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteScore:
+    """What an encoder scores on one set of a suite.
+
+    Attributes:
+        name: The set, ``stsb.test``; no other set of a call has the same.
+        scores: Numbers by name, the most important one first.
+        split: Part of the set: ``test``, ``dev``, ``all``.
+        setting: How the number is made, in words that tell it from other settings.
+        seeds: Training runs of the encoder behind the numbers.
+        facts: What else ``--json`` shows, JSON values by name.
+    """
+
+    name: str
+    scores: Mapping[str, float]
+    split: str
+    setting: str
+    seeds: int = 1
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, scores rounded to 4 places."""
+        rounded = {name: round(value, 4) for name, value in self.scores.items()}
+        about = {"split": self.split, "setting": self.setting, "seeds": self.seeds}
+        return {**rounded, **about, **self.facts}
+
+
+class Suite:
+    """Texts with known answers. Subclass it; the class is called without an argument.
+
+    ``locate`` and ``read`` import no torch. A suite keeps nothing between calls.
+    """
+
+    def locate(self, folder: Path) -> SuiteFiles:
+        """Return where its files are, in the folder or a subfolder; none is read whole.
+
+        Args:
+            folder: The data folder, which may not be there.
+        """
+        raise TypeError(f"{type(self).__name__} has no files")
+
+    def read(self, files: Mapping[str, Path]) -> Any:
+        """Read the files that are there, one at least; called once, before a model is loaded.
+
+        Args:
+            files: ``locate(folder).there``.
+
+        Returns:
+            What ``score`` gets.
+
+        Raises:
+            CseError: If a file is broken.
+        """
+        raise TypeError(f"{type(self).__name__} reads nothing")
+
+    def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
+        """Score an encoder.
+
+        Args:
+            encode: From N texts to their vectors ``[N, D]`` as the model gives them, float32.
+            read: What ``read`` returned.
+            progress: Hears how far it is.
+
+        Returns:
+            One for each set, in the order of ``read``; the same for the same vectors.
+        """
+        raise TypeError(f"{type(self).__name__} scores nothing")

@@ -1,0 +1,36 @@
+"""The suites that this distribution brings."""
+
+from cse_core.records import SuiteSpec
+from cse_core.specs import hookimpl
+
+
+@hookimpl
+def cse_suites() -> list[SuiteSpec]:
+    """Return the suites, in the order in which ``cse data list`` shows them."""
+    return [
+        SuiteSpec(
+            name="sts",
+            summary="graded pairs: STS12-16, STS-B, SICK-R",
+            factory="cse_evaluation.suites:Sts",
+        ),
+        SuiteSpec(
+            name="chinese",
+            summary="graded pairs: C-STS-B",
+            factory="cse_evaluation.suites:Chinese",
+        ),
+        SuiteSpec(
+            name="transfer",
+            summary="a linear classifier on MR, CR, SUBJ, MPQA, SST2, TREC, MRPC",
+            factory="cse_evaluation.suites:Transfer",
+        ),
+        SuiteSpec(
+            name="classify",
+            summary="a linear classifier on every labelled file of the folder",
+            factory="cse_evaluation.suites:Classify",
+        ),
+        SuiteSpec(
+            name="retrieval",
+            summary="documents that look for their titles",
+            factory="cse_evaluation.suites:Retrieval",
+        ),
+    ]

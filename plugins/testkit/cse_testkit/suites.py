@@ -1,0 +1,113 @@
+"""The suite of evaluation suites."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_core.errors import CseError
+from cse_core.evaluation.suites import Suite, SuiteScore
+from cse_core.registry.loading import load_factory
+from cse_core.registry.registry import Registry
+from cse_testkit.installed import installed_registry
+from cse_testkit.promises import BrokenPromise, promise
+from cse_testkit.snapshots import difference, snapshot
+
+
+def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return ``[N, 8]`` vectors of texts: letter counts, mixed by a fixed random matrix."""
+    mixed = np.random.default_rng(0).normal(size=(26, 8))
+    counts = np.array(
+        [[text.lower().count(chr(97 + letter)) for letter in range(26)] for text in texts],
+        dtype=np.float32,
+    )
+    return (counts @ mixed).astype(np.float32)
+
+
+class SuiteSuite:
+    """What an evaluation suite promises: files found, finite scores, the same twice.
+
+    ::
+
+        class TestTriplets(SuiteSuite):
+            suite = "triplets"
+            folder = Path(__file__).parent / "data"
+
+    Attributes:
+        suite: Its name.
+        folder: A data folder that holds a file of it, a small one.
+        registry: Where it is found; None is what is installed.
+    """
+
+    suite: ClassVar[str]
+    folder: ClassVar[Path]
+    registry: ClassVar[Registry | None] = None
+
+    def made(self) -> Suite:
+        """Return the suite."""
+        spec = (self.registry or installed_registry()).suite(self.suite).spec
+        try:
+            suite = load_factory(spec.factory)()
+        except CseError as error:
+            raise BrokenPromise(str(error)) from None
+        promise(
+            isinstance(suite, Suite), f"{spec.factory} makes a {type(suite).__name__}, no Suite"
+        )
+        assert isinstance(suite, Suite)
+        return suite
+
+    def scores(self, suite: Suite) -> list[SuiteScore]:
+        """Return its scores of an encoder that counts letters."""
+        read = suite.read(suite.locate(self.folder).there)
+        return list(suite.score(letter_counts, read, lambda done, total, what: None))
+
+    def test_it_finds_its_files(self) -> None:
+        """The folder has one at least; each path is a file, or None for one that is not there."""
+        found = self.made().locate(self.folder)
+        promise(bool(found.there), f"no file of {self.suite} is found in {self.folder}")
+        for name, path in found.there.items():
+            promise(path.is_file(), f"{name} is said to be {path}, which is no file")
+
+    def test_it_finds_nothing_where_nothing_is(self) -> None:
+        """An empty folder, and one that is not there, hold no file, and each name is missing."""
+        with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
+            for empty in (Path(folder), Path(folder) / "nowhere"):
+                found = self.made().locate(empty)
+                promise(not found.there, f"finds {', '.join(found.there)} in an empty folder")
+                promise(bool(found.missing), "names no file that is missing from an empty folder")
+
+    def test_its_scores_are_finite_numbers(self) -> None:
+        """Each set has a name of its own, a split, a setting and finite scores."""
+        scores = self.scores(self.made())
+        promise(bool(scores), "scores nothing")
+        names = [score.name for score in scores]
+        promise(len(set(names)) == len(names), f"two sets have one name: {', '.join(names)}")
+        for score in scores:
+            promise(bool(score.scores), f"{score.name} has no score")
+            promise(bool(score.setting), f"{score.name} says no setting")
+            for name, value in score.scores.items():
+                promise(math.isfinite(value), f"{name} of {score.name} is {value}")
+
+    def test_its_scores_are_json(self) -> None:
+        """``to_json`` is JSON without an infinite number."""
+        for score in self.scores(self.made()):
+            try:
+                json.dumps(score.to_json(), allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise BrokenPromise(f"{score.name} is no JSON: {error}") from None
+
+    def test_it_scores_the_same_twice(self) -> None:
+        """Read and scored again, by the same suite and by another, the numbers are equal."""
+        suite = self.made()
+        first: list[Any] = [score.to_json() for score in self.scores(suite)]
+        for again in (suite, self.made()):
+            found = [score.to_json() for score in self.scores(again)]
+            where = difference(snapshot(first), snapshot(found))
+            promise(where is None, f"scored twice, {where} is another")
