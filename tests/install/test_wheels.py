@@ -91,7 +91,7 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
     for words, wanted in (
-        (["train", "--aug", "fgsm", "--dry-run"], "cse-mocose"),
+        (["train", "--aug", "fgsm", "--model", "encoder", "--dry-run"], "cse-mocose"),
         (["train", "--dry-run"], "cse-starter"),
         (["eval", "encoder"], "cse-evaluation"),
         (["bench"], "cse-bench"),
@@ -106,7 +106,7 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
 def test_the_core_alone_trains(core: Environment) -> None:
     run = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
                    _texts(core.folder), "--train.max_steps", "2", "--out", "run")  # fmt: skip
-    assert run.returncode == 0, run.stderr
+    assert run.returncode == 0, run.stderr[-2000:]
     assert (core.folder / "run/model/model.safetensors").is_file()
     encoded = core.cse("encode", "run", "--text", "a sentence", "--json")
     assert encoded.returncode == 0, encoded.stderr
@@ -129,8 +129,7 @@ def _all_active(environment: Environment, names: Sequence[str]) -> None:
     found = json.loads(done.stdout)["plugins"]
     assert {plugin["status"] for plugin in found} == {"active"}, done.stdout
     listed = {plugin["distribution"] for plugin in found}
-    with_parts = {f"cse-{path.parents[1].name}" for path in ROOT.glob("plugins/*/*/plugin.py")}
-    assert listed - {"cse-toolkit"} == set(names) & with_parts
+    assert listed == {"cse-toolkit", *names} - {"cse-testkit"}  # the kit brings no part
 
 
 def _texts(folder: Path) -> str:
