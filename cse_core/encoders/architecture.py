@@ -12,6 +12,12 @@ from transformers import PreTrainedModel
 from cse_core.errors import CseError
 
 
+def unusable(what: str) -> CseError:
+    """Return the error of a model that is no text encoder."""
+    hint = "name a text encoder such as bert-base-uncased"
+    return CseError(what, where="model.name", hint=hint)
+
+
 def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
     """Return the names of the arguments of the model's forward pass.
 
@@ -27,11 +33,7 @@ def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
         )
     arguments = frozenset(inspect.signature(model.forward).parameters)
     if not {"inputs_embeds", "attention_mask"} <= arguments:
-        raise CseError(
-            f"{name} cannot be given word embeddings (inputs_embeds)",
-            where="model.name",
-            hint="name a text encoder such as bert-base-uncased",
-        )
+        raise unusable(f"{name} cannot be given word embeddings (inputs_embeds)")
     return arguments
 
 
@@ -46,11 +48,7 @@ def word_table(model: PreTrainedModel) -> nn.Embedding:
     except (NotImplementedError, AttributeError):
         table = None
     if not isinstance(table, nn.Embedding):
-        raise CseError(
-            f"{type(model).__name__} has no word-embedding table",
-            where="model.name",
-            hint="name a text encoder such as bert-base-uncased",
-        )
+        raise unusable(f"{type(model).__name__} has no word-embedding table")
     return table
 
 
@@ -123,8 +121,6 @@ def plain_forward(model: PreTrainedModel, longest: int) -> tuple[Tensor, Tensor,
         states = model(input_ids=padded, attention_mask=real.long())[0]
         return states[real], ids, lengths
     except Exception as error:
-        raise CseError(
-            f"{type(model).__name__} does not work as a text encoder ({error})",
-            where="model.name",
-            hint="name a text encoder such as bert-base-uncased",
+        raise unusable(
+            f"{type(model).__name__} does not work as a text encoder ({error})"
         ) from error

@@ -155,10 +155,6 @@ class Dropout(nn.Module):
             return values
         return dropout(values, self.p, self.source)
 
-    def extra_repr(self) -> str:
-        """Return what ``print`` shows in the brackets."""
-        return f"p={self.p}, bits={self.source.bits}"
-
 
 def replace_dropout(model: nn.Module, source: DropoutSource) -> int:
     """Replace every ``nn.Dropout`` inside ``model`` by :class:`Dropout`.

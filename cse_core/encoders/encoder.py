@@ -17,15 +17,14 @@ from cse_core.encoders.architecture import (
     plain_forward,
     position_range,
     transformer_layers,
+    unusable,
     word_table,
 )
 from cse_core.encoders.attention import PACKED, register_packed_attention
-from cse_core.encoders.casts import CastOnce
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
-from cse_core.encoders.last_layer import LastLayer
 from cse_core.encoders.pretrained import load_model
 from cse_core.encoders.row_layout import Packed, Padded
-from cse_core.encoders.word_table import WordTable
+from cse_core.encoders.shortcuts import CastOnce, LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.types import Hidden
 
@@ -103,10 +102,8 @@ class PackedEncoder(nn.Module):
                     hint='leave attention at "auto" and its rows are padded',
                 )
             if not self.packed and not self._agrees(plain, ids, lengths):
-                raise CseError(
-                    f"{name} computes something else from word embeddings than from token ids",
-                    where="model.name",
-                    hint="name a text encoder such as bert-base-uncased",
+                raise unusable(
+                    f"{name} computes something else from word embeddings than from token ids"
                 )
         finally:
             self.model.train(was_training)

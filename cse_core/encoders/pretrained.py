@@ -15,12 +15,7 @@ from urllib.request import getproxies
 import torch
 from huggingface_hub.constants import ENDPOINT, is_offline_mode
 from safetensors import SafetensorError
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
@@ -147,19 +142,12 @@ def check_weights(folder: Path) -> None:
     """Refuse a folder without weights, or with pickled ones alone."""
     if any((folder / file).exists() for file in _WEIGHTS):
         return
+    what = "no weights in the folder"
+    hint = "put model.safetensors there, or add --set model.from_scratch=true"
     if any((folder / file).exists() for file in _PICKLED):
-        raise CseError(
-            "the weights are pickled, and nothing is unpickled here",
-            where=WHERE,
-            value=str(folder),
-            hint="convert pytorch_model.bin to model.safetensors first",
-        )
-    raise CseError(
-        "no weights in the folder",
-        where=WHERE,
-        value=str(folder),
-        hint="put model.safetensors there, or add --set model.from_scratch=true",
-    )
+        what = "the weights are pickled, and nothing is unpickled here"
+        hint = "convert pytorch_model.bin to model.safetensors first"
+    raise CseError(what, where=WHERE, value=str(folder), hint=hint)
 
 
 def check_fit(report: dict[str, Any], name: str) -> None:
@@ -213,45 +201,23 @@ def explained(name: str, part: str = "the model") -> Iterator[None]:
 
 def _explanation(error: Exception, name: str, part: str) -> CseError:
     text = " ".join(str(error).split())
-    first = text.split(". ")[0][:240]
+    what, hint = f"{part} cannot be loaded: {text.split('. ')[0][:240]}", None
     if "trust_remote_code" in text:
-        return CseError(
-            f"{part} needs code of its own, which is never run",
-            where=WHERE,
-            value=name,
-            hint="name a model that transformers knows by itself",
-        )
-    if "SentencePiece" in text:
-        return CseError(
-            f"{part} needs the package sentencepiece",
-            where=WHERE,
-            value=name,
-            hint="pip install sentencepiece",
-        )
-    if Path(name).is_dir():
-        return CseError(
-            f"{part} cannot be loaded: {first}",
-            where=WHERE,
-            value=name,
-            hint="check config.json and the files beside it",
-        )
-    if "safetensors" in text and "does not appear to have" in text:
-        return CseError(
-            "the hub has pickled weights only, and nothing is unpickled here",
-            where=WHERE,
-            value=name,
-            hint="name a model with model.safetensors",
-        )
-    if isinstance(error, OSError):
+        what = f"{part} needs code of its own, which is never run"
+        hint = "name a model that transformers knows by itself"
+    elif "SentencePiece" in text:
+        what, hint = f"{part} needs the package sentencepiece", "pip install sentencepiece"
+    elif Path(name).is_dir():
+        hint = "check config.json and the files beside it"
+    elif "safetensors" in text and "does not appear to have" in text:
+        what = "the hub has pickled weights only, and nothing is unpickled here"
+        hint = "name a model with model.safetensors"
+    elif isinstance(error, OSError):
         answers = hub_answers()
         state = "the hub has none that can be had" if answers else "the hub is offline here"
-        return CseError(
-            f"no folder of this name, and {state}",
-            where=WHERE,
-            value=name,
-            hint="check the spelling and the network, or give the path of a downloaded folder",
-        )
-    return CseError(f"{part} cannot be loaded: {first}", where=WHERE, value=name)
+        what = f"no folder of this name, and {state}"
+        hint = "check the spelling and the network, or give the path of a downloaded folder"
+    return CseError(what, where=WHERE, value=name, hint=hint)
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cse_core.encoders.casts import CastOnce
 from cse_core.encoders.encoder import PackedEncoder
+from cse_core.encoders.shortcuts import CastOnce
 from tests.core.encoders.test_encoder import LENGTHS, SIZES, bert, distilbert, encode, rows
 
 ONCE_EACH = 2 * SIZES["num_hidden_layers"]

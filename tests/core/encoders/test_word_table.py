@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from cse_core.encoders.word_table import WordTable
+from cse_core.encoders.shortcuts import WordTable
 
 
 def tables(**options):
