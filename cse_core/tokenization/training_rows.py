@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,18 +69,15 @@ class TrainingRows:
         self.pairs = pairs
         self._base = base
         self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
-        own = None if pairs is None else pairs["text"]
-        if own is None:
-            self.corpus_row = torch.arange(len(corpus))
-        elif isinstance(own, np.ndarray):
+        own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
+        if pairs is None or isinstance(own, np.ndarray):
             self.corpus_row = torch.from_numpy(own.astype(np.int64))
+            self.keys = _keys(corpus.text_ids, corpus.documents)
         else:
             self.corpus_row = torch.arange(len(own)) + number * _ROUND
-        if own is None or isinstance(own, np.ndarray):
-            self.keys = _keys_of_corpus(corpus)
-        else:
-            documents = None if pairs is None else pairs.get("document")
-            self.keys = replace(_keys_of_texts(own, documents), first=number * _ROUND)
+            documents = pairs.get("document")
+            places = None if documents is None else _first_places(documents)
+            self.keys = _keys(_first_places(own), places, number * _ROUND)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -212,20 +208,11 @@ class Batches:
         return self._order[1][place * self.size : (place + 1) * self.size]
 
 
-def _keys_of_corpus(corpus: Corpus) -> CorpusKeys:
-    text_ids = torch.from_numpy(np.array(corpus.text_ids, dtype=np.int64))
-    if corpus.documents is None:
-        return CorpusKeys(torch.full_like(text_ids, -1), text_ids)
-    return CorpusKeys(torch.from_numpy(np.array(corpus.documents, dtype=np.int64)), text_ids)
-
-
-def _keys_of_texts(
-    texts: Sequence[str], documents: Sequence[str] | NDArray[Any] | None
-) -> CorpusKeys:
-    text_ids = torch.from_numpy(_first_places(texts))
+def _keys(text_ids: Any, documents: Any, first: int = 0) -> CorpusKeys:
+    ids = torch.from_numpy(np.array(text_ids, dtype=np.int64))
     if documents is None:
-        return CorpusKeys(torch.full_like(text_ids, -1), text_ids)
-    return CorpusKeys(torch.from_numpy(_first_places(documents)), text_ids)
+        return CorpusKeys(torch.full_like(ids, -1), ids, first)
+    return CorpusKeys(torch.from_numpy(np.array(documents, dtype=np.int64)), ids, first)
 
 
 def _first_places(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
