@@ -175,7 +175,7 @@ class RowPooler(Part):
     dimension: int
 
     def prompt(self, role: Role) -> tuple[str, str]:
-        """Return the texts before and after the content for a role."""
+        """Return the texts before and after the content for a role; they never change."""
         return "", ""
 
     def content(self, tokens: TokenBatch) -> TokenBatch:

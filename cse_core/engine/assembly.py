@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,9 +13,11 @@ from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
-from cse_core.engine.dimensions import check_dimensions
+from cse_core.engine.negatives import unequal
 from cse_core.errors import CseError
+from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.options import LossOptions, StoreOptions
 from cse_core.parts import (
     Augmenter,
     Branch,
@@ -26,14 +28,13 @@ from cse_core.parts import (
     Part,
     PositiveMiner,
     RowPooler,
-    Setup,
     SlicePooler,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import AugmenterSpec, PoolerSpec
-from cse_core.registry.loading import load_factory
-from cse_core.runtime.seeds import derive_seed, generator
+from cse_core.records import AugmenterSpec, Kind, PoolerSpec
+from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.types import INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,52 +138,22 @@ def build(
         embedding_layer(encoder.model).requires_grad_(False)
     tokenizer = TextTokenizer(load_tokenizer(path))
 
-    def setup(
-        choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
-    ) -> Setup:
-        return Setup(
-            name=choice.name,
-            dimension=dimension,
-            hidden_size=encoder.hidden_size,
-            embedding_size=encoder.embedding_size,
-            layers=encoder.layer_count,
-            tokenizer=tokenizer,
-            encoder=encoder,
-            heads=heads or {},
-            corpus=corpus,
-            total_steps=total_steps,
-            seed=train.seed,
-            device=device,
-            generator=lambda name: generator(
-                torch.device("cpu"), train.seed, "setup", choice.path, name
-            ),
-            load_encoder=load,
-        )
-
+    factory = PartFactory(
+        encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
+    )
     parts: dict[str, Part] = {}
 
     def make(
         choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
     ) -> Part:
-        part = cast(
-            Part,
-            load_factory(choice.spec.factory)(choice.options, setup(choice, dimension, heads)),
-        )
-        part.name = choice.name
-        if isinstance(part, nn.Module):
-            part.to(device)
-            replace_dropout(part, source)
-        parts[choice.path] = part
-        return part
+        parts[choice.path] = factory(choice, dimension, heads)
+        return parts[choice.path]
 
     slicer, pooler, heads, online_only, dimension = _poolers(composition, make, encoder)
     inference_pool = None
     if composition.inference_pool is not None:
         choice = composition.inference_pool
-        inference_pool = cast(
-            RowPooler,
-            load_factory(choice.spec.factory)(choice.options, setup(choice, encoder.hidden_size)),
-        )
+        inference_pool = cast(RowPooler, factory(choice, encoder.hidden_size))
         _refuse_untrained(inference_pool, choice)
     online = SentenceEncoder(
         encoder=encoder,
@@ -206,6 +177,10 @@ def build(
         else online.with_branch(branch.encoder, branch.heads, branch.tokenizer)
         for name, branch in branches.items()
     }
+
+    def made(kind: Kind) -> dict[str, Any]:
+        return {choice.name: make(choice, dimension) for choice in composition.of(kind)}
+
     augmenters = []
     for choice in composition.of("aug"):
         spec = cast(AugmenterSpec, choice.spec)
@@ -215,7 +190,7 @@ def build(
                 cast(Augmenter, make(choice, dimension)),
                 spec.point_of(choice.options),
                 spec.gradient_of(choice.options),
-                getattr(choice.options, "views", None) or spec.views,
+                tuple(view.name for view in composition.views if choice.path in view.augmenters),
             )
         )
     assembly = Assembly(
@@ -224,21 +199,17 @@ def build(
         branches=branches,
         encoders=encoders,
         augmenters=augmenters,
-        miners={
-            c.name: cast(PositiveMiner, make(c, dimension)) for c in composition.of("positives")
-        },
-        stores={
-            c.name: cast(NegativeStore, make(c, dimension)) for c in composition.of("negatives")
-        },
-        losses={c.name: cast(Loss, make(c, dimension)) for c in composition.of("loss")},
-        metrics={c.name: cast(Metric, make(c, dimension)) for c in composition.of("metric")},
+        miners=made("positives"),
+        stores=made("negatives"),
+        losses=made("loss"),
+        metrics=made("metric"),
         parts=parts,
         dropout=source,
         device=device,
         load_encoder=load,
         inference_pool=inference_pool,
     )
-    check_dimensions(composition, encoders, assembly.stores)
+    _check_dimensions(composition, encoders, assembly.stores)
     assembly.train_mode()
     return assembly
 
@@ -278,3 +249,60 @@ def _poolers(
     if pooler is None:
         raise RuntimeError("a composition without a row pooler reached the engine")
     return slicer, pooler, heads, frozenset(online_only), dimension
+
+
+def _check_dimensions(
+    composition: Composition,
+    encoders: Mapping[str, SentenceEncoder],
+    stores: Mapping[str, NegativeStore],
+) -> None:
+    """Refuse targets and stored vectors of another dimension than the anchors they are held to.
+
+    Branches differ in heads, and by that in dimension. A store that keeps the vectors of a branch
+    of another dimension would have no candidate for any loss of its level, in silence.
+
+    Args:
+        composition: The checked recipe.
+        encoders: From texts to vectors, by branch.
+        stores: The stores by instance name.
+
+    Raises:
+        CseError: If a target's view, or what a store keeps, has another dimension.
+    """
+    anchor = composition.view("anchor")
+    own = anchor.branch if anchor is not None else "online"
+    for where, what, level, branch in _meetings(composition, stores):
+        found, wanted = (_dimension(encoders, name, level) for name in (branch, own))
+        if None not in (found, wanted) and found != wanted:
+            raise unequal(where, what, found, wanted)
+
+
+def _meetings(
+    composition: Composition, stores: Mapping[str, NegativeStore]
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield path, words, level and branch of what is held to the anchors."""
+    for choice in composition.of("negatives"):
+        options = cast(StoreOptions, choice.options)
+        # One that only weighs brings no vectors: its branch may be a model of any size.
+        brings = type(stores[choice.name]).candidates is not NegativeStore.candidates
+        if options.branch is not None and brings:
+            yield choice.path, "its vectors", options.level, options.branch
+    for loss in composition.of("loss"):
+        wants = cast(LossOptions, loss.options)
+        view = composition.view(wants.target)
+        if view is not None:
+            yield f"views.{view.name}.branch", "its vectors", wants.level, view.branch
+
+
+def _dimension(encoders: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:
+    """Return the dimension of a branch's vectors, None where only a step can tell it."""
+    online, own = encoders["online"], encoders[branch]
+    if level == INPUT:
+        return own.encoder.hidden_size
+    if own.heads:
+        return cast(Head, list(own.heads.values())[-1]).dimension
+    if own.encoder.hidden_size == online.encoder.hidden_size:
+        return own.pooler.dimension
+    # Poolers are those of the online encoder; what they make of another is known of plain ones.
+    plain = own.pooler.dimension == online.encoder.hidden_size
+    return own.encoder.hidden_size if plain else None

@@ -1,4 +1,4 @@
-"""One encoder call over several views: laid end to end, encoded, taken apart again."""
+"""One encoder call over several views, and the augmenters of embeddings at work in it."""
 
 from __future__ import annotations
 
@@ -9,109 +9,144 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from cse_core.engine.views import SLOTS, PreparedView
+from cse_core.engine.assembly import PlacedAugmenter
+from cse_core.engine.input_gradients import Fields, GradientCapture, Spans, look_up
+from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime.device import Precision
-from cse_core.types import Embeddings, TokenBatch
+from cse_core.runtime.seeds import Draws
+from cse_core.types import Embeddings, StepContext, TokenBatch, View
 
 Levels = dict[str, dict[str, Embeddings]]
-Spans = list[tuple[str, TokenBatch, int, int]]
-"""View, its tokens with batch rows as owners, and where they begin and end in the call."""
-Change = Callable[[str, Tensor, Spans], Tensor]
+"""Embeddings by view and level."""
+EMBEDDINGS = ("word_embeddings", "input_embeddings")
+Change = Callable[[str, Spans, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Call:
-    """An encoder call.
+class EncoderCall:
+    """Views laid end to end, encoded, taken apart again.
 
     Attributes:
-        sentence_encoder: Who encodes.
+        encoder: Who encodes.
         views: What is encoded, in order.
-        owners: First and last batch row, of this process, that are encoded.
-        first_owner: Batch row of this process's first row.
         change: Sees and changes ``[T, E]`` values at a point; None where nobody does.
     """
 
-    sentence_encoder: SentenceEncoder
+    encoder: SentenceEncoder
     views: Mapping[str, PreparedView]
-    owners: tuple[int, int]
-    first_owner: int
     device: torch.device
     precision: Precision
     input_level: bool
     change: Change | None = None
 
     def run(self) -> Levels:
-        """Return the embeddings of each view by level."""
-        pieces = {name: view.of_owners(*self.owners) for name, view in self.views.items()}
-        bases, count = {}, 0
-        for name, view in self.views.items():
-            bases[name] = count
-            count += len(view.owner)
-        tokens = TokenBatch.join(
-            [
-                piece if not bases[name] else replace(piece, owner=piece.owner + bases[name])
-                for name, piece in pieces.items()
-            ],
-            pinned=self.device.type == "cuda",
-        )
+        """Return the embeddings of each view by level; their keys number the texts of the call."""
+        pieces, texts = [], 0
+        for view in self.views.values():
+            # Texts of one sentence, and of several views, are joined each by itself.
+            pieces.append(replace(view.tokens, owner=view.text + texts if texts else view.text))
+            texts += int(view.text[-1]) + 1 if len(view.text) else 0
         words, inputs = None, None
         if self.change is not None:
-            spans = self._spans(pieces)
-            words = partial(_changed, self.change, "word_embeddings", spans)
-            inputs = partial(_changed, self.change, "input_embeddings", spans)
+            spans = self._spans()
+            words = partial(self.change, "word_embeddings", spans)
+            inputs = partial(self.change, "input_embeddings", spans)
         with self.precision.autocast():
-            levels = self.sentence_encoder.embed(
-                tokens,
+            levels = self.encoder.embed(
+                TokenBatch.join(pieces, pinned=self.device.type == "cuda"),
                 self.device,
+                sum(view.texts for view in self.views.values()),
                 on_words=words,
                 on_input=inputs,
                 input_level=self.input_level,
             )
-        views: Levels = {name: {} for name in pieces}
+        found: Levels = {name: {} for name in self.views}
         for level, joint in levels.items():
             start = 0
-            for name, piece in pieces.items():
-                stop = start + self.sentence_encoder.count(piece, level)
-                views[name][level] = self._of_view(name, bases[name], joint, slice(start, stop))
+            for name, view in self.views.items():
+                by_row = level == self.encoder.row_level
+                stop = start + (view.tokens.rows if by_row else view.texts)
+                found[name][level] = _part(joint, slice(start, stop))
                 start = stop
-        return views
+        return found
 
-    def _spans(self, pieces: Mapping[str, TokenBatch]) -> Spans:
+    def _spans(self) -> Spans:
         spans, start = [], 0
-        for name, piece in pieces.items():
-            stop = start + len(piece.ids)
-            view = self.views[name]
-            keyed = replace(
-                piece,
-                owner=view.owner[piece.owner] + self.first_owner,
-                slot=piece.slot + view.repeats[piece.owner] * SLOTS,
-            )
-            spans.append((name, keyed.to(self.device), start, stop))
+        for view in self.views.values():
+            stop = start + len(view.tokens.ids)
+            spans.append((view.view, view.tokens.to(self.device), start, stop))
             start = stop
         return spans
 
-    def _of_view(self, name: str, base: int, joint: Embeddings, rows: slice) -> Embeddings:
-        """Return one view's rows of a joint call, with batch rows as owners."""
-        view = self.views[name]
-        owner, slot, vectors = joint.owner[rows], joint.slot[rows], joint.vectors[rows]
-        if view.own_rows:
-            shift = self.first_owner - base
-            owner = owner + shift if shift else owner
-        else:
-            text = owner - base
-            repeats, owners = (
-                each.to(self.device, non_blocking=True) for each in (view.repeats, view.owner)
-            )
-            slot = slot + repeats[text] * SLOTS
-            owner = owners[text] + self.first_owner
-        return Embeddings(
-            vectors if vectors.dtype.itemsize >= 4 else vectors.float(),
-            owner,
-            slot,
-            joint.length[rows],
+
+def _part(joint: Embeddings, rows: slice) -> Embeddings:
+    vectors = joint.vectors[rows]
+    return Embeddings(
+        vectors if vectors.dtype.itemsize >= 4 else vectors.float(),
+        joint.owner[rows],
+        joint.slot[rows],
+        joint.length[rows],
+    )
+
+
+@dataclass
+class Perturbation:
+    """What changes the embeddings of one encoder call.
+
+    Attributes:
+        augmenters: Those that act in the call.
+        builder: Notes whether an augmenter changes anything.
+        context: Makes what parts see.
+        draws: ``draws(path, view)`` is the generator of an augmenter for a view.
+        fields: Gradients by mode.
+        capture: Keeps the tensors whose gradients are wanted.
+        watch: Whether to note what never changes anything.
+    """
+
+    augmenters: list[PlacedAugmenter]
+    builder: ViewBuilder
+    context: Callable[[], StepContext]
+    draws: Callable[[str, str], Draws]
+    fields: Mapping[str, Fields]
+    capture: GradientCapture | None
+    watch: bool
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing changes or watches the embeddings."""
+        return not self.augmenters and (self.capture is None or not self.capture.points)
+
+    def __call__(self, point: str, spans: Spans, values: Tensor) -> Tensor:
+        """Return ``[T, E]`` values at a point, changed by the augmenters of each view in turn."""
+        if self.capture is not None:
+            values = self.capture.keep(point, values, spans)
+        acting = [augmenter for augmenter in self.augmenters if augmenter.point == point]
+        if not acting:
+            return values
+        changed = []
+        for view, tokens, start, stop in spans:
+            piece = values[start:stop]
+            for augmenter in acting:
+                if view.name in augmenter.views and stop > start:
+                    piece = self._apply(augmenter, piece, tokens, view)
+            changed.append(piece)
+        return torch.cat(changed)
+
+    def _apply(
+        self, augmenter: PlacedAugmenter, values: Tensor, tokens: TokenBatch, view: View
+    ) -> Tensor:
+        path, modes = augmenter.choice.path, (augmenter.gradient or "fresh",)
+        ctx = replace(
+            self.context(),
+            generator=self.draws(path, view.name),
+            gradient=partial(look_up, self.fields, modes, augmenter.point),
         )
-
-
-def _changed(change: Change, point: str, spans: Spans, values: Tensor) -> Tensor:
-    return change(point, values, spans)
+        changed: Tensor = augmenter.part(values, tokens, view, ctx)
+        if changed.shape != values.shape:
+            raise RuntimeError(
+                f"{path} made {tuple(changed.shape)} of {tuple(values.shape)} values"
+            )
+        if self.watch and self.builder.watches(augmenter):
+            self.builder.watch(augmenter, bool(torch.equal(changed, values)))
+        return changed.to(values.dtype)

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from cse_core.engine.row_keys import SLOTS, occurrences, token_keys
 from cse_core.runtime import distributed
-from cse_core.types import TokenBatch
-
-_SLOTS, _PLACES = 2**20, 2**20
-
-
-def token_keys(tokens: TokenBatch) -> Tensor:
-    """Return ``[T]`` keys of tokens: batch row, slot, index in the sentence.
-
-    Special and prompt tokens, which have no index, are counted inside their row.
-    """
-    row = tokens.row_of_token()
-    special = tokens.special.long()
-    counted = torch.cumsum(special, 0)
-    starts = tokens.offsets[:-1].to(row.device, non_blocking=True)
-    before = torch.zeros_like(row)
-    if len(row):
-        before = (counted - special)[starts.clamp_max(len(row) - 1)][row]
-    place = torch.where(
-        tokens.special, _PLACES // 2 + counted - special - before, tokens.source.clamp_min(0)
-    )
-    return (tokens.owner[row] * _SLOTS + tokens.slot[row]) * _PLACES + place
+from cse_core.types import TokenBatch, View
 
 
 @dataclass(frozen=True)
@@ -61,27 +43,39 @@ class GradientField:
         if not len(self.keys):
             return self.values.new_zeros(len(tokens.ids), self.values.shape[1])
         keys = token_keys(tokens)
-        place = torch.searchsorted(self.keys, keys).clamp_max(len(self.keys) - 1)
-        place += _occurrence(keys)
-        place.clamp_(max=len(self.keys) - 1)
         first = torch.searchsorted(self.keys, keys).clamp_max(len(self.keys) - 1)
+        place = (first + occurrences(keys)).clamp_max(len(self.keys) - 1)
         place = torch.where(self.keys[place] == keys, place, first)
         found = (self.keys[place] == keys).unsqueeze(1)
         return torch.where(found, self.values[place], self.values.new_zeros(()))
 
 
-def _occurrence(keys: Tensor) -> Tensor:
-    """Return ``[T]`` how many equal keys stand before each: a doubled token's second is 1."""
-    order = torch.argsort(keys, stable=True)
-    ordered = keys[order]
-    first = torch.searchsorted(ordered, ordered)
-    occurrence = torch.empty_like(order)
-    occurrence[order] = torch.arange(len(keys), device=keys.device) - first
-    return occurrence
-
-
+Spans = Sequence[tuple[View, TokenBatch, int, int]]
+"""View, its tokens with batch rows as owners, and where they begin and end in a call."""
 Fields = Mapping[tuple[str, str], GradientField]
 """Gradients by point and view."""
+
+
+def look_up(
+    fields: Mapping[str, Fields], modes: tuple[str, ...], point: str, view: View, tokens: TokenBatch
+) -> Tensor | None:
+    """Return ``[T, E]`` the gradient for tokens of a view, by the anchor's where it has none.
+
+    Args:
+        fields: Gradients by mode (``fresh``, ``previous``), point and view.
+        modes: Modes to look in, the first that has any counts.
+        point: ``word_embeddings`` or ``input_embeddings``.
+        view: The view.
+        tokens: Its tokens, with batch rows as owners.
+    """
+    for mode in modes:
+        own = fields.get(mode, {}).get((point, view.name))
+        if own is not None:
+            return own.at(tokens)
+        anchor = fields.get(mode, {}).get((point, "anchor"))
+        if anchor is not None:
+            return anchor.at(replace(tokens, slot=tokens.slot % SLOTS))
+    return None
 
 
 class GradientCapture:
@@ -94,12 +88,10 @@ class GradientCapture:
     def __init__(self, points: frozenset[str]) -> None:
         self.points = points
         self.tensors: list[Tensor] = []
-        self._kept: list[tuple[str, list[tuple[str, TokenBatch, int, int]]]] = []
+        self._kept: list[tuple[str, Spans]] = []
         self._fields: dict[tuple[str, str], tuple[list[TokenBatch], list[Tensor]]] = {}
 
-    def keep(
-        self, point: str, values: Tensor, spans: list[tuple[str, TokenBatch, int, int]]
-    ) -> Tensor:
+    def keep(self, point: str, values: Tensor, spans: Spans) -> Tensor:
         """Keep ``[T, E]`` values of the views' tokens at a point; returns what to go on with."""
         if point not in self.points or not torch.is_grad_enabled():
             return values
@@ -109,12 +101,33 @@ class GradientCapture:
         self._kept.append((point, spans))
         return values
 
+    def send(self, roots: list[Tensor], seeds: list[Any], inputs_only: bool) -> None:
+        """Send gradients back from the roots, and collect those of what was kept since.
+
+        Args:
+            roots: What the graph was made of.
+            seeds: Their gradients; None for a scalar.
+            inputs_only: Whether no weight gets a gradient.
+        """
+        kept: list[Tensor] = self.tensors
+        found: Sequence[Tensor | None]
+        if not roots or (inputs_only and not kept):
+            found = [None] * len(kept)
+        elif inputs_only:
+            found = torch.autograd.grad(roots, kept, seeds, allow_unused=True)
+        else:
+            for tensor in kept:
+                tensor.retain_grad()
+            torch.autograd.backward(roots, seeds)
+            found = [tensor.grad for tensor in kept]
+        self.collect(found)
+
     def collect(self, gradients: Sequence[Tensor | None]) -> None:
         """Take the gradients of what was kept since the last call, in that order."""
         for gradient, (point, spans) in zip(gradients, self._kept, strict=True):
             for view, tokens, start, stop in spans:
                 if gradient is not None:
-                    pieces = self._fields.setdefault((point, view), ([], []))
+                    pieces = self._fields.setdefault((point, view.name), ([], []))
                     pieces[0].append(tokens)
                     pieces[1].append(gradient[start:stop].detach())
         self.tensors, self._kept = [], []

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from cse_core.engine import negatives as of
 from cse_core.engine.assembly import Assembly
+from cse_core.engine.row_keys import align
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
+from cse_core.records import Kind
 from cse_core.types import (
     SENTENCE,
     Batch,
@@ -26,7 +28,6 @@ from cse_core.vocabulary import Role
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
 ALIGNED_ROLES = ("anchor", "positive", "identical")
-_KEY = 2**24
 
 
 @dataclass(frozen=True)
@@ -50,42 +51,35 @@ class Objectives:
     Args:
         assembly: The run's parts.
         active: Names of the losses of this round; None is all.
+
+    Attributes:
+        level_of: Level of the batch that a loss, store or miner sees, by its path.
+        levels: All levels that a batch is made of.
     """
 
     def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
         self.assembly = assembly
-        choices = assembly.composition
         self.losses = {
             choice.name: cast(LossOptions, choice.options)
-            for choice in choices.of("loss")
+            for choice in assembly.composition.of("loss")
             if active is None or choice.name in active
         }
-        self.miner_level = {
-            choice.name: cast(MinerOptions, choice.options).level
-            for choice in choices.of("positives")
+        kinds: tuple[Kind, ...] = ("loss", "negatives", "positives")
+        self.level_of = {
+            choice.path: cast(LossOptions | StoreOptions | MinerOptions, choice.options).level
+            for kind in kinds
+            for choice in assembly.composition.of(kind)
+            if kind != "loss" or choice.name in self.losses
         }
-        self.store_level = {
-            choice.name: cast(StoreOptions, choice.options).level
-            for choice in choices.of("negatives")
-        }
-        self.levels = tuple(
-            dict.fromkeys(
-                [
-                    *(options.level for options in self.losses.values()),
-                    *self.store_level.values(),
-                    *self.miner_level.values(),
-                    SENTENCE,
-                ]
-            )
-        )
+        self.levels = tuple(dict.fromkeys([*self.level_of.values(), SENTENCE]))
 
     def stores_of(self, options: LossOptions) -> list[str]:
         """Return the stores that a loss takes."""
         chosen = options.negatives
         return [
             name
-            for name, level in self.store_level.items()
-            if level == options.level
+            for name in self.assembly.stores
+            if self.level_of[f"negatives.{name}"] == options.level
             and (chosen in ("all", "stored") or (isinstance(chosen, tuple) and name in chosen))
         ]
 
@@ -159,12 +153,12 @@ class Objectives:
         )
         found: dict[str, Positives] = {}
         for name, miner in self.assembly.miners.items():
-            if self.miner_level[name] == level:
+            if self.level_of[f"positives.{name}"] == level:
                 found.update(miner.mine(batch, ctx))
         batch = replace(batch, targets={**targets, **found})
         stored: dict[str, Negatives] = {}
         for name, store in self.assembly.stores.items():
-            if self.store_level[name] == level:
+            if self.level_of[f"negatives.{name}"] == level:
                 candidates = store.candidates(batch, ctx)
                 if candidates is not None and len(candidates):
                     stored[name] = replace(candidates, blocks=((name, len(candidates)),))
@@ -196,28 +190,3 @@ class Objectives:
         turned, anchors = of.reversed_batch(batch, options.target)
         backward = loss(turned, anchors, of.of_reversed(batch, turned, options), ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
-
-
-def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
-    """Return the rows that all views have, in the anchor's order: joined by key, not by place."""
-    anchor = views["anchor"]
-    others = [view for name, view in views.items() if name != "anchor"]
-    if all(
-        (view.owner is anchor.owner and view.slot is anchor.slot)
-        or (
-            len(view) == len(anchor)
-            and torch.equal(view.owner, anchor.owner)
-            and torch.equal(view.slot, anchor.slot)
-        )
-        for view in others
-    ):
-        return dict(views)
-    keys = {name: view.owner * _KEY + view.slot for name, view in views.items()}
-    common = keys["anchor"]
-    for key in keys.values():
-        common = common[torch.isin(common, key)]
-    joined = {}
-    for name, view in views.items():
-        ordered, order = torch.sort(keys[name], stable=True)
-        joined[name] = view.take(order[torch.searchsorted(ordered, common)])
-    return joined

@@ -24,7 +24,7 @@ from cse_core.engine.assembly import Assembly
 from cse_core.engine.encoder_call import Levels
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
-from cse_core.engine.passes import Pass, RoundSetup
+from cse_core.engine.passes import RoundSetup, StepPasses
 from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
@@ -86,7 +86,8 @@ class Engine:
         self.setup = RoundSetup(assembly, rows, self.builder, settings, precision, input_level)
         self.previous: Fields = {}
         self.inputs_only = False
-        self.fresh_points = self._points("fresh")
+        self.off = frozenset(off for each in assembly.composition.passes for off in each.off)
+        self.fresh_points = self._points("fresh") if self.off else frozenset()
         self.previous_points = self._points("previous")
         self.input_sizes = {
             "word_embeddings": assembly.online.encoder.embedding_size,
@@ -121,11 +122,11 @@ class Engine:
         """
         logged: dict[str, Tensor | float] = {}
         with record_function("cse.views"):
-            work = Pass(self.setup, index, position, logged, {"previous": self.previous})
+            work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
         if then is not None:
             start, stop = distributed.share(len(then), *distributed.world())
             self.builder.expect(then[start:stop])
-        if self.fresh_points:
+        if self.off:
             self.inputs_only = True
             with record_function("cse.input_gradients"):
                 fresh = self.fresh_gradients(work)
@@ -161,7 +162,7 @@ class Engine:
         self.builder.prefetcher.close()
 
     def _objective(
-        self, vectors: Levels, work: Pass, *, count_negatives: bool = False
+        self, vectors: Levels, work: StepPasses, *, count_negatives: bool = False
     ) -> Objective:
         with record_function("cse.objective"), torch.autocast(self.device.type, enabled=False):
             return self.objectives(
@@ -173,22 +174,15 @@ class Engine:
                 count_negatives=count_negatives,
             )
 
-    def _commit(self, objective: Objective, work: Pass) -> None:
+    def _commit(self, objective: Objective, work: StepPasses) -> None:
         ctx = work.context()
         sentence = _detached(objective.batches[SENTENCE])
         for branch in self.assembly.branches.values():
             branch.after_step(sentence, ctx)
-        levels = self.objectives.store_level
         for path, part in self.assembly.parts.items():
-            kind, _, name = path.partition(".")
-            if kind == "branch":
-                continue
-            level = levels.get(name) if kind == "negatives" else None
-            if kind == "positives":
-                level = self.objectives.miner_level[name]
-            if kind == "loss" and name in self.objectives.losses:
-                level = self.objectives.losses[name].level
-            part.after_step(_detached(objective.batches[level or SENTENCE]), ctx)
+            if not path.startswith("branch."):
+                level = self.objectives.level_of.get(path, SENTENCE)
+                part.after_step(_detached(objective.batches[level]), ctx)
 
     def _reduce_gradients(self) -> None:
         encoding = list(self.assembly.online.encoder.parameters())
@@ -204,22 +198,22 @@ class Engine:
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(each.point for each in self.assembly.augmenters if each.gradient == mode)
 
-    def _fields(self, capture: GradientCapture, work: Pass) -> Fields:
+    def _fields(self, capture: GradientCapture, work: StepPasses) -> Fields:
         if not capture.points:
             return {}
         return capture.fields(work.views, self.input_sizes, self.device)
 
-    def fresh_gradients(self, work: Pass) -> Fields:
-        """Run the objective once with these augmenters off; nothing is committed or logged."""
-        off = frozenset(
-            each.choice.path for each in self.assembly.augmenters if each.gradient == "fresh"
-        )
-        trial = work.trial(off)
+    def fresh_gradients(self, work: StepPasses) -> Fields:
+        """Run the objective once with the augmenters off that ask for its gradient.
+
+        Nothing is committed or logged.
+        """
+        trial = work.trial(self.off)
         capture = GradientCapture(self.fresh_points)
         vectors = trial.encode(capture)
         objective = self._objective(vectors, trial)
         if objective.value is not None:
-            trial.backward(objective.value, capture, inputs_only=True)
+            trial.backward(objective.value, capture)
         work.take_over(trial)
         return self._fields(capture, trial)
 

@@ -2,61 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly, PlacedAugmenter
-from cse_core.engine.prefetch import PlainView, PrefetchedView, Prefetcher
+from cse_core.engine.prefetch import Prefetcher
+from cse_core.engine.row_keys import SLOTS, occurrences
 from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.recipes.composition import PlannedView
 from cse_core.runtime import distributed
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
 
-SLOTS = 2**10
-"""Room for the slots of one text, where a batch row has several texts in a view."""
 WATCHED_CALLS = 40
 """Calls after which an augmenter that changed nothing is no longer watched."""
 
 
 @dataclass(frozen=True)
 class PreparedView:
-    """A view ready for the encoder.
+    """A view ready for the encoder, or those of its rows that one encoder call takes.
 
     Attributes:
-        tokens: Wrapped rows; ``owner`` numbers the view's texts, in order.
-        owner: ``[texts]`` batch row of each text, counted from this process's first.
-        repeats: ``[texts]`` how many earlier texts belong to the same batch row.
-        own_rows: Whether text i belongs to batch row i, as in the core's own views.
+        tokens: Wrapped rows, ``owner`` and ``slot`` the row keys over all processes: what
+            augmenters of embeddings see.
+        text: ``[R]`` which of the view's texts a row is of; rows of a text lie together.
+        texts: How many texts there are.
     """
 
     view: View
     tokens: TokenBatch
-    owner: Tensor
-    repeats: Tensor
-    own_rows: bool
+    text: Tensor
+    texts: int
 
-    def has_rows_of(self, other: PreparedView) -> bool:
-        """Return whether both views have rows of the same keys in the same order."""
-        one, two = self.tokens, other.tokens
-        return torch.equal(one.owner, two.owner) and torch.equal(one.slot, two.slot)
+    @staticmethod
+    def of(view: View, tokens: TokenBatch, owner: Tensor | None, first_owner: int) -> PreparedView:
+        """Give wrapped rows their keys.
 
-    def has_owners_of(self, other: PreparedView) -> bool:
-        """Return whether both views have rows of the same sentences, in the same order."""
-        one, two = (torch.unique_consecutive(each.tokens.owner) for each in (self, other))
-        return torch.equal(one, two)
+        Args:
+            view: The view.
+            tokens: Its wrapped rows; ``owner`` numbers its texts.
+            owner: ``[texts]`` batch row of each text, counted from this process's first; None
+                where text i belongs to row i.
+            first_owner: Batch row of this process's first row.
+        """
+        text = tokens.owner
+        if owner is None:
+            keyed = replace(tokens, owner=text + first_owner if first_owner else text)
+        else:
+            slot = tokens.slot + occurrences(owner)[text] * SLOTS
+            keyed = replace(tokens, owner=owner[text] + first_owner, slot=slot)
+        return PreparedView(view, keyed, text, len(torch.unique_consecutive(text)))
 
-    def of_owners(self, start: int, stop: int) -> TokenBatch:
+    def between(self, start: int, stop: int) -> PreparedView:
         """Return the rows whose batch rows are in ``[start, stop)``."""
-        owner = self.owner[self.tokens.owner]
-        inside = (owner >= start) & (owner < stop)
+        inside = (self.tokens.owner >= start) & (self.tokens.owner < stop)
         if bool(inside.all()):
-            return self.tokens
-        return self.tokens.take_rows(inside.nonzero().squeeze(1))
+            return self
+        rows = inside.nonzero().squeeze(1)
+        text = self.text[rows]
+        return PreparedView(
+            self.view, self.tokens.take_rows(rows), text, len(torch.unique_consecutive(text))
+        )
+
+    def text_keys(self) -> tuple[Tensor, Tensor]:
+        """Return owner and slot of each text, the keys of what its rows are joined to."""
+        first = self.text.diff(prepend=self.text.new_tensor([-1])) != 0
+        return self.tokens.owner[first], self.tokens.slot[first] // SLOTS * SLOTS
 
 
 class ViewBuilder:
@@ -70,7 +87,7 @@ class ViewBuilder:
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
         self.assembly = assembly
         self.rows = rows
-        self.prefetcher = Prefetcher(rows.content)
+        self.prefetcher = Prefetcher()
         self._same: dict[str, int] = {}
 
     def tokenise(self, reporter: Reporter) -> None:
@@ -110,63 +127,77 @@ class ViewBuilder:
         Args:
             index: ``[b]`` rows of the round.
         """
-        views = [
-            PlainView(view.name, view.role, column, sentence_encoder)
-            for view in self.assembly.composition.views
-            if view.made_by is None and not self._of(view.name, "text")
-            for column, sentence_encoder in [
-                (self.column(view.name), self.assembly.encoders[view.branch])
-            ]
-            if self.rows.is_tokenised(column, sentence_encoder.tokenizer)
-        ]
-        self.prefetcher.expect(index, views)
+        views = [view for view in self.assembly.composition.views if self._is_at_hand(view)]
+        for view in views:  # the thread asks no part, and finds the tokens of prompts
+            encoder = self.assembly.encoders[view.branch]
+            for text in encoder.prompt(view.role):
+                encoder.tokenizer.prompt_ids(text)
+        if views:
+            self.prefetcher.expect(index, partial(self._look_up, views))
 
-    def build(self, index: Tensor, rows: Tensor, ctx: StepContext) -> dict[str, PreparedView]:
+    def _is_at_hand(self, view: PlannedView) -> bool:
+        """Return whether the view's content is that of a tokenised column."""
+        if view.made_by is not None or self._of(view.name, "text"):
+            return False
+        tokenizer = self.assembly.encoders[view.branch].tokenizer
+        return self.rows.is_tokenised(self.column(view.name), tokenizer)
+
+    def _look_up(self, views: Sequence[PlannedView], index: Tensor) -> dict[str, TokenBatch]:
+        """Return content of views that is at hand, wrapped where no part has a say in that."""
+        found = {}
+        for view in views:
+            encoder = self.assembly.encoders[view.branch]
+            content = self.rows.content(self.column(view.name), index, encoder.tokenizer)
+            found[view.name] = encoder.wrap(content, view.role) if encoder.only_wraps else content
+        return found
+
+    def build(
+        self, index: Tensor, rows: Tensor, first_owner: int, ctx: StepContext
+    ) -> dict[str, PreparedView]:
         """Return all views of this process's rows, by name.
 
         Args:
             index: ``[b]`` rows of the round.
             rows: ``[b]`` their corpus rows.
+            first_owner: Batch row of the first of them.
             ctx: The step.
         """
         ready = self.prefetcher.take(index)
         built = {}
         for view in self._views(rows, ctx):
             of_column = view.texts is None and view.tokens is None
-            ahead = ready.get(view.name) if of_column else None
-            sentence_encoder = self.assembly.encoders[view.branch]
-            built[view.name] = self.prepare(view, index, ctx, sentence_encoder, ahead)
+            found = ready.get(view.name) if of_column else None
+            encoder = self.assembly.encoders[view.branch]
+            built[view.name] = self.prepare(view, index, first_owner, ctx, encoder, found)
         return built
 
     def prepare(
         self,
         view: View,
         index: Tensor,
+        first_owner: int,
         ctx: StepContext,
-        sentence_encoder: SentenceEncoder,
-        ahead: PrefetchedView | None = None,
+        encoder: SentenceEncoder,
+        ready: TokenBatch | None = None,
     ) -> PreparedView:
         """Return a view as the rows of a branch's encoder.
 
         Args:
             view: The view.
             index: ``[b]`` rows of the round.
+            first_owner: Batch row of the first of them.
             ctx: The step.
-            sentence_encoder: Of the branch that encodes it.
-            ahead: What is ready of it, where its texts are a column's as they are.
+            encoder: That of the branch.
+            ready: What was prepared of it ahead.
         """
-        own = view.owner is None
-        count = len(index) if own else len(view.owner)  # type: ignore[arg-type]
-        owner = torch.arange(count) if view.owner is None else view.owner.cpu()
-        content = (
-            self._content(view, index, ctx, sentence_encoder) if ahead is None else ahead.content
-        )
-        if content.rows != count:
-            raise RuntimeError(f"view {view.name} has {content.rows} texts for {count} owners")
-        tokens = None if ahead is None else ahead.rows_in(sentence_encoder.pooler.prompt(view.role))
-        if tokens is None:
-            tokens = sentence_encoder.rows(content, view.role)
-        if sentence_encoder.tokenizer is self.assembly.online.tokenizer:
+        owner = None if view.owner is None else view.owner.cpu()
+        count = len(index if owner is None else owner)
+        tokens = self._content(view, index, ctx, encoder) if ready is None else ready
+        if tokens.rows != count:
+            raise RuntimeError(f"view {view.name} has {tokens.rows} texts for {count} owners")
+        if ready is None or not encoder.only_wraps:
+            tokens = encoder.rows(tokens, view.role)
+        if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before = tokens
                 tokens = augmenter.part(tokens, tokens, view, self._drawing(ctx, augmenter, view))
@@ -174,8 +205,7 @@ class ViewBuilder:
                     raise RuntimeError(f"{augmenter.choice.path} changed the rows of {view.name}")
                 if self.watches(augmenter):
                     self.watch(augmenter, tokens is before or _same(tokens, before))
-        repeats = torch.zeros_like(owner) if own else _repeats(owner)
-        return PreparedView(view, sentence_encoder.clip(tokens), owner, repeats, own)
+        return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
 
     def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
@@ -214,17 +244,17 @@ class ViewBuilder:
         return views
 
     def _content(
-        self, view: View, index: Tensor, ctx: StepContext, sentence_encoder: SentenceEncoder
+        self, view: View, index: Tensor, ctx: StepContext, encoder: SentenceEncoder
     ) -> TokenBatch:
         augmenters = self._of(view.name, "text")
         texts = view.texts
-        own = sentence_encoder.tokenizer is self.assembly.online.tokenizer
+        own = encoder.tokenizer is self.assembly.online.tokenizer
         if view.tokens is not None and own and (texts is None or not augmenters):
             return replace(view.tokens, owner=torch.arange(view.tokens.rows))
         if texts is None:
             column = self.column(view.name)
             if not augmenters:
-                return self.rows.content(column, index, sentence_encoder.tokenizer)
+                return self.rows.content(column, index, encoder.tokenizer)
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
             before = list(texts)
@@ -234,10 +264,8 @@ class ViewBuilder:
                     f"{augmenter.choice.path} made {len(texts)} of {len(before)} texts"
                 )
             self.watch(augmenter, list(texts) == before)
-        known = self.rows.content_of(texts, sentence_encoder.tokenizer)
-        return (
-            sentence_encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
-        )
+        known = self.rows.content_of(texts, encoder.tokenizer)
+        return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""
@@ -251,16 +279,6 @@ class ViewBuilder:
         return [
             each for each in self.assembly.augmenters if each.point == point and view in each.views
         ]
-
-
-def _repeats(owner: Tensor) -> Tensor:
-    """Return ``[R]`` how many earlier rows have the same owner."""
-    order = torch.argsort(owner, stable=True)
-    ordered = owner[order]
-    first = torch.searchsorted(ordered, ordered)
-    repeats = torch.empty_like(owner)
-    repeats[order] = torch.arange(len(owner)) - first
-    return repeats
 
 
 def _same(one: TokenBatch, other: TokenBatch) -> bool:

@@ -55,7 +55,5 @@ def slice_length(sentence_encoder: SentenceEncoder) -> int:
     if sentence_encoder.slicer is None:
         longest = min(longest, sentence_encoder.encoder.max_positions)
     empty = sentence_encoder.tokenizer.content([""])
-    wrapped = sentence_encoder.tokenizer.wrap(
-        empty, sentence_encoder.pooler.prompt("anchor"), longest
-    )
+    wrapped = sentence_encoder.tokenizer.wrap(empty, sentence_encoder.prompt("anchor"), longest)
     return longest - len(wrapped.ids)

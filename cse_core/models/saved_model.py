@@ -18,15 +18,14 @@ from torch import nn
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
+from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.parts import Head, Metric, RowPooler, Setup, SlicePooler
+from cse_core.parts import Head, Metric, Part, RowPooler, SlicePooler
+from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import resolve_model
-from cse_core.records import Kind
-from cse_core.registry.loading import load_factory
 from cse_core.registry.registry import Registry
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
 from cse_core.runtime.model_files import HEADS, MANIFEST, model_folder
-from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 
 _POOLING = {"cls_token": "cls", "mean_tokens": "mean"}
@@ -57,12 +56,10 @@ class SentenceModel:
 
 def make_metric(name: str, model: SentenceModel, registry: Registry) -> Metric:
     """Return an installed metric with its default options, for a loaded model."""
-    builder = _Builder(
-        registry, model.sentence_encoder.encoder, model.sentence_encoder.tokenizer, model.device
-    )
-    choice = {"use": name, "options": {}}
+    online = model.sentence_encoder
+    make = PartFactory(online.encoder, online.tokenizer, model.device)
     return cast(
-        Metric, builder.part(choice, model.sentence_encoder.encoder.hidden_size, kind="metric")
+        Metric, make(PlannedPart.of(registry.find("metric", name)), online.encoder.hidden_size)
     )
 
 
@@ -97,13 +94,17 @@ def load(
     manifest = _manifest(folder, encoder)
     if pooling is not None:
         manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
-    builder = _Builder(registry, encoder, tokenizer, where)
-    row = cast(RowPooler, builder.part(manifest["row"], encoder.hidden_size))
-    made: list[tuple[dict[str, Any], object]] = [(manifest["row"], row)]
+    factory = PartFactory(encoder, tokenizer, where)
+
+    def make(choice: dict[str, Any], dimension: int) -> Part:
+        return factory(_planned(registry, choice), dimension)
+
+    row = cast(RowPooler, make(manifest["row"], encoder.hidden_size))
+    made: list[tuple[dict[str, Any], Part]] = [(manifest["row"], row)]
     heads: dict[str, nn.Module] = {}
     dimension = row.dimension
     for choice in manifest["heads"]:
-        head = builder.part(choice, dimension)
+        head = make(choice, dimension)
         dimension = cast(Head, head).dimension
         heads[choice["name"]] = cast(nn.Module, head)
         made.append((choice, head))
@@ -112,9 +113,9 @@ def load(
     if manifest.get("slice") is None:
         longest = min(longest, encoder.max_positions)
     else:
-        slicer = cast(SlicePooler, builder.part(manifest["slice"], dimension))
+        slicer = cast(SlicePooler, make(manifest["slice"], dimension))
         made.append((manifest["slice"], slicer))
-    _load_weights(folder, made, where)
+    _load_weights(folder, made)
     sentence_encoder = SentenceEncoder(
         encoder=encoder,
         tokenizer=tokenizer,
@@ -127,41 +128,14 @@ def load(
     return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))
 
 
-@dataclass
-class _Builder:
-    registry: Registry
-    encoder: PackedEncoder
-    tokenizer: TextTokenizer
-    device: torch.device
-
-    def part(self, choice: dict[str, Any], dimension: int, kind: Kind = "pool") -> object:
-        name = choice["use"]
-        distribution = choice.get("distribution")
-        if distribution and distribution != "cse-toolkit":
-            name = f"{distribution}/{name}"
-        spec = self.registry.find(kind, name).spec
-        options = spec.options.model_validate(choice["options"])
-
-        def refuse(_: str) -> Any:
-            raise RuntimeError(f"{kind} {name} asked for a second encoder outside training")
-
-        setup = Setup(
-            name=choice.get("name", name),
-            dimension=dimension,
-            hidden_size=self.encoder.hidden_size,
-            embedding_size=self.encoder.embedding_size,
-            layers=self.encoder.layer_count,
-            tokenizer=self.tokenizer,
-            encoder=self.encoder,
-            heads={},
-            corpus=None,
-            total_steps=None,
-            seed=0,
-            device=self.device,
-            generator=lambda draws: generator(torch.device("cpu"), 0, draws),
-            load_encoder=refuse,
-        )
-        return load_factory(spec.factory)(options, setup)
+def _planned(registry: Registry, choice: dict[str, Any]) -> PlannedPart:
+    """Return a part of a model as its folder names it."""
+    name, distribution = choice["use"], choice.get("distribution")
+    if distribution and distribution != "cse-toolkit":
+        name = f"{distribution}/{name}"
+    found = registry.find("pool", name)
+    options = found.spec.options.model_validate(choice["options"])
+    return PlannedPart.of(found, options, choice.get("name", name))
 
 
 def _manifest(folder: Path, encoder: PackedEncoder) -> dict[str, Any]:
@@ -240,9 +214,7 @@ def _dense(config: dict[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _load_weights(
-    folder: Path, made: list[tuple[dict[str, Any], object]], device: torch.device
-) -> None:
+def _load_weights(folder: Path, made: list[tuple[dict[str, Any], Part]]) -> None:
     own = _read_weights(folder / HEADS) if (folder / HEADS).is_file() else {}
     for choice, part in made:
         if not isinstance(part, nn.Module):
@@ -266,7 +238,7 @@ def _load_weights(
                 value=str(folder),
                 hint="copy the whole model folder again",
             ) from None
-        part.to(device).eval()
+        part.eval()
 
 
 def _read_json(path: Path) -> Any:

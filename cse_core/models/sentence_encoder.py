@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,7 @@ class SentenceEncoder:
     max_length: int
     slicer: SlicePooler | None = None
     online_only: frozenset[str] = frozenset()
+    _prompts: dict[Role, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def with_branch(
         self,
@@ -66,21 +67,21 @@ class SentenceEncoder:
         return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
 
     @property
-    def levels(self) -> tuple[str, ...]:
-        """Return the levels of its vectors."""
-        return (SENTENCE,) if self.slicer is None else (self.slicer.level, SENTENCE)
+    def row_level(self) -> str:
+        """Return the level that has a vector for each row."""
+        return SENTENCE if self.slicer is None else self.slicer.level
 
-    def count(self, tokens: TokenBatch, level: str) -> int:
-        """Return how many vectors of a level come from wrapped rows."""
-        if self.slicer is None or level == self.slicer.level:
-            return tokens.rows
-        return len(torch.unique(tokens.owner))
+    def prompt(self, role: Role) -> tuple[str, str]:
+        """Return the texts before and after the content; the pooler is asked once for a role."""
+        if role not in self._prompts:
+            self._prompts[role] = self.pooler.prompt(role)
+        return self._prompts[role]
 
     def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
-        prompt = self.pooler.prompt(role)
+        prompt = self.prompt(role)
         if self.slicer is None:
-            return self.wrap(self.pooler.content(content), prompt)
+            return self.wrap(self.pooler.content(content), role)
         if self.slicer.slices_wrapped:
             if any(prompt):
                 raise CseError(
@@ -95,10 +96,10 @@ class SentenceEncoder:
         content = self.pooler.content(self.slicer.slices(_cut(content, self.max_length)))
         return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
 
-    def wrap(self, content: TokenBatch, prompt: tuple[str, str]) -> TokenBatch:
+    def wrap(self, content: TokenBatch, role: Role) -> TokenBatch:
         """Return content as rows that are wrapped and not sliced."""
         longest = min(self.max_length, self.encoder.max_positions)
-        return self.tokenizer.wrap(content, prompt, longest)
+        return self.tokenizer.wrap(content, self.prompt(role), longest)
 
     @property
     def only_wraps(self) -> bool:
@@ -124,6 +125,7 @@ class SentenceEncoder:
         self,
         tokens: TokenBatch,
         device: torch.device,
+        sentences: int | None = None,
         *,
         on_words: Hook | None = None,
         on_input: Hook | None = None,
@@ -134,6 +136,7 @@ class SentenceEncoder:
         Args:
             tokens: R wrapped rows, on the CPU.
             device: Where to compute.
+            sentences: Of how many sentences the rows are; counted here where that is not known.
             on_words: Changes ``[T, E]`` word embeddings.
             on_input: Changes ``[T, H]`` of what enters the first layer.
             input_level: Whether to add level ``input``: the mean of each sentence's input
@@ -161,20 +164,21 @@ class SentenceEncoder:
         )
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
-            levels = self._vectors(hidden, there, tokens.owner)
+            if self.slicer is not None and sentences is None:
+                sentences = len(torch.unique_consecutive(tokens.owner))
+            levels = self._vectors(hidden, there, sentences)
         if input_level:
             states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
             levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
         return levels
 
-    def _vectors(self, hidden: Hidden, there: TokenBatch, owner: Tensor) -> dict[str, Embeddings]:
+    def _vectors(
+        self, hidden: Hidden, there: TokenBatch, sentences: int | None
+    ) -> dict[str, Embeddings]:
         pooled = self.pooler.pool(hidden, there)
-        length = there.content_lengths()
-        row_level = SENTENCE if self.slicer is None else self.slicer.level
-        owners = None if self.slicer is None else len(torch.unique_consecutive(owner))
-        raw = Embeddings(pooled, there.owner, there.slot, length, owners)
+        raw = Embeddings(pooled, there.owner, there.slot, there.content_lengths(), sentences)
         headed = replace(raw, vectors=self._heads(pooled))
-        levels = {row_level: headed}
+        levels = {self.row_level: headed}
         if self.slicer is not None and self.slicer.join_before_heads:
             joined = self.slicer.join(raw)
             levels[SENTENCE] = replace(joined, vectors=self._heads(joined.vectors))
@@ -221,7 +225,7 @@ class SentenceEncoder:
                 stop = int(torch.searchsorted(cost, before + at_once, right=True))
                 stop = max(stop, start + 1)
                 tokens = self.rows(table.rows(order[start:stop]), "anchor")
-                levels = self.embed(tokens, device)
+                levels = self.embed(tokens, device, stop - start)
                 vectors.append(levels[SENTENCE].vectors.float().cpu())
                 start = stop
             if not vectors:

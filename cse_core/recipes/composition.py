@@ -73,17 +73,22 @@ class PlannedView:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPass:
-    """One encoder call of a step.
+    """What a branch encodes in a step, at one time.
 
     Attributes:
+        views: What it encodes. Views of the branch are one encoder call; one of another branch is
+            a call of its own.
         gradient: Whether it is trained through.
         why: Which parts need it.
+        off: Paths of augmenters that are off in it: it is there for the gradient of the inputs
+            that they ask for.
     """
 
     branch: str
     views: tuple[str, ...]
     gradient: bool
     why: str
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

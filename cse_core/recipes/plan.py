@@ -168,8 +168,9 @@ def plan_passes(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[Planned
         asked = ", ".join(dict.fromkeys(path for who in added.values() for path in who))
         changed = any(view in mine for part in fresh for view in augmented_views(part))
         if fresh and mine and (trained or changed):
-            why = f"gradient of the inputs for {', '.join(part.path for part in fresh)}, off here"
-            passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why))
+            off = tuple(part.path for part in fresh)
+            why = f"gradient of the inputs for {', '.join(off)}, off here"
+            passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why, off=off))
         if mine and (trained or not added):
             why = "the objective"
             passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why))

@@ -109,7 +109,7 @@ class Inside:
         whole, bare = [], []
         for _ in range(TRIES):
             whole.append(self._objective(objectives, vectors, *given))
-            with self._without(objectives):
+            with self._without():
                 bare.append(self._objective(objectives, vectors, *given))
         return min(whole) - min(bare)
 
@@ -138,18 +138,15 @@ class Inside:
         return time.perf_counter() - began
 
     @contextmanager
-    def _without(self, objectives: Any) -> Iterator[None]:
+    def _without(self) -> Iterator[None]:
         """Take the part away; a loss over positives that it finds is away then too."""
         parts: dict[str, Any] = (
             self.assembly.stores if self.kind == "negatives" else self.assembly.miners
         )
         whole = dict(parts)
         del parts[self.name]
-        levels = objectives.store_level if self.kind == "negatives" else objectives.miner_level
-        level = levels.pop(self.name)
         try:
             yield
         finally:
-            levels[self.name] = level
             parts.clear()
             parts.update(whole)  # in the order of before

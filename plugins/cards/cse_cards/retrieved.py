@@ -14,7 +14,7 @@ from cse_cards.search import nearest, room
 from cse_cards.texts import RoundTexts
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.views import SLOTS
+from cse_core.engine.row_keys import SLOTS
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.models.sentence_encoder import SentenceEncoder

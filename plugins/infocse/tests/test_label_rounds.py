@@ -10,7 +10,7 @@ import pytest
 from cse_testkit import compose, installed_registry, make_part, tiny_corpus, write_corpus
 
 from cse_core.engine import step as engine
-from cse_core.engine.passes import Pass
+from cse_core.engine.passes import StepPasses
 from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.reporter import Reporter
@@ -42,14 +42,14 @@ def test_documents_of_a_round_of_labels_are_encoded_in_chunks_of_their_own(
 ) -> None:
     chunks: dict[int, set[tuple[int, int]]] = {}
 
-    class Watched(Pass):
+    class Watched(StepPasses):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             first, stop = self.chunks[0]
             own = chunks.setdefault(self.position.round, set())
             own.add((len(self.index), stop - first))
 
-    monkeypatch.setattr(engine, "Pass", Watched)
+    monkeypatch.setattr(engine, "StepPasses", Watched)
     corpus = tiny_corpus(columns=("document", "title"))
     file = write_corpus(corpus, tmp_path / "rows.csv")
     sets = [

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.objective import ALIGNED_ROLES
-from cse_core.parts import Part, Setup
+from cse_core.models import part_factory as core_factory
+from cse_core.parts import Setup
+from cse_core.recipes.composition import PlannedPart
 from cse_core.records import Kind
-from cse_core.registry.loading import load_factory
 from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -235,13 +236,8 @@ def make_part(
         options: Its options.
     """
     found = (registry or installed_registry()).find(kind, name)
-    part = cast(
-        Part,
-        load_factory(found.spec.factory)(
-            found.spec.options(**options), make_setup(name, dimension=dimension)
-        ),
-    )
-    part.name = name
+    choice = PlannedPart.of(found, found.spec.options(**options), name)
+    part = core_factory.make_part(choice, make_setup(name, dimension=dimension))
     if isinstance(part, nn.Module):
         part.to(dtype)
     return part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cse_core.engine.input_gradients import GradientCapture
-from cse_core.engine.passes import Pass
+from cse_core.engine.passes import StepPasses
 from cse_core.engine.step import Engine
 from cse_core.runtime.seeds import StepPosition
 from cse_core.types import Embeddings
@@ -89,18 +90,22 @@ RECIPES = {
 UNDRAWN = {**RECIPES, "pushes": PUSHES.replace('[[aug]]\nuse = "noise"\n', "")}
 
 
-def graph_kept(engine: Engine, work: Pass, capture: GradientCapture, inputs: bool) -> Tensor:
+def graph_kept(engine: Engine, work: StepPasses, capture: GradientCapture, inputs: bool) -> Tensor:
     """Run the objective over the chunks with the graph kept; collect the gradients."""
     work.vectors = {}
-    for branch, names in work._branches().items():
-        trainable = engine.assembly.branches[branch].trainable
-        pieces = []
-        for number in range(len(work.chunks)):
-            with torch.set_grad_enabled(trainable):
-                pieces.append(work._embed(branch, names, number, f"main:{branch}", capture))
+    for planned, names in work.of_the_objective():
+        with torch.set_grad_enabled(planned.gradient):
+            pieces = [
+                work.call(planned.branch, names, number, capture)
+                for number in range(len(work.chunks))
+            ]
         for name in names:
             work.vectors[name] = {
-                level: Embeddings.join([piece[name][level] for piece in pieces])
+                level: replace(
+                    Embeddings.join([piece[name][level] for piece in pieces]),
+                    owner=work.keys[name][level].owner,
+                    slot=work.keys[name][level].slot,
+                )
                 for level in pieces[0][name]
             }
     objective = engine._objective(work.vectors, work)
@@ -116,7 +121,7 @@ def graph_kept(engine: Engine, work: Pass, capture: GradientCapture, inputs: boo
 def reference(bench: Bench, step: int) -> tuple[Tensor, dict[str, Tensor]]:
     engine = bench.engine
     index = (torch.arange(8) + step * 8) % len(bench.corpus)
-    work = Pass(
+    work = StepPasses(
         engine.setup, index, StepPosition(step, 20, 0, 0), {}, {"previous": engine.previous}
     )
     if engine.fresh_points:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import BertModel
 
-from cse_core.engine.input_gradients import token_keys
+from cse_core.engine.row_keys import token_keys
 from tests.fixtures.tiny import Bench, sentences
 
 HEAD = '[[pool]]\nuse = "cls"\n'

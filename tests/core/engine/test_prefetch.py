@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from cse_core.engine.assembly import PlacedAugmenter, build
-from cse_core.engine.prefetch import PrefetchedView, Prefetcher
+from cse_core.engine.prefetch import Prefetcher, Ready
 from cse_core.engine.views import ViewBuilder
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -81,12 +81,12 @@ def without(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def used(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, PrefetchedView]]:
+def used(monkeypatch: pytest.MonkeyPatch) -> list[Ready]:
     """What each step found ready; the thread is always given the time to be."""
-    found: list[Mapping[str, PrefetchedView]] = []
+    found: list[Ready] = []
     plain = Prefetcher.take
 
-    def take(self: Prefetcher, index: Tensor) -> Mapping[str, PrefetchedView]:
+    def take(self: Prefetcher, index: Tensor) -> Ready:
         if self._expected is not None:
             concurrent.futures.wait([self._expected[1]])
         found.append(plain(self, index))
@@ -118,7 +118,7 @@ def test_a_run_is_the_same_to_the_bit(
     recipe: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    used: list[Mapping[str, PrefetchedView]],
+    used: list[Ready],
 ) -> None:
     ahead = begin(recipe, tmp_path / "ahead")
     ahead.run()
@@ -126,8 +126,8 @@ def test_a_run_is_the_same_to_the_bit(
     assert len(used) == steps and not used[0]
     for ready in used[1:]:
         assert "anchor" in ready
-        plain = recipe not in ("hicl", "sncse")
-        assert all((each.rows is not None) == plain for each in ready.values())
+        wrapped = recipe not in ("hicl", "sncse")
+        assert all(bool(rows.special.any()) == wrapped for rows in ready.values())
     assert not alive()
     with monkeypatch.context() as patch:
         without(patch)
@@ -163,7 +163,7 @@ def test_a_resumed_run_is_the_same(
 def test_rounds_have_threads_of_their_own_and_leave_none(
     encoder: str,
     tmp_path: Path,
-    used: list[Mapping[str, PrefetchedView]],
+    used: list[Ready],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.core.training.test_runs import ROUNDS
@@ -181,7 +181,7 @@ def test_rounds_have_threads_of_their_own_and_leave_none(
 
 
 def test_an_error_in_the_thread_is_the_step_s_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: list[Mapping[str, PrefetchedView]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: list[Ready]
 ) -> None:
     done: list[int] = []
     plain = TrainingRows.content
@@ -283,33 +283,35 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> Non
     ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 5)
     for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
         run.assembly.augmenters[:] = augmenters
-        found = builder.prepare(given, torch.arange(2), ctx, sentence_encoder).tokens
+        found = builder.prepare(given, torch.arange(2), 0, ctx, sentence_encoder).tokens
         wanted = sentence_encoder.rows(sentence_encoder.tokenizer.content(expected), view.role)
         assert torch.equal(found.ids, wanted.ids)
 
 
-def test_rows_wrapped_in_another_prompt_are_not_used(encoder: str, folder: Path) -> None:
+def test_rows_prepared_ahead_are_those_of_the_step_and_a_prompt_is_asked_for_once(
+    encoder: str, folder: Path
+) -> None:
     bench = Bench(encoder, folder)
-    builder, sentence_encoder = bench.engine.builder, bench.assembly.online
+    builder, online = bench.engine.builder, bench.assembly.online
     builder.tokenise(Reporter())
-    index = torch.arange(8)
-    prompts = [("", ""), (sentences(1)[0], "")]
+    index, asked = torch.arange(8), []
 
-    def built(now: tuple[str, str], then: tuple[str, str], ahead: bool) -> TokenBatch:
-        sentence_encoder.pooler.prompt = lambda role: now  # type: ignore[method-assign]
-        if ahead:
-            builder.expect(index)
-            concurrent.futures.wait([builder.prefetcher._expected[1]])  # type: ignore[index]
-        sentence_encoder.pooler.prompt = lambda role: then  # type: ignore[method-assign]
-        ctx: Any = None  # only parts would look at it
-        anchor = View("anchor", "anchor", "online")
-        return builder.prepare(
-            anchor, index, ctx, sentence_encoder, builder.prefetcher.take(index).get("anchor")
-        ).tokens
+    def prompt(role: str) -> tuple[str, str]:
+        asked.append(role)
+        return sentences(1)[0], ""
 
-    for now in prompts:
-        for then in prompts:
-            assert torch.equal(built(now, then, True).ids, built(now, then, False).ids)
+    online.pooler.prompt = prompt  # type: ignore[method-assign]
+    ctx: Any = None  # only parts would look at it
+    anchor = View("anchor", "anchor", "online")
+    in_step = builder.prepare(anchor, index, 0, ctx, online)
+    for _ in range(2):
+        builder.expect(index)
+        concurrent.futures.wait([builder.prefetcher._expected[1]])  # type: ignore[index]
+        ready = builder.prefetcher.take(index)
+        found = builder.prepare(anchor, index, 0, ctx, online, ready["anchor"])
+        assert found.tokens.ids is ready["anchor"].ids
+        assert torch.equal(found.tokens.ids, in_step.tokens.ids)
+    assert sorted(asked) == ["anchor", "positive"]
     builder.prefetcher.close()
 
 

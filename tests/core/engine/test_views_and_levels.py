@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from cse_core.engine.objective import align
-from cse_core.engine.passes import Pass
+from cse_core.engine.passes import StepPasses
+from cse_core.engine.row_keys import align
 from cse_core.runtime.seeds import StepPosition
 from cse_core.types import Embeddings
 from tests.fixtures.tiny import Bench, sentences
@@ -20,9 +21,9 @@ CUT = CLS + '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "mlp"\n'
 LOCAL = '[[loss]]\nuse = "infonce"\nname = "local"\nlevel = "segment"\n'
 
 
-def work_of(bench: Bench, step: int = 0) -> Pass:
+def work_of(bench: Bench, step: int = 0) -> StepPasses:
     index = (torch.arange(8) + step * 8) % len(bench.corpus)
-    return Pass(bench.engine.setup, index, StepPosition(step, 20, 0, 0), {})
+    return StepPasses(bench.engine.setup, index, StepPosition(step, 20, 0, 0), {})
 
 
 def encoded(bench: Bench, step: int = 0) -> Any:
@@ -94,9 +95,7 @@ def test_segments_join_by_length_before_or_after_the_heads(
     head = bench.assembly.online.heads["mlp"]
     words = [t.split() for t in bench.columns["text"][:8]]
     texts = [" ".join(words[i][3 * j : 3 * j + 3]) for i, j in expected]
-    sentence_encoder = bench.assembly.online.__class__(
-        **{**bench.assembly.online.__dict__, "slicer": None, "heads": {}}
-    )
+    sentence_encoder = replace(bench.assembly.online, slicer=None, heads={})
     raw = sentence_encoder.encode(texts, torch.device("cpu"))
     with torch.no_grad():
         headed: Tensor = head(raw)

@@ -1,0 +1,109 @@
+"""Row keys: of which sentence a row is, and which of its rows; views are joined by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cse_core.types import Embeddings, TokenBatch
+
+SLOTS = 2**10
+"""Room for the slots of one text, where a batch row has several texts in a view."""
+_SLOTS, _PLACES = 2**20, 2**20
+
+
+@dataclass(frozen=True)
+class RowKeys:
+    """Keys of rows.
+
+    Attributes:
+        owner: ``[N]`` batch row of the sentence, over all processes.
+        slot: ``[N]`` which row of its sentence.
+    """
+
+    owner: Tensor
+    slot: Tensor
+
+    def equal(self, other: RowKeys) -> bool:
+        """Return whether these are the same keys in the same order; reads both."""
+        pairs = ((self.owner, other.owner), (self.slot, other.slot))
+        return len(self.owner) == len(other.owner) and all(torch.equal(*pair) for pair in pairs)
+
+
+class KeysOnDevice:
+    """Row keys where tensors belong, copied there once: equal ones are the very same tensors.
+
+    Whether two views have equal rows is so known from the CPU, and no GPU is asked.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._known: list[tuple[RowKeys, RowKeys]] = []
+
+    def of(self, owner: Tensor, slot: Tensor) -> RowKeys:
+        """Return keys that are on the CPU, on the device."""
+        keys = RowKeys(owner, slot)
+        for known, there in self._known:
+            if known.equal(keys):
+                return there
+        moved = RowKeys(*(key.to(self.device, non_blocking=True) for key in (owner, slot)))
+        self._known.append((keys, moved))
+        return moved
+
+
+def number(owner: Tensor, slot: Tensor) -> Tensor:
+    """Return ``[N]`` one whole number for each key, in the order of owners and slots."""
+    return owner * _SLOTS + slot
+
+
+def token_keys(tokens: TokenBatch) -> Tensor:
+    """Return ``[T]`` keys of tokens: batch row, slot, index in the sentence.
+
+    Special and prompt tokens, which have no index, are counted inside their row.
+    """
+    row = tokens.row_of_token()
+    special = tokens.special.long()
+    counted = torch.cumsum(special, 0)
+    starts = tokens.offsets[:-1].to(row.device, non_blocking=True)
+    before = torch.zeros_like(row)
+    if len(row):
+        before = (counted - special)[starts.clamp_max(len(row) - 1)][row]
+    place = torch.where(
+        tokens.special, _PLACES // 2 + counted - special - before, tokens.source.clamp_min(0)
+    )
+    return number(tokens.owner[row], tokens.slot[row]) * _PLACES + place
+
+
+def occurrences(keys: Tensor) -> Tensor:
+    """Return ``[N]`` how many equal keys stand before each: the second of two has 1."""
+    order = torch.argsort(keys, stable=True)
+    ordered = keys[order]
+    first = torch.searchsorted(ordered, ordered)
+    occurrence = torch.empty_like(order)
+    occurrence[order] = torch.arange(len(keys), device=keys.device) - first
+    return occurrence
+
+
+def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
+    """Return the rows that all views have, in the anchor's order: joined by key, not by place."""
+    anchor = views["anchor"]
+    if all(_has_keys_of(view, anchor) for view in views.values()):
+        return dict(views)
+    keys = {name: number(view.owner, view.slot) for name, view in views.items()}
+    common = keys["anchor"]
+    for key in keys.values():
+        common = common[torch.isin(common, key)]
+    joined = {}
+    for name, view in views.items():
+        ordered, order = torch.sort(keys[name], stable=True)
+        joined[name] = view.take(order[torch.searchsorted(ordered, common)])
+    return joined
+
+
+def _has_keys_of(view: Embeddings, anchor: Embeddings) -> bool:
+    if view.owner is anchor.owner and view.slot is anchor.slot:
+        return True
+    return RowKeys(view.owner, view.slot).equal(RowKeys(anchor.owner, anchor.slot))
