@@ -197,7 +197,7 @@ class PackedEncoder(nn.Module):
         shared: list[Any] = [self.dropout_source]
         if share_embeddings:
             shared.append(word_table(self.model))
-        return copy.deepcopy(self, {id(each): each for each in shared if each is not None})
+        return copy.deepcopy(self, {id(kept): kept for kept in shared if kept is not None})
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""

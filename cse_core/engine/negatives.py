@@ -167,7 +167,7 @@ def _rows_of_group(batch: Batch, targets: Positives, siblings: bool) -> Negative
     owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
     absent = None if targets.weights is None else targets.weights.reshape(-1) <= 0
     if targets.distinct is not None:
-        vectors, owner, slot = (each[targets.distinct] for each in (vectors, owner, slot))
+        vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
         absent = None if absent is None else absent[targets.distinct]
     mask = _own(batch, owner, slot, siblings)
     if absent is not None:

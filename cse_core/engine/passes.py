@@ -75,8 +75,10 @@ class StepPasses:
         self.views = setup.builder.build(
             self.index, self.rows[start:stop], start, self.context(self.index)
         )
-        self.roles: dict[str, Role] = {name: each.view.role for name, each in self.views.items()}
-        self.tokens = sum(len(each.tokens.ids) for each in self.views.values())
+        self.roles: dict[str, Role] = {
+            name: prepared.view.role for name, prepared in self.views.items()
+        }
+        self.tokens = sum(len(prepared.tokens.ids) for prepared in self.views.values())
         size = min(self.train.chunk_size or len(self.index), len(self.index))
         self.chunks = [(s, s + size) for s in range(0, max(len(self.index), 1), max(size, 1))]
         self._keys_on_device = KeysOnDevice(self.device)
@@ -170,11 +172,11 @@ class StepPasses:
 
     def _as_leaves(self, view: str, levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
         leaves = {}
-        for level, each in levels.items():
-            leaf = each.vectors.detach()
+        for level, rows in levels.items():
+            leaf = rows.vectors.detach()
             if level != INPUT:
                 self.leaves[view, level] = leaf.requires_grad_(True)
-            leaves[level] = replace(each, vectors=leaf)
+            leaves[level] = replace(rows, vectors=leaf)
         return leaves
 
     def call(
@@ -234,7 +236,7 @@ class StepPasses:
             raise KeyError(f"there is no view {view}")
         own = self.views[view].view
         if branch in (None, own.branch):
-            return {level: each.detach() for level, each in self.vectors[view].items()}
+            return {level: rows.detach() for level, rows in self.vectors[view].items()}
         if (view, branch) not in self.extra:
             if self.over:
                 raise RuntimeError(
@@ -316,13 +318,13 @@ class StepPasses:
             pieces = self.call(branch, names, chunk, capture)
             roots, seeds = [], []
             for name, levels in pieces.items():
-                for level, each in levels.items():
+                for level, rows in levels.items():
                     start = done.get((name, level), 0)
-                    done[name, level] = start + len(each)
+                    done[name, level] = start + len(rows)
                     gradient = gradients.get((name, level))
-                    if gradient is not None and len(each) and each.vectors.requires_grad:
-                        roots.append(each.vectors)
-                        seeds.append(gradient[start : start + len(each)])
+                    if gradient is not None and len(rows) and rows.vectors.requires_grad:
+                        roots.append(rows.vectors)
+                        seeds.append(gradient[start : start + len(rows)])
             with torch.autocast(self.device.type, enabled=False):
                 capture.send(roots, seeds, bool(self.off))
 
@@ -342,4 +344,4 @@ def _joined(
 
 
 def _gathered(levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
-    return {level: distributed.gather(each) for level, each in levels.items()}
+    return {level: distributed.gather(rows) for level, rows in levels.items()}

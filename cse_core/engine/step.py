@@ -86,7 +86,9 @@ class Engine:
         self.setup = RoundSetup(assembly, rows, self.builder, settings, precision, input_level)
         self.previous: Fields = {}
         self.inputs_only = False
-        self.off = frozenset(off for each in assembly.composition.passes for off in each.off)
+        self.off = frozenset(
+            path for planned in assembly.composition.passes for path in planned.off
+        )
         self.fresh_points = self._points("fresh") if self.off else frozenset()
         self.previous_points = self._points("previous")
         self.input_sizes = {
@@ -196,7 +198,9 @@ class Engine:
     # -- gradients of the inputs ------------------------------------------------------------
 
     def _points(self, mode: str) -> frozenset[str]:
-        return frozenset(each.point for each in self.assembly.augmenters if each.gradient == mode)
+        return frozenset(
+            augmenter.point for augmenter in self.assembly.augmenters if augmenter.gradient == mode
+        )
 
     def _fields(self, capture: GradientCapture, work: StepPasses) -> Fields:
         if not capture.points:
@@ -224,15 +228,15 @@ def _detached(batch: Batch) -> Batch:
         batch,
         anchors=batch.anchors.detach(),
         targets={
-            name: replace(each, vectors=each.vectors.detach())
-            for name, each in batch.targets.items()
+            name: replace(group, vectors=group.vectors.detach())
+            for name, group in batch.targets.items()
         },
         stored={
-            name: replace(each, vectors=each.vectors.detach())
-            for name, each in batch.stored.items()
+            name: replace(held, vectors=held.vectors.detach())
+            for name, held in batch.stored.items()
         },
         views={
-            name: {level: each.detach() for level, each in levels.items()}
+            name: {level: rows.detach() for level, rows in levels.items()}
             for name, levels in batch.views.items()
         },
     )

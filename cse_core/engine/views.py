@@ -277,7 +277,9 @@ class ViewBuilder:
 
     def _of(self, view: str, point: str) -> list[PlacedAugmenter]:
         return [
-            each for each in self.assembly.augmenters if each.point == point and view in each.views
+            augmenter
+            for augmenter in self.assembly.augmenters
+            if augmenter.point == point and view in augmenter.views
         ]
 
 

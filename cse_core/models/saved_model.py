@@ -95,35 +95,26 @@ def load(
     if pooling is not None:
         manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
     factory = PartFactory(encoder, tokenizer, where)
+    made: list[tuple[dict[str, Any], Part]] = []
 
-    def make(choice: dict[str, Any], dimension: int) -> Part:
-        return factory(_planned(registry, choice), dimension)
+    def make(choice: dict[str, Any], dimension: int) -> Any:
+        made.append((choice, factory(_planned(registry, choice), dimension)))
+        return made[-1][1]
 
-    row = cast(RowPooler, make(manifest["row"], encoder.hidden_size))
-    made: list[tuple[dict[str, Any], Part]] = [(manifest["row"], row)]
+    row: RowPooler = make(manifest["row"], encoder.hidden_size)
     heads: dict[str, nn.Module] = {}
     dimension = row.dimension
     for choice in manifest["heads"]:
-        head = make(choice, dimension)
-        dimension = cast(Head, head).dimension
-        heads[choice["name"]] = cast(nn.Module, head)
-        made.append((choice, head))
-    slicer = None
+        heads[choice["name"]] = make(choice, dimension)
+        dimension = cast(Head, heads[choice["name"]]).dimension
+    slicer: SlicePooler | None = None
     longest = max_length or manifest["max_length"]
     if manifest.get("slice") is None:
         longest = min(longest, encoder.max_positions)
     else:
-        slicer = cast(SlicePooler, make(manifest["slice"], dimension))
-        made.append((manifest["slice"], slicer))
+        slicer = make(manifest["slice"], dimension)
     _load_weights(folder, made)
-    sentence_encoder = SentenceEncoder(
-        encoder=encoder,
-        tokenizer=tokenizer,
-        pooler=row,
-        heads=heads,
-        max_length=longest,
-        slicer=slicer,
-    )
+    sentence_encoder = SentenceEncoder(encoder, tokenizer, row, heads, longest, slicer)
     words = ", ".join([f"pooling {manifest['row']['use']}", *(f"head {name}" for name in heads)])
     return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))
 
