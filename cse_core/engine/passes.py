@@ -153,7 +153,7 @@ class StepPasses:
         if not self.off:
             for planned in self.assembly.composition.passes:
                 for name in planned.views:
-                    if name in self.views:
+                    if name in self.views and self.views[name].view.branch != planned.branch:
                         self.vectors_of(name, planned.branch)
         return self.vectors
 

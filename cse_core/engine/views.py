@@ -229,18 +229,18 @@ class ViewBuilder:
         return {path: count for path, count in self._same.items() if count > 0}
 
     def _views(self, rows: Tensor, ctx: StepContext) -> list[View]:
-        views = [
-            View(planned.name, planned.role, planned.branch)
-            for planned in self.assembly.composition.views
-            if planned.made_by is None
-        ]
         planned = {view.name: view for view in self.assembly.composition.views}
+        views = [
+            View(view.name, view.role, view.branch)
+            for view in planned.values()
+            if view.made_by is None
+        ]
         for path, part in self.assembly.parts.items():
-            for view in part.views(rows, ctx):
-                plan = planned.get(view.name)
-                if plan is None:
-                    raise RuntimeError(f"{path} adds view {view.name}, which its record omits")
-                views.append(replace(view, branch=plan.branch, role=plan.role))
+            for added in part.views(rows, ctx):
+                if added.name not in planned:
+                    raise RuntimeError(f"{path} adds view {added.name}, which its record omits")
+                view = planned[added.name]
+                views.append(replace(added, branch=view.branch, role=view.role))
         return views
 
     def _content(

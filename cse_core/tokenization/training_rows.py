@@ -91,15 +91,23 @@ class TrainingRows:
         own = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
         return tuple(dict.fromkeys([*self.pairs, *own]))
 
-    def tokenise(self, column: str, tokenizer: TextTokenizer, reporter: Reporter) -> None:
-        """Tokenise a column now, or read its tokens, unless that was done before.
+    def tokenise(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter | None = None
+    ) -> tuple[TokenTable, Tensor]:
+        """Return the tokens of a column's different texts, made or read once.
 
         Args:
             column: Which.
             tokenizer: What makes tokens of it.
             reporter: Who hears how far a large column is.
+
+        Returns:
+            The table, and ``[rows]`` which of its texts each row has.
         """
-        self._table(column, tokenizer, reporter)
+        key = (id(tokenizer), column)
+        if key not in self._tables:
+            self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
+        return self._tables[key]
 
     def is_tokenised(self, column: str, tokenizer: TextTokenizer) -> bool:
         """Return whether ``content`` has the column's tokens at hand."""
@@ -107,7 +115,7 @@ class TrainingRows:
 
     def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
-        table, place = self._table(column, tokenizer)
+        table, place = self.tokenise(column, tokenizer)
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:
@@ -128,14 +136,6 @@ class TrainingRows:
             return self.corpus.column("text").take(values[index.numpy()])
         return self.corpus.column(column).take(self.corpus_row[index].numpy())
 
-    def _table(
-        self, column: str, tokenizer: TextTokenizer, reporter: Reporter | None = None
-    ) -> tuple[TokenTable, Tensor]:
-        key = (id(tokenizer), column)
-        if key not in self._tables:
-            self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
-        return self._tables[key]
-
     def _new_table(
         self, column: str, tokenizer: TextTokenizer, reporter: Reporter
     ) -> tuple[TokenTable, Tensor]:
@@ -152,7 +152,9 @@ class TrainingRows:
         if self._base is None:
             self._base = TrainingRows(self.corpus, self.longest)
         rows = self.corpus_row if values is None else torch.from_numpy(values.astype(np.int64))
-        table, place = self._base._table(column if values is None else "text", tokenizer, reporter)
+        table, place = self._base.tokenise(
+            column if values is None else "text", tokenizer, reporter
+        )
         return table, place[rows]
 
 
