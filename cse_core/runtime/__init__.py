@@ -1,6 +1,6 @@
-"""Process and machine: what every other room may use, and what knows none of them.
+"""Process and machine: devices, processes, seeds, files that are whole, the reporter.
 
 Names of devices and number formats go in and come out as ``torch.device`` and ``Precision``;
-counters come out as seeds; paths as files that are there whole or not at all; a process learns its
-rank and joins the others. ``Reporter`` hears how a run goes.
+counters come out as seeds, paths as files that are there whole or not at all. ``distributed.join``
+lets a process meet the others. ``Reporter`` hears how a run goes.
 """
