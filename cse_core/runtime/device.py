@@ -10,7 +10,8 @@ import torch
 
 from cse_core.errors import CseError
 
-NAMES = ("auto", "fp32", "bf16", "fp16")
+DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+"""Number formats, by what autocast casts to."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +52,29 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
         CseError: If there is no such format, or it is fp16 on a CPU.
     """
     kind = device.type
+    fast = fast_bf16(device) if name in ("auto", "bf16") else None
+    why = "it was asked for"
     if name == "auto":
-        fast = fast_bf16(device)
-        return (
-            Precision("bf16", torch.bfloat16, f"{fast} computes bf16 fast", kind)
-            if fast
-            else Precision("fp32", None, f"this {kind} has no fast bf16", kind)
+        name = "bf16" if fast else "fp32"
+        why = f"{fast} computes bf16 fast" if fast else f"this {kind} has no fast bf16"
+    elif name == "bf16" and not fast:
+        why += f", though this {kind} has no fast bf16: expect no gain"
+    elif name == "fp16" and kind == "cpu":
+        raise CseError(
+            "fp16 has no fast kernels on a CPU: matrix products are about 100 times slower"
+            " than in fp32",
+            where="train.precision",
+            value=name,
+            hint="use bf16, fp32 or auto",
         )
-    if name == "fp32":
-        return Precision("fp32", None, "it was asked for", kind)
-    if name == "bf16":
-        slow = "" if fast_bf16(device) else f", though this {kind} has no fast bf16: expect no gain"
-        return Precision("bf16", torch.bfloat16, f"it was asked for{slow}", kind)
-    if name == "fp16":
-        if kind == "cpu":
-            raise CseError(
-                "fp16 has no fast kernels on a CPU: matrix products are about 100 times slower"
-                " than in fp32",
-                where="train.precision",
-                value=name,
-                hint="use bf16, fp32 or auto",
-            )
-        return Precision("fp16", torch.float16, "it was asked for", kind)
-    raise CseError(
-        "no such precision", where="train.precision", value=name, hint="known: " + ", ".join(NAMES)
-    )
+    elif name not in DTYPES:
+        raise CseError(
+            "no such precision",
+            where="train.precision",
+            value=name,
+            hint="known: " + ", ".join(["auto", *DTYPES]),
+        )
+    return Precision(name, DTYPES[name], why, kind)
 
 
 def training_precision(name: str, device: torch.device) -> Precision:

@@ -36,13 +36,7 @@ class Checkpoint:
     def write(self, path: Path) -> None:
         """Write it to a folder, whole or not at all."""
         with whole_folder(path) as folder:
-            save_file(
-                {
-                    name: value.detach().cpu().contiguous().clone()
-                    for name, value in self.tensors.items()
-                },
-                folder / TENSORS,
-            )
+            write_tensors(folder / TENSORS, self.tensors)
             (folder / STATE).write_text(json.dumps(self.values, indent=1), encoding="utf-8")
 
     @staticmethod
@@ -67,6 +61,12 @@ class Checkpoint:
         """Return the tensors whose names begin with ``prefix.``, without it."""
         start = f"{prefix}."
         return {n[len(start) :]: v for n, v in self.tensors.items() if n.startswith(start)}
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors of any device and layout, none of which shares memory with another."""
+    copies = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    save_file(copies, path)
 
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from safetensors.torch import save_file
-
 from cse_core.engine.assembly import Assembly
 from cse_core.options import HeadOptions
 from cse_core.parts import Head
@@ -15,6 +13,7 @@ from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import PoolerSpec
 from cse_core.runtime.atomic_files import whole_folder
 from cse_core.runtime.model_files import HEADS, MANIFEST
+from cse_core.training.checkpoint import write_tensors
 
 
 def inference_choices(
@@ -60,15 +59,13 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
         modules = {used[path]: part for path, part in assembly.modules() if path in used}
         if modules:
-            save_file(
-                {
-                    f"{name}.{key}": value.detach().cpu().contiguous().clone()
-                    for name, module in modules.items()
-                    for key, value in module.state_dict().items()
-                },
-                beside / HEADS,
-            )
-        (beside / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            tensors = {
+                f"{name}.{key}": value
+                for name, module in modules.items()
+                for key, value in module.state_dict().items()
+            }
+            write_tensors(beside / HEADS, tensors)
+        _write_json(beside / MANIFEST, manifest)
         why_not = _write_sentence_transformers(assembly, beside, row, heads, slicer)
         (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
 
@@ -80,7 +77,7 @@ def save_encoder(model: Any, folder: Path) -> None:
     config = json.loads(path.read_text(encoding="utf-8"))
     for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
         config.pop(key, None)
-    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    _write_json(path, config)
 
 
 def _choice(choice: PlannedPart) -> dict[str, Any]:
@@ -128,10 +125,7 @@ def _write_sentence_transformers(
     for place, (config, weights) in enumerate(dense, start=2):
         modules.append(_module(place, f"{place}_Dense", "Dense"))
         _write_json(folder / f"{place}_Dense" / "config.json", config)
-        save_file(
-            {name: value.detach().cpu().contiguous().clone() for name, value in weights.items()},
-            folder / f"{place}_Dense" / "model.safetensors",
-        )
+        write_tensors(folder / f"{place}_Dense" / "model.safetensors", weights)
     _write_json(folder / "modules.json", modules)
     _write_json(
         folder / "sentence_bert_config.json",

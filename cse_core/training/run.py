@@ -176,7 +176,6 @@ class Prepared:
         corpus: Corpus | None = None,
     ) -> None:
         self.composition = composition
-        self.registry = registry
         self.reporter = reporter
         options = composition.train
         self.device = distributed.join(resolve_device(options.device))

@@ -88,7 +88,6 @@ class Trainer:
         self.precision = precision
         self.reporter = reporter
         self.about = about
-        self.train = self.composition.train
         self.main = distributed.world()[0] == 0
         self.scorer = scorer
         self.rounds = Rounds(assembly, corpus, folder, self.encode, reporter)
