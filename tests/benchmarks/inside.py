@@ -68,6 +68,27 @@ def timed_methods(owner: type, names: Sequence[str], watch: Stopwatch) -> Iterat
                 setattr(owner, name, method)
 
 
+class Followed:
+    """An object that is called, and what is done after each call with the same arguments.
+
+    Args:
+        whole: The object.
+        after: Called after it.
+    """
+
+    def __init__(self, whole: Any, after: Callable[..., None]) -> None:
+        self._whole = whole
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        found = self._whole(*given, **named)
+        self._after(*given)
+        return found
+
+
 class Inside:
     """Time inside a store or miner of a run.
 
@@ -87,13 +108,10 @@ class Inside:
         commits, differences = Stopwatch(), Stopwatch()
         objectives = self.engine.objectives
 
-        def measured(*given: Any, **named: Any) -> Any:
-            found = objectives(*given, **named)
+        def compare(*given: Any) -> None:
             differences.seconds += self._difference(objectives, *given)
-            return found
 
-        self.engine.objectives = measured
-        measured.__dict__.update(vars(objectives))  # what the engine asks beside calling it
+        self.engine.objectives = Followed(objectives, compare)
         self.part.after_step = commits.around(self.part.after_step)
         self.part.views = commits.around(self.part.views)
         try:
