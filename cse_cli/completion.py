@@ -58,6 +58,11 @@ def complete_suite(incomplete: str) -> Iterator[tuple[str, str]]:
     return _starting(incomplete, _named(Installed().registry.suites()))
 
 
+def complete_reporter(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Complete an installed reporter's name."""
+    return _starting(incomplete, _named(Installed().registry.reporters()))
+
+
 def complete_data(incomplete: str) -> Iterator[tuple[str, str]]:
     """Complete an installed data set's name."""
     return _starting(incomplete, _named(Installed().registry.datasets()))

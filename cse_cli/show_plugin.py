@@ -57,7 +57,7 @@ def _as_dict(info: PluginInfo) -> dict[str, Any]:
 
 
 def _part(record: Record) -> dict[str, Any]:
-    from cse_core.records import ComponentSpec
+    from cse_core.records import ComponentSpec, ReporterSpec
     from cse_core.vocabulary import flatten
 
     told: dict[str, Any] = {
@@ -70,8 +70,9 @@ def _part(record: Record) -> dict[str, Any]:
         for what in ("provides", "requires"):
             tokens = getattr(record, what)
             told[what] = None if callable(tokens) else list(flatten(tokens))
+    if isinstance(record, ComponentSpec | ReporterSpec):
         told["options"] = _options(record)
-    elif getattr(record, "synthetic", False):
+    if getattr(record, "synthetic", False):
         told["synthetic"] = True
     return told
 

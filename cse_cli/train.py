@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,7 @@ from cse_cli.choosing import (
     StartOption,
     choice_of,
 )
+from cse_cli.completion import complete_reporter
 from cse_cli.console import say, say_json, tell
 from cse_cli.installed import Installed, installed
 from cse_cli.models import quieten
@@ -56,6 +58,16 @@ def train(
             metavar="FILE|none",
             help="Graded pairs that choose the checkpoint; may be repeated.",
             rich_help_panel=RUN,
+        ),
+    ] = None,
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--report",
+            metavar="NAME",
+            help="A reporter that hears of the run too, such as csv; may be repeated.",
+            rich_help_panel=RUN,
+            autocompletion=complete_reporter,
         ),
     ] = None,
     settings: SetOption = None,
@@ -112,6 +124,7 @@ def train(
 
     Every option of the chosen parts is a flag: add --help to a choice of parts to see them.
     """
+    reports = [f"train.report={dumps(report)}"] if report else []
     choice = choice_of(
         recipe,
         {
@@ -125,7 +138,7 @@ def train(
         },
         model=model,
         data=data,
-        settings=settings,
+        settings=[*reports, *(settings or [])],
         seed=seed,
         dev=dev,
     )
@@ -137,6 +150,10 @@ def train(
     from cse_cli.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
+    if composition.train.report:
+        from cse_core.training.reporters import reporters_of
+
+        reporters_of(composition.train.report, plugins.registry)
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:

@@ -306,6 +306,7 @@ class ReporterSpec:
     """
 
     kind: ClassVar[DataKind] = "reporter"
+    options_base: ClassVar[type[Options]] = Options
 
     name: str
     summary: str

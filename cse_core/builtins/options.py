@@ -6,8 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from cse_core.options import BranchOptions, HeadOptions, LossOptions, PoolerOptions, Temperature
+from cse_core.options import (
+    BranchOptions,
+    HeadOptions,
+    LossOptions,
+    Options,
+    PoolerOptions,
+    Temperature,
+)
 from cse_core.schedule import Schedule
+
+
+class CsvOptions(Options):
+    """Options of ``csv``."""
+
+    file: str = Field(default="metrics.csv", pattern=r"^[^/\\]+$")
+    """Name of the file in the run's folder."""
 
 
 class FirstLastOptions(PoolerOptions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.builtins.options import (
+    CsvOptions,
     EmaOptions,
     FirstLastOptions,
     FrozenOptions,
@@ -10,7 +11,7 @@ from cse_core.builtins.options import (
     MlpOptions,
     OnlineOptions,
 )
-from cse_core.records import BranchSpec, LossSpec, PoolerSpec
+from cse_core.records import BranchSpec, LossSpec, PoolerSpec, ReporterSpec
 from cse_core.specs import hookimpl
 
 
@@ -84,4 +85,17 @@ def cse_branches() -> list[BranchSpec]:
             options=FrozenOptions,
             provides=("branch:frozen",),
         ),
+    ]
+
+
+@hookimpl
+def cse_reporters() -> list[ReporterSpec]:
+    """Return the reporters."""
+    return [
+        ReporterSpec(
+            name="csv",
+            summary="metrics.csv beside metrics.jsonl, a column for each key",
+            factory="cse_core.builtins.csv_reporter:CsvReporter",
+            options=CsvOptions,
+        )
     ]

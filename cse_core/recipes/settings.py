@@ -93,6 +93,8 @@ class TrainOptions(Options):
     starter's pairs with the starter's data."""
     select: str | None = None
     """The dev score that chooses the checkpoint, or mean; by default the mean of all."""
+    report: tuple[str, ...] = ()
+    """Reporters beside the command line's own, by name: csv, or with options csv:file=x.csv."""
     patience: Patience | None = None
     """Stop a round after so many evaluations without a better score, or ``20000 steps``,
     ``2 epochs``."""

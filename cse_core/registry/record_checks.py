@@ -139,7 +139,7 @@ def check_record(record: Record, where: str) -> None:
 
 
 def _check_options(spec: ComponentSpec | ReporterSpec, where: str) -> None:
-    base: type[Options] = spec.options_base if isinstance(spec, ComponentSpec) else Options
+    base: type[Options] = spec.options_base
     if isinstance(spec, PoolerSpec) and spec.stage == "head":
         base = HeadOptions
     if not inspect.isclass(spec.options) or not issubclass(spec.options, base):

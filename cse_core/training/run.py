@@ -23,10 +23,11 @@ from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
 from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.device import resolve_device, training_precision
-from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.reporter import Reporter, Reporters
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.reporters import reporters_of
 from cse_core.training.run_folder import RunFolder, versions
 from cse_core.training.selection import Scorer, dev_sets
 from cse_core.training.trainer import Outcome, Trainer
@@ -71,6 +72,7 @@ def train(
     if prepared.main:
         folder = RunFolder.begin(out)
         write_whole(folder.recipe, prepared.record())
+        prepared.reporter.start(out, tomlkit.parse(prepared.record()).unwrap())
     return trainer.run()
 
 
@@ -115,6 +117,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
         reporter.message("there is no checkpoint yet: beginning anew")
     else:
         reporter.message(f"resuming after step {checkpoint.values['step']}")
+    prepared.reporter.start(folder.path, written)
     return prepared.trainer(folder).run(checkpoint)
 
 
@@ -176,11 +179,12 @@ class Prepared:
         corpus: Corpus | None = None,
     ) -> None:
         self.composition = composition
-        self.reporter = reporter
         options = composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.world()
         self.main = rank == 0
+        makers = reporters_of(options.report, registry)
+        self.reporter = Reporters(reporter, makers if self.main else {})
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         if options.batch_size < size:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cse_testkit import CommandSuite, SuiteSuite, failures, suite_of
+from cse_testkit import CommandSuite, ReporterSuite, SuiteSuite, failures, suite_of
 
 from cse_cli.main import run
 from cse_core import specs
@@ -211,11 +211,23 @@ def test_hook_cse_suites(example: Example, capsys: pytest.CaptureFixture[str]) -
     found = json.loads(capsys.readouterr().out)
     assert found["missing"] == [] and set(found["results"]) == {"pairs", "triplets.test"}
     assert found["results"]["triplets.test"]["triplets"] == len(TEXTS) - 9
-    assert found["results"]["triplets.test"]["accuracy"] > 50
+    assert 0 < found["results"]["triplets.test"]["accuracy"] < 100
     assert run(["eval", "starter", "--suite", "triplet"]) == 2
     assert "did you mean triplets?" in capsys.readouterr().err
     assert run(["eval", "starter", "--suite", "triplets", "--data-dir", "cse_triplets"]) == 2
     assert "no file of the suite triplets is here" in capsys.readouterr().err
+
+
+def test_hook_cse_reporters(example: Example) -> None:
+    check(example, "cse_reporters")
+    trained_with(example, 'report = ["notes:digits=1", "csv"]')
+    notes = (example.folder / "runs/0/notes.md").read_text(encoding="utf-8")
+    assert notes.startswith("# 0: batches of 9, seed 42\n- step ")
+    lines = (example.folder / "runs/0/metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    table = (example.folder / "runs/0/metrics.csv").read_text(encoding="utf-8").splitlines()
+    assert len(table) == len(lines) + 1 and table[0].startswith("step,round,lr,loss")
+    values = {"reporter": "notes:digits=3", "registry": current_registry()}
+    assert failures(type("Suite", (ReporterSuite,), values)) == {}
 
 
 def test_hook_Commands(example: Example, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,7 @@ from cse_testkit.poolers import PoolerSuite
 from cse_testkit.promises import BrokenPromise, failures, promise
 from cse_testkit.recipes import ENCODERS, RecipeSuite, value_at
 from cse_testkit.record_suite import RecordSuite
+from cse_testkit.reporters import ReporterSuite
 from cse_testkit.rigs import Rig, StepRun, compose, run_steps, tiny_facts
 from cse_testkit.stores import StoreSuite
 from cse_testkit.suites import SuiteSuite
@@ -60,6 +61,7 @@ __all__ = [
     "PoolerSuite",
     "RecipeSuite",
     "RecordSuite",
+    "ReporterSuite",
     "Rig",
     "StepRun",
     "StoreSuite",

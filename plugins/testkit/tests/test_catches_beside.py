@@ -1,0 +1,149 @@
+"""The suites of what stands beside the parts find what is broken: suites, reporters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cse_testkit import ReporterSuite, SuiteSuite, failures
+
+from cse_core.evaluation.suites import Suite, SuiteFiles, SuiteScore
+from cse_core.records import ReporterSpec, SuiteSpec
+from cse_core.registry.registry import Registered, Registry
+from cse_core.runtime.reporter import Reporter
+
+
+class Sound(Suite):
+    def locate(self, folder: Path) -> SuiteFiles:
+        path = folder / "words.txt"
+        return SuiteFiles({"words": path if path.is_file() else None})
+
+    def read(self, files: Mapping[str, Path]) -> Any:
+        return files["words"].read_text().split()
+
+    def score(self, encode: Any, read: Any, progress: Any) -> Sequence[SuiteScore]:
+        return [self.made(float(encode(read).std()))]
+
+    def made(self, value: float) -> SuiteScore:
+        return SuiteScore(name="words", scores={"spread": value}, split="all", setting="raw")
+
+
+class FindsAnywhere(Sound):
+    def locate(self, folder: Path) -> SuiteFiles:
+        return SuiteFiles({"words": folder / "words.txt"})
+
+
+class Infinite(Sound):
+    def made(self, value: float) -> SuiteScore:
+        return super().made(float("inf"))
+
+
+class Twice(Sound):
+    def score(self, encode: Any, read: Any, progress: Any) -> Sequence[SuiteScore]:
+        return [*super().score(encode, read, progress), *super().score(encode, read, progress)]
+
+
+class Unjson(Sound):
+    def made(self, value: float) -> SuiteScore:
+        facts = {"folder": Path()}
+        return SuiteScore(name="w", scores={"a": value}, split="", setting="raw", facts=facts)
+
+
+class Random(Sound):
+    def made(self, value: float) -> SuiteScore:
+        return super().made(random.random())
+
+
+class Silent(Reporter):
+    def __init__(self, options: Any) -> None:
+        self.folder: Path | None = None
+
+
+class Raises(Silent):
+    def line(self, line: Mapping[str, float]) -> None:
+        line["dev.spearman"]
+
+
+class NeedsANewFolder(Silent):
+    def start(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        (folder / "mine").mkdir(exist_ok=(folder / "metrics.jsonl").is_file() is False)
+
+
+class Meddles(Silent):
+    def line(self, line: Any) -> None:
+        line["seen"] = 1.0
+
+
+class Draws(Silent):
+    def step(self, step: int) -> None:
+        torch.rand(1)
+
+
+SUITES = (Sound, FindsAnywhere, Infinite, Twice, Unjson, Random, Silent)
+REPORTERS = (Silent, Raises, NeedsANewFolder, Meddles, Draws, Sound)
+
+
+def registry() -> Registry:
+    records: list[Any] = []
+    for spec, classes in ((SuiteSpec, SUITES), (ReporterSpec, REPORTERS)):
+        for each in classes:
+            factory = f"{__name__}:{each.__name__}"
+            records.append(spec(name=each.__name__.lower(), summary="broken", factory=factory))
+    return Registry(Registered(each, "cse-x", "1", "cse-x:x") for each in records)
+
+
+@pytest.mark.parametrize(
+    ("suite", "test", "text"),
+    [
+        (FindsAnywhere, "test_it_finds_nothing_where_nothing_is", "in an empty folder"),
+        (Infinite, "test_its_scores_are_finite_numbers", "spread of words is inf"),
+        (Twice, "test_its_scores_are_finite_numbers", "two sets have one name: words, words"),
+        (Unjson, "test_its_scores_are_json", "w is no JSON"),
+        (Random, "test_it_scores_the_same_twice", "is another"),
+        (Silent, "test_it_finds_its_files", "missing 1 required positional argument"),
+    ],
+)
+def test_a_broken_suite_is_found(suite: type, test: str, text: str, tmp_path: Path) -> None:
+    assert text in found(tmp_path, suite)[test]
+
+
+def test_a_sound_suite_passes(tmp_path: Path) -> None:
+    assert found(tmp_path, Sound) == {}
+
+
+def found(folder: Path, suite: type) -> dict[str, str]:
+    (folder / "words.txt").write_text("a few words and a few more")
+    values = {"suite": suite.__name__.lower(), "folder": folder, "registry": registry()}
+    return failures(type("Suite", (SuiteSuite,), values))
+
+
+@pytest.mark.parametrize(
+    ("reporter", "test", "text"),
+    [
+        (Raises, "test_it_hears_a_run", "line raised KeyError"),
+        (Meddles, "test_it_changes_nothing", "changes"),
+        (Draws, "test_it_changes_nothing", "global generator"),
+        (Sound, "test_it_hears_a_run", "takes no arguments"),
+    ],
+)
+def test_a_broken_reporter_is_found(reporter: type, test: str, text: str) -> None:
+    values = {"reporter": reporter.__name__.lower(), "registry": registry()}
+    assert text in failures(type("Suite", (ReporterSuite,), values))[test]
+
+
+def test_a_reporter_that_cannot_go_on_is_found() -> None:
+    values = {"reporter": "needsanewfolder", "registry": registry()}
+    told = failures(type("Suite", (ReporterSuite,), values))
+    assert "start raised FileExistsError" in told["test_it_hears_a_run_that_goes_on"]
+    assert "test_it_hears_a_run" not in told
+
+
+@pytest.mark.parametrize("reporter", ["silent", "csv", "csv:file=other.csv"])
+def test_sound_reporters_pass(reporter: str) -> None:
+    own = registry() if reporter == "silent" else None
+    values = {"reporter": reporter, "registry": own}
+    assert failures(type("Suite", (ReporterSuite,), values)) == {}
