@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_core.data import Corpus
-    from cse_core.evaluation.suites import Suite, SuiteFiles
 
 UNITS = ("sentence", "paragraph", "document")
 LENGTHS = (32, 64, 96, 128, 256, 512)
@@ -95,19 +94,20 @@ def list_data(
 
 def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
     """Return where the files of each suite are, None for what is not there."""
-    from cse_core.records import SuiteSpec
-    from cse_core.registry.loading import load_factory
-
-    found: dict[str, SuiteFiles] = {}
-    for spec in (record for info in plugins.manager.infos for record in info.parts):
-        if isinstance(spec, SuiteSpec):
-            suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
-            found.setdefault(spec.name, suite.locate(folder))
+    found: dict[str, Mapping[str, Path | None]] = {}
+    broken: list[CseError] = []
+    for suite in plugins.suites:
+        try:
+            located = plugins.locate(suite, folder)
+        except CseError as error:
+            broken.append(error)
+            continue
+        found[suite] = located.files
+        broken += located.broken
     # Several suites may have looked at one broken file.
-    broken = (error.line() for files in found.values() for error in files.broken)
-    for line in dict.fromkeys(broken):
+    for line in dict.fromkeys(error.line() for error in broken):
         tell(f"left out: {line}")
-    return {name: suite_files.files for name, suite_files in found.items()}
+    return found
 
 
 @app.command("stats")

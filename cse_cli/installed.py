@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import typer
@@ -13,8 +14,9 @@ from cse_cli.console import warn
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
+    from cse_core.evaluation.suites import Suite, SuiteFiles
     from cse_core.recipes.settings import DataOptions
-    from cse_core.records import DatasetSpec
+    from cse_core.records import DatasetSpec, SuiteSpec
     from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registry
@@ -78,6 +80,32 @@ class Installed:
     def datasets(self) -> dict[str, DatasetSpec]:
         """Return the installed data sets by name."""
         return {found.name: found.spec for found in self.registry.datasets()}
+
+    @property
+    def suites(self) -> dict[str, SuiteSpec]:
+        """Return the installed suites by name, in the order of their records."""
+        from cse_core.records import SuiteSpec
+
+        return {
+            record.name: record
+            for info in self.manager.infos
+            for record in info.parts
+            if isinstance(record, SuiteSpec)
+        }
+
+    def locate(self, suite: str, folder: Path) -> SuiteFiles:
+        """Return where the files of a suite are; of one that is not installed there is none.
+
+        Raises:
+            CseError: If its class cannot be imported.
+        """
+        from cse_core.evaluation.suites import SuiteFiles
+        from cse_core.registry.loading import load_factory
+
+        if suite not in self.suites:
+            return SuiteFiles({})
+        made: Suite = load_factory(self.suites[suite].factory, where=f"suite {suite}")()
+        return made.locate(folder)
 
     def corpus(self, options: DataOptions) -> Corpus:
         """Return the rows that ``data.*`` names, read once in a command."""

@@ -218,7 +218,7 @@ def _run(
     elif quiet:
         say(str(folder))
     else:
-        show_outcome(outcome, folder)
+        show_outcome(outcome, folder, plugins)
 
 
 def _named(composition: Composition) -> Path:

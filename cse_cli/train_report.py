@@ -53,7 +53,7 @@ def show_in_short(composition: Composition) -> None:
         warn(warning)
 
 
-def show_outcome(outcome: Outcome, folder: Path) -> None:
+def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     """Print what came of the run, and what to type next."""
     say(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
     if outcome.chosen_by is not None and outcome.score is not None:
@@ -61,10 +61,11 @@ def show_outcome(outcome: Outcome, folder: Path) -> None:
     else:
         say(f"kept: step {outcome.step:,}, the last; no dev set chose one")
     say(f"model: {outcome.model}")
-    from cse_evaluation.suite import locate_suite
+    from cse_core.evaluation.suites import data_folder
 
+    there = plugins.locate("sts", data_folder()[0]).there
     say("next:")
-    say(f"  cse eval {folder}{' --suite sts' if any(locate_suite().values()) else ''}")
+    say(f"  cse eval {folder}{' --suite sts' if there else ''}")
     say(f"  cse encode {folder} --text 'a sentence'")
 
 
