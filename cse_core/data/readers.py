@@ -1,4 +1,4 @@
-"""Files of every kind as a stream of Arrow tables with columns of text, under the file's own names.
+"""Files of every kind as rows: Arrow tables with columns of text, or each row with its place.
 
 A reader holds some megabytes at a time. What it drops or leaves out it notes in a ``Reading``.
 """
@@ -8,18 +8,95 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.articles import Unit
-from cse_core.data.files import TextFile, line_blocks, open_bytes
-from cse_core.data.tables import Reading, arrow_text, record_tables, text_table
+from cse_core.data.files import TextFile, line_blocks, open_bytes, open_file
+from cse_core.data.tables import Reading, arrow_text, as_object, record_tables, text_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TABLES = ("tsv", "csv", "jsonl", "parquet")
+"""Formats whose rows have named values."""
+SUFFIXES = tuple(f".{form}{zipped}" for form in TABLES for zipped in (".gz", ""))
+"""Endings of these, gzipped ones first."""
 _FIELD_LIMIT = 2**31 - 1
+
+Row = tuple[str, dict[str, Any]]
+"""Where a row is, for errors (``pairs.tsv, line 3``), and its values by column."""
+
+
+def stem(path: str | os.PathLike[str]) -> str:
+    """Return a file's name without ``SUFFIXES``: ``stsb.dev`` of ``stsb.dev.tsv.gz``."""
+    name = Path(path).name
+    for suffix in SUFFIXES:
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)]
+    return name
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
+    """Read a table file row by row, values as they are.
+
+    A tsv file has one tab between fields and no quoting; a csv file has ordinary quoting; a jsonl
+    file has one object a line, and the keys of its first object are its columns.
+
+    Args:
+        path: File named ``*.tsv``, ``*.csv``, ``*.jsonl`` or ``*.parquet``, or one of these
+            with ``.gz`` at the end. Text is UTF-8, with or without a byte-order mark.
+
+    Returns:
+        The columns, and the rows with their places. Blank lines are passed over.
+
+    Raises:
+        CseError: If the file is missing, a directory, unreadable, empty, blank, of another
+            format, not what its name says, not UTF-8, or (while rows are read) a row is malformed.
+    """
+    file = open_file(os.fspath(path), Path(path))
+    reading = Reading()
+    if file.format not in TABLES:
+        raise CseError(
+            "graded or labelled rows are not read from this kind of file",
+            where=file.name,
+            hint="name it " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)",
+        )
+    if file.format == "parquet":
+        tables = _parquet_tables(file, reading)
+        return list(next(tables).column_names), _placed(file, tables)
+    if file.format == "jsonl":
+        first = next(_json_lines(file, reading), None)
+        if first is not None:
+            return list(as_object(*first)), (
+                (place, as_object(place, value)) for place, value in _json_lines(file, reading)
+            )
+    else:
+        records = _separated(file, reading)
+        header = next(records, None)
+        if header is not None:
+            columns = header[1]
+            if file.format == "csv" and len(columns) == 1 and "\t" in columns[0]:
+                raise CseError(
+                    "the header has tabs and no commas", where=file.name, hint="name the file *.tsv"
+                )
+            return columns, (
+                (f"{file.name}, line {number}", dict(zip(columns, fields, strict=True)))
+                for number, fields in records
+            )
+    raise CseError("the file holds nothing but blank lines", where=file.name)
+
+
+def _placed(file: TextFile, tables: Iterator[Any]) -> Iterator[Row]:
+    number = 0
+    for table in tables:
+        for row in table.to_pylist():
+            number += 1
+            yield f"{file.name}, row {number}", row
 
 
 def read_file(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -41,32 +118,45 @@ def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
         yield text_table({"text": lines})
 
 
-def _read_tsv(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     reading.from_header = True
-    names: list[str] = []
-    for first, lines in line_blocks(file, block=reading.block):
-        rows: list[list[str]] = []
-        for number, line in enumerate(lines, first):
-            if not line.strip():
-                reading.blank += 1
-            elif not names:
-                names = _header(file, line.split("\t"))
-            else:
-                fields = line.split("\t")
-                if len(fields) != len(names):
-                    raise _ragged(file, number, len(fields), names)
-                rows.append(fields)
+    records = _separated(file, reading)
+    names = next(records, (0, []))[1]
+    while rows := [fields for _, fields in islice(records, reading.batch)]:
         yield _row_table(names, rows)
+    yield _row_table(names, [])
 
 
-def _read_csv(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    reading.from_header = True
+def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records of a tsv or csv file that are not blank, the header first.
+
+    Yields:
+        The number of a record's first line, and its fields, as many as the header has.
+    """
+    names: list[str] = []
+    for number, fields in (_tsv if file.format == "tsv" else _csv)(file, reading):
+        if not any(map(str.strip, fields)):
+            reading.blank += 1
+        elif not names:
+            names = _header(file, fields)
+            yield number, names
+        elif len(fields) != len(names):
+            raise _ragged(file, number, len(fields), names)
+        else:
+            yield number, fields
+
+
+def _tsv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    for first, lines in line_blocks(file, block=reading.block):
+        for number, line in enumerate(lines, first):
+            yield number, line.split("\t")
+
+
+def _csv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     if csv.field_size_limit() < _FIELD_LIMIT:
         csv.field_size_limit(_FIELD_LIMIT)
     lines = (line + "\n" for _, lines in line_blocks(file, block=reading.block) for line in lines)
     records = csv.reader(lines, strict=True)
-    names: list[str] = []
-    rows: list[list[str]] = []
     start = 1
     while True:
         try:
@@ -79,20 +169,9 @@ def _read_csv(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
                 'and a quote in it is written ""',
             ) from error
         if record is None:
-            break
-        if not any(map(str.strip, record)):
-            reading.blank += 1
-        elif not names:
-            names = _header(file, record)
-        elif len(record) != len(names):
-            raise _ragged(file, start, len(record), names)
-        else:
-            rows.append(record)
-            if len(rows) == reading.batch:
-                yield _row_table(names, rows)
-                rows = []
+            return
+        yield start, record
         start = records.line_num + 1
-    yield _row_table(names, rows)
 
 
 def _header(file: TextFile, fields: list[str]) -> list[str]:
@@ -100,9 +179,8 @@ def _header(file: TextFile, fields: list[str]) -> list[str]:
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
         raise CseError(
-            "two columns of one name",
+            f"two columns of one name: the header has the column {twice[0]!r} twice",
             where=f"{file.name}, line 1",
-            value=twice[0],
             hint="the first line is the header: name each column once",
         )
     return names
@@ -124,24 +202,26 @@ def _ragged(file: TextFile, number: int, fields: int, names: list[str]) -> CseEr
 
 
 def _read_json_lines(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    def records() -> Iterator[tuple[str, Any]]:
-        for first, lines in line_blocks(file, block=reading.block):
-            for number, line in enumerate(lines, first):
-                if not line.strip():
-                    reading.blank += 1
-                    continue
-                where = f"{file.name}, line {number}"
-                try:
-                    yield where, json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise CseError(
-                        f"no JSON: {_json_problem(error)}",
-                        where=where,
-                        value=line[:40],
-                        hint='one object a line is due: {"text": "…"}',
-                    ) from error
+    return record_tables(_json_lines(file, reading), unit, reading)
 
-    return record_tables(records(), unit, reading)
+
+def _json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the value of each line that is not blank."""
+    for first, lines in line_blocks(file, block=reading.block):
+        for number, line in enumerate(lines, first):
+            if not line.strip():
+                reading.blank += 1
+                continue
+            where = f"{file.name}, line {number}"
+            try:
+                yield where, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise CseError(
+                    f"no JSON: {_json_problem(error)}",
+                    where=where,
+                    value=line[:40],
+                    hint='write one object a line: {"text": "…"}',
+                ) from error
 
 
 def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -172,16 +252,23 @@ def _json_problem(error: Exception, *, lines: bool = False) -> str:
 
 
 def _read_parquet(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    return (arrow_text(table, reading) for table in _parquet_tables(file, reading))
+
+
+def _parquet_tables(file: TextFile, reading: Reading) -> Iterator[Any]:
+    """Yield a parquet file as ``pyarrow.Table``s, first an empty one with its columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with open_bytes(file) as source:
         data = io.BytesIO(source.read()) if file.gzipped else source
         try:
-            for batch in pq.ParquetFile(data).iter_batches(batch_size=reading.batch):
+            whole = pq.ParquetFile(data)
+            yield whole.schema_arrow.empty_table()
+            for batch in whole.iter_batches(batch_size=reading.batch):
                 batch.validate(full=True)
-                yield arrow_text(pa.Table.from_batches([batch]), reading)
-        except pa.ArrowException as error:
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
             raise CseError(
                 f"no whole parquet file: {error}",
                 where=file.name,
@@ -191,8 +278,8 @@ def _read_parquet(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]
 
 _READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     "txt": _read_txt,
-    "tsv": _read_tsv,
-    "csv": _read_csv,
+    "tsv": _read_separated,
+    "csv": _read_separated,
     "jsonl": _read_json_lines,
     "json": _read_json,
     "parquet": _read_parquet,

@@ -85,13 +85,7 @@ def _plain_rows(
     """Yield rows of texts with their places."""
     left_out = reading.left_out
     for number, (place, record) in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise CseError(
-                "no object with named values",
-                where=place,
-                value=str(record)[:40],
-                hint='one object a line is due: {"text": "…"}',
-            )
+        as_object(place, record)
         if is_article(record):
             reading.articles = True
             parts: Iterable[dict[str, Any]] = unfold(record, unit, number=number, where=place)
@@ -107,6 +101,22 @@ def _plain_rows(
                 else:
                     row[name] = plain_text(value)
             yield place, row
+
+
+def as_object(place: str, value: Any) -> dict[str, Any]:
+    """Return a JSON value that is an object.
+
+    Raises:
+        CseError: If it is none.
+    """
+    if not isinstance(value, dict):
+        raise CseError(
+            "not an object with named values",
+            where=place,
+            value=str(value)[:40],
+            hint='write one object a line: {"text": "…"}',
+        )
+    return value
 
 
 def plain_text(value: object) -> str | None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cse_core.data import load_corpus
 from cse_core.data.articles import BODIES
 from cse_core.data.corpus import TextColumn
+from cse_core.data.readers import read_table, stem
 from cse_core.errors import CseError
-from cse_core.evaluation.tables import read_table, stem
 from cse_core.recipes.settings import DataOptions
 
 

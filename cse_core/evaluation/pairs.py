@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cse_core.data.readers import Row, read_table, stem
 from cse_core.errors import CseError
-from cse_core.evaluation.tables import Row, read_table, stem
 
 SENTENCE_COLUMNS = (
     ("sentence1", "sentence2"),

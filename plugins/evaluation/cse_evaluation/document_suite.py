@@ -9,8 +9,8 @@ from pathlib import Path
 from cse_core.errors import CseError
 from cse_core.evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_core.evaluation.suites import DATA_VARIABLE
-from cse_core.evaluation.tables import Located, locate_tables
 from cse_evaluation.suite import existing_folder
+from cse_evaluation.tables import Located, locate_tables
 
 BELOW = "docs"
 """The subfolder of the data folder that holds document files."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.data.articles import BODIES, is_article, unfold
+from cse_core.data.readers import read_table, stem
 from cse_core.errors import CseError
 from cse_core.evaluation.pairs import SENTENCE_COLUMNS
-from cse_core.evaluation.tables import read_table, stem
 
 LABEL_COLUMNS = ("label", "labels", "class", "category")
 """Names of the label column, the preferred ones first; upper or lower case."""

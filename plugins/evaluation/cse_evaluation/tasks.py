@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from cse_core.data.readers import SUFFIXES, stem
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import DATA_VARIABLE
-from cse_core.evaluation.tables import SUFFIXES, Located, locate_tables, stem
 from cse_evaluation.document_suite import BELOW
 from cse_evaluation.labelled import LabelledSet, is_labelled_file, read_labelled
 from cse_evaluation.suite import existing_folder, locate_files
+from cse_evaluation.tables import Located, locate_tables
 
 TRANSFER_TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 """The seven transfer tasks whose mean the papers report."""

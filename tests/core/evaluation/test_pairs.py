@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from cse_core.data.readers import stem
 from cse_core.errors import CseError
 from cse_core.evaluation.pairs import ScoredPair, pairs_from_rows, read_pairs
-from cse_core.evaluation.tables import stem
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -169,12 +169,12 @@ HEAD = "score\tsentence1\tsentence2\n"
         ("one.tsv", HEAD + "1\ta\tb\n", "1 scored pair: Spearman"),
         ("none.tsv", HEAD, "0 scored pairs: Spearman"),
         ("same.tsv", HEAD + "3\ta\tb\n3.0\tc\td\n", "every one of 2 pairs has the score 3:"),
-        ("j.jsonl", "{oops}\n", "j.jsonl, line 1: not JSON"),
+        ("j.jsonl", "{oops}\n", "j.jsonl, line 1: no JSON"),
         ("j.jsonl", "[1, 2]\n", "j.jsonl, line 1: not an object"),
-        ("q.csv", 'score,sentence1,sentence2\n1,"a"b,c\n', "not well-formed csv"),
+        ("q.csv", 'score,sentence1,sentence2\n1,"a"b,c\n', "broken csv"),
         ("z.tsv.gz", "not gzip", "not compressed with gzip"),
         ("z.tsv.gz", gzip.compress(TSV.encode())[:-9], "cut short or damaged"),
-        ("p.parquet", "PAR1 no", "not whole parquet data"),
+        ("p.parquet", "PAR1 no", "no whole parquet file"),
         ("notes.txt", "x", "not read from this kind of file; name it *.tsv"),
     ],
 )
