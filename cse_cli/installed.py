@@ -72,9 +72,10 @@ class Installed:
     @cached_property
     def registry(self) -> Registry:
         """Return the parts of the loaded plugins."""
+        from cse_cli.known_parts import known_parts
         from cse_core.registry.registry import Registry
 
-        return Registry.from_plugins(self.manager.infos)
+        return Registry.from_plugins(self.manager.infos, known_parts())
 
     @property
     def datasets(self) -> dict[str, DatasetSpec]:

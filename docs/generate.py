@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cse_cli.known_parts import known_parts
 from cse_core import vocabulary
 from cse_core.builtins import plugin as builtins
 from cse_core.options import HeadOptions, Options, describe
@@ -26,7 +27,6 @@ from cse_core.recipes.settings import (
     ViewOptions,
 )
 from cse_core.records import COMPONENT_SPECS, ComponentSpec
-from cse_core.registry.known_parts import KNOWN_PARTS
 from cse_core.specs import HOOK_RECORDS
 
 FOLDER = Path(__file__).parent
@@ -94,7 +94,7 @@ def hooks_table() -> str:
 def known_table() -> str:
     """Return the parts of the papers' plugins."""
     brought: dict[str, list[str]] = {}
-    for part in KNOWN_PARTS:
+    for part in known_parts():
         brought.setdefault(part.distribution, []).append(f"{part.kind} `{part.name}`")
     return table(
         ("distribution", "parts"), ((name, ", ".join(parts)) for name, parts in brought.items())

@@ -9,7 +9,6 @@ from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import Facts
-from cse_core.registry.known_parts import known_parts
 from cse_core.registry.loading import package_path
 from cse_core.registry.registry import Registry
 from cse_core.runtime.model_files import MANIFEST, _json, model_folder
@@ -50,7 +49,7 @@ def model_facts(name: str, registry: Registry) -> Facts:
     if path.exists():
         folder = model_folder(path, name)
         return _of_files(name, _read_folder(folder, name))
-    if known_parts("encoder", name):
+    if registry.known("encoder", name):
         registry.encoder(name)
     if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
         raise CseError(

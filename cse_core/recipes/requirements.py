@@ -160,11 +160,12 @@ def _other(part: PlannedPart, token: str) -> str:
 
 def _add(sketch: Sketch, token: str) -> str:
     """Return how to add a part that provides a token; empty where none is known."""
-    providers = sketch.registry.providers(token)
-    flags = [
-        f"--{found.spec.kind} +{found.name} ({found.label})" for found in providers.installed[:3]
+    registry = sketch.registry
+    flags = [f"--{part.kind} +{part.name} ({part.label})" for part in registry.providers(token)[:3]]
+    flags += [
+        f"--{part.kind} +{part.name} ({part.install})"
+        for part in registry.known_providers(token)[:3]
     ]
-    flags += [f"--{found.kind} +{found.name} ({found.install})" for found in providers.known[:3]]
     return f"add {' or '.join(flags)}" if flags else ""
 
 

@@ -19,13 +19,7 @@ from cse_core.records import (
     ReporterSpec,
     SuiteSpec,
 )
-from cse_core.registry.known_parts import (
-    KNOWN_DISTRIBUTIONS,
-    KNOWN_PARTS,
-    KnownPart,
-    known_parts,
-)
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
+from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
 from cse_core.registry.record_checks import default_options
 from cse_core.vocabulary import flatten
 
@@ -69,28 +63,23 @@ class Registered(Generic[RecordT]):
         return f"{self.distribution} {self.version}".strip()
 
 
-@dataclass(frozen=True)
-class Providers:
-    """Who provides a token.
-
-    Attributes:
-        installed: Parts that do with default options.
-        known: Known parts that would and are not installed or not loaded.
-    """
-
-    installed: tuple[Registered[ComponentSpec], ...]
-    known: tuple[KnownPart, ...]
-
-
 class Registry:
     """Every part of every loaded plugin.
 
-    A name may be qualified by its distribution, ``cse-mocose/fgsm``, or by its plugin's key,
-    ``cse-mocose:mocose/fgsm``; it must be where two plugins bring a part of one name.
+    A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its
+    plugin's key, ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name.
+
+    Args:
+        parts: The records.
+        plugins: What became of each plugin, for hints.
+        known: Parts that need not be installed, so that hints name who brings them.
     """
 
     def __init__(
-        self, parts: Iterable[Registered[Record]], plugins: Iterable[PluginInfo] = ()
+        self,
+        parts: Iterable[Registered[Record]],
+        plugins: Iterable[PluginInfo] = (),
+        known: Iterable[KnownPart] = (),
     ) -> None:
         self._parts: dict[AnyKind, list[Registered[Record]]] = {}
         for part in parts:
@@ -98,9 +87,10 @@ class Registry:
         for held in self._parts.values():
             held.sort(key=lambda part: (part.name, part.plugin))
         self.plugins = tuple(plugins)
+        self._known = tuple(known)
 
     @classmethod
-    def from_plugins(cls, infos: Iterable[PluginInfo]) -> Registry:
+    def from_plugins(cls, infos: Iterable[PluginInfo], known: Iterable[KnownPart] = ()) -> Registry:
         """Register the parts of the plugins that are loaded."""
         plugins = tuple(infos)
         parts = (
@@ -108,7 +98,7 @@ class Registry:
             for info in plugins
             for part in info.parts
         )
-        return cls(parts, plugins)
+        return cls(parts, plugins, known)
 
     def parts(self, kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
         """Return the parts of a kind sorted by name, or those of all kinds."""
@@ -176,15 +166,21 @@ class Registry:
         """Tell whether a name, qualified or not, means any record of a kind."""
         return bool(self._matching(kind, name))
 
-    def providers(self, token: str) -> Providers:
-        """Return the parts that provide a token, and known ones that are not installed."""
-        installed = tuple(part for part in self.parts() if token in _provided(part.spec))
-        known = tuple(
+    def known(self, kind: AnyKind, name: str | None = None) -> list[KnownPart]:
+        """Return the known parts of a kind, or those of one name, installed or not."""
+        return [part for part in self._known if part.kind == kind and name in (None, part.name)]
+
+    def providers(self, token: str) -> list[Registered[ComponentSpec]]:
+        """Return the installed parts that provide a token with default options."""
+        return [part for part in self.parts() if token in _provided(part.spec)]
+
+    def known_providers(self, token: str) -> list[KnownPart]:
+        """Return the known parts that would provide a token and are not installed or loaded."""
+        return [
             part
-            for part in KNOWN_PARTS
-            if token in part.provides and not self._matching(part.kind, part.name)
-        )
-        return Providers(installed, known)
+            for part in self._known
+            if token in part.provides and not self.has(part.kind, part.name)
+        ]
 
     def _all(self, kind: AnyKind) -> tuple[Registered[Record], ...]:
         return tuple(self._parts.get(kind, ()))
@@ -215,13 +211,13 @@ class Registry:
         """Return what to type instead of a name that nothing has."""
         owner, separator, bare = name.rpartition("/")
         owner = canonical(owner.partition(":")[0])
-        for part in known_parts(kind, bare):
+        for part in self.known(kind, bare):
             if not separator or owner == part.distribution:
                 hint = self._of_known(part)
                 if hint:
                     return hint
         if separator and not any(info.distribution == owner for info in self.plugins):
-            if owner in KNOWN_DISTRIBUTIONS:
+            if any(part.distribution == owner for part in self._known):
                 return f"{owner} is not installed: pip install {owner}"
             return f"no plugin {owner}: " + did_you_mean(
                 owner, {info.distribution for info in self.plugins}
@@ -233,7 +229,7 @@ class Registry:
         installed = {part.name for part in self._parts.get(kind, ())}
         hint = did_you_mean(bare, installed)
         if not hint.startswith("did you mean"):
-            others = {part.name: part for part in known_parts(kind) if part.name not in installed}
+            others = {part.name: part for part in self.known(kind) if part.name not in installed}
             for close in get_close_matches(bare, others, n=1, cutoff=0.6):
                 return f"did you mean {close}? {self._of_known(others[close])}"
         return hint + self._not_loaded()

@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from cse_cli.known_parts import known_parts
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,
@@ -18,7 +19,6 @@ from cse_core.options import (
 )
 from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from cse_core.registry.known_parts import KNOWN_DISTRIBUTIONS
 from cse_core.registry.loading import load_factory
 from cse_core.vocabulary import PREFIXES, WORDS, Role
 from tests.docs.pages import DOCS, ROOT, Page, pages
@@ -198,5 +198,5 @@ def test_every_plugin_folder_has_its_method_page_or_is_no_paper() -> None:
 
 def test_every_plugin_is_in_the_table_of_parts() -> None:
     section = Page(DOCS / "combine.md").section("Which plugin brings what")
-    for name in KNOWN_DISTRIBUTIONS:
+    for name in {part.distribution for part in known_parts()}:
         assert f"| {name} |" in section, name

@@ -123,7 +123,7 @@ class _Run:
             self.columns.append(name)
 
     def provider(self, token: str) -> bool:
-        installed = self.registry.providers(token).installed
+        installed = self.registry.providers(token)
         if installed:
             self.add(installed[0])
         return bool(installed)

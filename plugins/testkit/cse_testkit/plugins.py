@@ -17,12 +17,10 @@ from packaging.requirements import Requirement
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
 from cse_core.registry.discovery import TOOLKIT
-from cse_core.registry.known_parts import KNOWN_PARTS
 from cse_core.registry.loading import load_factory, package_path
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.registry.registry import Registry
-from cse_core.vocabulary import flatten
 from cse_testkit.promises import BrokenPromise, failures, promise
 from cse_testkit.record_suite import RecordSuite
 
@@ -114,27 +112,6 @@ class PluginSuite:
                 suite = type("Record", (RecordSuite,), values)
                 for text in failures(suite).values():
                     raise BrokenPromise(f"{record.kind} {record.name}: {text}")
-
-    def test_what_the_core_knows_of_it_is_true(self) -> None:
-        """Parts that messages name before it is installed are those that it brings."""
-        known = [part for part in KNOWN_PARTS if part.distribution == canonical(self.distribution)]
-        if not known:
-            return
-        brought = {(record.kind, record.name): record for record in self._records()}
-        told = {(part.kind, part.name) for part in known}
-        promise(
-            told == set(brought),
-            f"cse_core.registry.known_parts differs: {sorted(told ^ set(brought))}",
-        )
-        for part in known:
-            record = brought[part.kind, part.name]
-            provided: set[str] = set()
-            if isinstance(record, ComponentSpec):
-                provided = set(flatten(record.provided(record.options())))
-            promise(
-                set(part.provides) == provided,
-                f"known_parts says that {part.name} provides {part.provides}: {provided}",
-            )
 
     def test_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""

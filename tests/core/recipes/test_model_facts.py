@@ -16,6 +16,7 @@ from huggingface_hub.errors import (
 
 from cse_core.errors import CseError
 from cse_core.recipes.model_facts import model_facts
+from cse_core.registry.plugin_info import KnownPart
 from cse_core.registry.registry import Registry
 from tests.fixtures.parts import made_up_registry
 
@@ -138,7 +139,7 @@ def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_a_known_encoder_that_is_not_installed_says_how_to_get_it() -> None:
     with pytest.raises(CseError, match="pip install cse-starter"):
-        model_facts("starter", Registry([]))
+        model_facts("starter", Registry([], known=[KnownPart("encoder", "starter", "cse-starter")]))
 
 
 class Hub:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from cse_core.errors import CseError
@@ -14,11 +16,8 @@ from cse_core.records import (
     Record,
     StoreSpec,
 )
-from cse_core.registry.known_parts import KNOWN_DISTRIBUTIONS, KNOWN_PARTS
-from cse_core.registry.plugin_info import AnyKind, PluginInfo
-from cse_core.registry.record_checks import NAME
+from cse_core.registry.plugin_info import AnyKind, KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
-from cse_core.vocabulary import is_known
 
 
 class NeedyOptions(LossOptions):
@@ -54,8 +53,17 @@ NEEDY = LossSpec(
 )
 
 
-def registry(*infos: PluginInfo) -> Registry:
-    return Registry.from_plugins([info("cse-toolkit:builtins", INFONCE), *infos])
+KNOWN = (
+    KnownPart("encoder", "starter", "cse-starter"),
+    KnownPart("dataset", "starter", "cse-starter"),
+    KnownPart("aug", "fgsm", "cse-mocose"),
+    KnownPart("aug", "negation", "cse-sncse", ("view:soft_negative",)),
+    KnownPart("recipe", "hicl", "cse-hicl"),
+)
+
+
+def registry(*infos: PluginInfo, known: Iterable[KnownPart] = KNOWN) -> Registry:
+    return Registry.from_plugins([info("cse-toolkit:builtins", INFONCE), *infos], known)
 
 
 def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) -> str:
@@ -188,19 +196,17 @@ def test_has() -> None:
 
 def test_providers_are_installed_parts_and_known_ones() -> None:
     made = registry(info("cse-x:x", SLICES, NEEDY))
-    assert [part.name for part in made.providers("level:segment").installed] == ["slices"]
-    assert made.providers("pairs").installed == ()
-    (known,) = made.providers("view:soft_negative").known
+    assert [part.name for part in made.providers("level:segment")] == ["slices"]
+    assert made.providers("pairs") == []
+    (known,) = made.known_providers("view:soft_negative")
     assert (known.name, known.install) == ("negation", "pip install cse-sncse")
-    installed = registry(info("cse-sncse:sncse", NEGATION)).providers("view:soft_negative")
-    assert [part.qualified for part in installed.installed] == ["cse-sncse/negation"]
-    assert installed.known == ()
+    installed = registry(info("cse-sncse:sncse", NEGATION))
+    (provider,) = installed.providers("view:soft_negative")
+    assert provider.qualified == "cse-sncse/negation"
+    assert installed.known_providers("view:soft_negative") == []
 
 
-def test_known_parts_are_well_formed_and_unique() -> None:
-    keys = [(part.kind, part.name) for part in KNOWN_PARTS]
-    assert len(keys) == len(set(keys))
-    assert all(NAME.fullmatch(part.name) for part in KNOWN_PARTS)
-    assert all(is_known(token) for part in KNOWN_PARTS for token in part.provides)
-    papers = "simcse esimcse sncse hicl iscse infocse ifcl mocose consert dclr cards starter"
-    assert {f"cse-{paper}" for paper in papers.split()} == KNOWN_DISTRIBUTIONS
+def test_a_registry_that_knows_no_other_parts_names_no_distribution() -> None:
+    assert error(registry(known=()), "aug", "fgsm") == (
+        "aug: there is no augmenter of this name (got 'fgsm'); there are none"
+    )
