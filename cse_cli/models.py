@@ -63,9 +63,12 @@ def check_model(
         CseError: If there is no such model or pooler, or the length is beyond the model's.
     """
     from cse_core.recipes.model_facts import model_facts
+    from cse_core.records import RowPoolerSpec
 
     if pooling is not None:
-        rows = [found.name for found in registry.parts("pool") if _is_row(found.spec)]
+        rows = [
+            part.name for part in registry.parts("pool") if isinstance(part.spec, RowPoolerSpec)
+        ]
         if pooling.rpartition("/")[2] not in rows:
             raise CseError(
                 "there is no row pooler of this name",
@@ -169,7 +172,3 @@ def encoder(
             return model.sentence_encoder.encode(texts, model.device, batch_tokens).numpy()
 
     return encode
-
-
-def _is_row(spec: object) -> bool:
-    return getattr(spec, "stage", None) == "row"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -142,8 +142,8 @@ class SlicePooler(Part):
         level: Name of the level of its rows.
         join_before_heads: Whether sentence vectors are joined of what the row pooler makes and then
             go through the heads; else of what the heads make.
-        slices_wrapped: Whether it cuts rows that have their special tokens already, so that a later
-            slice has none of its own; else every slice is wrapped.
+        slices_wrapped: What its record says with its options, set when it has been made: whether it
+            cuts rows that have their special tokens, so that a later slice has none of its own.
     """
 
     level: str = "segment"
@@ -256,13 +256,13 @@ class Branch(Part):
     """A copy of the encoder that encodes views.
 
     Attributes:
-        trainable: Whether gradients flow through it.
+        trainable: What its record says, set when it has been made: whether gradients flow through.
         encoder: Its encoder.
         heads: Its heads by instance name; a head that is missing is the online one.
         tokenizer: Its own tokenizer; None is the run's.
     """
 
-    trainable: ClassVar[bool] = False
+    trainable: bool = False
     encoder: PackedEncoder
     heads: Mapping[str, torch.nn.Module]
     tokenizer: TextTokenizer | None = None

@@ -6,6 +6,7 @@ run needs it, never before.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,
+    HeadOptions,
     LossOptions,
     MetricOptions,
     MinerOptions,
@@ -102,36 +104,86 @@ class AugmenterSpec(ComponentSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolerSpec(ComponentSpec):
-    """A stage from token states to vectors: ``slice``, ``row`` or ``head``.
-
-    Attributes:
-        stage: Which of the three.
-        sentence_transformers: For a row pooler, the pooling mode of sentence-transformers that is
-            equal to it, or a function of the options; None where there is none.
-        prompts: For a row pooler, whether it puts texts around the content, or a function of the
-            options.
-        slices_wrapped: For a slice stage, whether it cuts rows that have their special tokens, so
-            that no prompt has a place; or a function of the options.
-    """
+class PoolSpec(ComponentSpec):
+    """A part between token states and vectors: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
 
     kind: ClassVar[Kind] = "pool"
     options_base: ClassVar[type[Options]] = PoolerOptions
 
     options: type[Options] = PoolerOptions
-    stage: Literal["slice", "row", "head"] = "row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceSpec(PoolSpec):
+    """A part that cuts texts into slices and joins their vectors; a run has one at most.
+
+    Attributes:
+        slices_wrapped: Whether it cuts rows that have their special tokens, so that no prompt has a
+            place; or a function of the options.
+    """
+
+    slices_wrapped: bool | Callable[[Any], bool] = False
+
+    def cuts_wrapped(self, options: Options) -> bool:
+        """Return whether it slices wrapped rows with these options."""
+        if callable(self.slices_wrapped):
+            return self.slices_wrapped(options)
+        return self.slices_wrapped
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPoolerSpec(PoolSpec):
+    """A part that makes a vector of each row's token states; a run has one.
+
+    Attributes:
+        sentence_transformers: The pooling mode of sentence-transformers that is equal to it, or a
+            function of the options; None where there is none.
+        prompts: Whether it puts texts around the content, or a function of the options.
+    """
+
     sentence_transformers: str | Callable[[Any], str | None] | None = None
     prompts: bool | Callable[[Any], bool] = False
-    slices_wrapped: bool | Callable[[Any], bool] = False
+
+    def mode(self, options: Options) -> str | None:
+        """Return the equal pooling mode of sentence-transformers with these options."""
+        if callable(self.sentence_transformers):
+            return self.sentence_transformers(options)
+        return self.sentence_transformers
 
     def has_prompts(self, options: Options) -> bool:
         """Return whether it puts texts around the content with these options."""
         return self.prompts(options) if callable(self.prompts) else self.prompts
 
-    def cuts_wrapped(self, options: Options) -> bool:
-        """Return whether it slices wrapped rows with these options."""
-        told = self.slices_wrapped
-        return told(options) if callable(told) else told
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSpec(PoolSpec):
+    """A part that maps vectors to vectors; a run has any number, in recipe order."""
+
+    options_base: ClassVar[type[Options]] = HeadOptions
+
+    options: type[Options] = HeadOptions
+
+
+def PoolerSpec(*, stage: str = "row", **fields: Any) -> PoolSpec:  # noqa: N802
+    """Return the record of a stage: the old form, for one version.
+
+    Raises:
+        ValueError: If there is no such stage.
+    """
+    records: dict[str, type[PoolSpec]] = {
+        "slice": SliceSpec,
+        "row": RowPoolerSpec,
+        "head": HeadSpec,
+    }
+    if stage not in records:
+        raise ValueError(f"stage is slice, row or head, not {stage!r}")
+    record = records[stage]
+    warnings.warn(
+        f"PoolerSpec(stage={stage!r}) is now cse_core.records.{record.__name__}",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return record(**fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +370,7 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     spec.kind: spec
     for spec in (
         AugmenterSpec,
-        PoolerSpec,
+        PoolSpec,
         MinerSpec,
         StoreSpec,
         LossSpec,

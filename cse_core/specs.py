@@ -12,7 +12,7 @@ from cse_core.records import (
     LossSpec,
     MetricSpec,
     MinerSpec,
-    PoolerSpec,
+    PoolSpec,
     RecipeSpec,
     ReporterSpec,
     StoreSpec,
@@ -35,7 +35,7 @@ def cse_augmenters() -> list[AugmenterSpec]:  # type: ignore[empty-body]
 
 
 @hookspec
-def cse_poolers() -> list[PoolerSpec]:  # type: ignore[empty-body]
+def cse_poolers() -> list[PoolSpec]:  # type: ignore[empty-body]
     """Return pooler stages: slicing, token states to vectors, heads."""
 
 
@@ -91,7 +91,7 @@ def cse_reporters() -> list[ReporterSpec]:  # type: ignore[empty-body]
 
 HOOK_RECORDS: dict[str, type] = {
     "cse_augmenters": AugmenterSpec,
-    "cse_poolers": PoolerSpec,
+    "cse_poolers": PoolSpec,
     "cse_positive_miners": MinerSpec,
     "cse_negative_stores": StoreSpec,
     "cse_losses": LossSpec,

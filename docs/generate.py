@@ -104,12 +104,14 @@ def known_table() -> str:
 def builtin_options() -> str:
     """Return the own options of the built-in parts."""
     blocks = []
-    records = [*builtins.cse_poolers(), *builtins.cse_losses(), *builtins.cse_branches()]
+    records: list[ComponentSpec] = [
+        *builtins.cse_poolers(),
+        *builtins.cse_losses(),
+        *builtins.cse_branches(),
+    ]
     for record in records:
-        base: type[Options] = record.options_base
-        if getattr(record, "stage", "") == "head":
-            base = HeadOptions
-        own = options_table(record.options, f"{record.kind}.{record.name}", without=base)
+        path = f"{record.kind}.{record.name}"
+        own = options_table(record.options, path, without=record.options_base)
         blocks.append(f"**{record.kind} `{record.name}`**: {record.summary}.\n\n{own}")
     return "\n\n".join(blocks)
 

@@ -20,8 +20,6 @@ from cse_core.types import Batch, StepContext
 class Online(Branch):
     """The encoder in training itself."""
 
-    trainable = True
-
     def __init__(self, options: BranchOptions, setup: Setup) -> None:
         self.training = options.mode == "train"
         self.encoder = setup.online_encoder()

@@ -11,38 +11,37 @@ from cse_core.builtins.options import (
     MlpOptions,
     OnlineOptions,
 )
-from cse_core.records import BranchSpec, LossSpec, PoolerSpec, ReporterSpec
+from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, ReporterSpec, RowPoolerSpec
 from cse_core.specs import hookimpl
 
 
 @hookimpl
-def cse_poolers() -> list[PoolerSpec]:
+def cse_poolers() -> list[PoolSpec]:
     """Return the row poolers and the head."""
     return [
-        PoolerSpec(
+        RowPoolerSpec(
             name="cls",
             summary="the state of the first token",
             factory="cse_core.builtins.poolers:Cls",
             sentence_transformers="cls",
         ),
-        PoolerSpec(
+        RowPoolerSpec(
             name="mean",
             summary="the mean of the last states",
             factory="cse_core.builtins.poolers:Mean",
             sentence_transformers="mean",
         ),
-        PoolerSpec(
+        RowPoolerSpec(
             name="first-last",
             summary="the mean of a first and the last layer",
             factory="cse_core.builtins.poolers:FirstLast",
             options=FirstLastOptions,
         ),
-        PoolerSpec(
+        HeadSpec(
             name="mlp",
             summary="linear layers with tanh, in training only or kept",
             factory="cse_core.builtins.heads:Mlp",
             options=MlpOptions,
-            stage="head",
         ),
     ]
 
@@ -70,6 +69,7 @@ def cse_branches() -> list[BranchSpec]:
             factory="cse_core.builtins.branches:Online",
             options=OnlineOptions,
             provides=("branch:online",),
+            trainable=True,
         ),
         BranchSpec(
             name="ema",

@@ -17,7 +17,7 @@ from cse_core.engine.negatives import unequal
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import LossOptions, StoreOptions
+from cse_core.options import HeadOptions, LossOptions, StoreOptions
 from cse_core.parts import (
     Augmenter,
     Branch,
@@ -31,7 +31,7 @@ from cse_core.parts import (
     SlicePooler,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import AugmenterSpec, Kind, PoolerSpec
+from cse_core.records import AugmenterSpec, HeadSpec, Kind, SliceSpec
 from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import INPUT
@@ -234,18 +234,17 @@ def _poolers(
     online_only = set()
     dimension = encoder.hidden_size
     for choice in composition.of("pool"):
-        stage = cast(PoolerSpec, choice.spec).stage
         part = make(choice, dimension)
-        if stage == "slice":
+        if isinstance(choice.spec, SliceSpec):
             slicer = cast(SlicePooler, part)
-        elif stage == "row":
-            pooler = cast(RowPooler, part)
-            dimension = pooler.dimension
-        else:
+        elif isinstance(choice.spec, HeadSpec):
             heads[choice.name] = cast(nn.Module, part)
             dimension = cast(Head, part).dimension
-            if getattr(choice.options, "branches", "all") == "online":
+            if cast(HeadOptions, choice.options).branches == "online":
                 online_only.add(choice.name)
+        else:
+            pooler = cast(RowPooler, part)
+            dimension = pooler.dimension
     if pooler is None:
         raise RuntimeError("a composition without a row pooler reached the engine")
     return slicer, pooler, heads, frozenset(online_only), dimension

@@ -11,8 +11,9 @@ from torch import nn
 
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.parts import Part, Setup
+from cse_core.parts import Branch, Part, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
+from cse_core.records import BranchSpec, SliceSpec
 from cse_core.registry.loading import load_factory
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -80,6 +81,10 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
     """Return a part as its record, options and setup make it, on the setup's device."""
     part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
     part.name = choice.name
+    if isinstance(part, SlicePooler):
+        part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)
+    if isinstance(part, Branch):
+        part.trainable = cast(BranchSpec, choice.spec).trainable
     if isinstance(part, nn.Module):
         part.to(setup.device)
     return part

@@ -8,25 +8,24 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions
 from cse_core.recipes.composition import PlannedPart, PlannedView
 from cse_core.recipes.sketch import Sketch, tokens
-from cse_core.records import LossSpec, PoolerSpec
+from cse_core.records import ComponentSpec, HeadSpec, LossSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.registry.registry import Registered
 from cse_core.vocabulary import flatten
 
-_STAGES = ("slice", "row", "head")
+_STAGES = (SliceSpec, RowPoolerSpec, HeadSpec)
 
 
 def order_poolers(sketch: Sketch) -> None:
     """Put the slice stage first, the row pooler next, then the heads; check how many there are."""
-    pools = sorted(sketch.of("pool"), key=lambda part: _STAGES.index(stage(part)))
+    pools = sorted(sketch.of("pool"), key=lambda part: _STAGES.index(type(part.spec)))
     place = next((i for i, part in enumerate(sketch.parts) if part.kind == "pool"), 0)
     sketch.parts = [part for part in sketch.parts if part.kind != "pool"]
     sketch.parts[place:place] = pools
-    rows = [part.name for part in pools if stage(part) == "row"]
-    slices = [part.name for part in pools if stage(part) == "slice"]
+    rows = [part.name for part in pools if is_a(part, RowPoolerSpec)]
+    slices = [part.name for part in pools if is_a(part, SliceSpec)]
     if not rows:
         names = [
-            found.name
-            for found in sketch.registry.parts("pool")
-            if cast(PoolerSpec, found.spec).stage == "row"
+            found.name for found in sketch.registry.parts("pool") if is_a(found, RowPoolerSpec)
         ]
         hint = f"add one: --pool +{names[0]}" if names else "no row pooler is installed"
         if len(names) > 1:
@@ -44,9 +43,9 @@ def order_poolers(sketch: Sketch) -> None:
             )
 
 
-def stage(part: PlannedPart) -> str:
-    """Return the stage of a pooler part."""
-    return cast(PoolerSpec, part.spec).stage
+def is_a(part: PlannedPart | Registered[ComponentSpec], record: type[PoolSpec]) -> bool:
+    """Tell whether a part's record is of a class of poolers."""
+    return isinstance(part.spec, record)
 
 
 def check_doubles(sketch: Sketch) -> None:
@@ -203,7 +202,7 @@ def check_sizes(sketch: Sketch) -> None:
             f"train.chunk_size {train.chunk_size} is larger than train.batch_size "
             f"{train.batch_size}: nothing is chunked"
         )
-    sliced = any(stage(part) == "slice" for part in sketch.of("pool"))
+    sliced = any(is_a(part, SliceSpec) for part in sketch.of("pool"))
     # With a slice stage max_length counts a text's content before it is cut, not a row.
     too_long = facts.positions is not None and sketch.model.max_length > facts.positions
     if too_long and not sliced:
@@ -267,16 +266,16 @@ def check_columns(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
 
 def check_prompts(sketch: Sketch, inference_pool: PlannedPart | None) -> None:
     """Refuse a prompt where wrapped rows are sliced: it has no place in a later slice."""
-    pools = {name: [part for part in sketch.of("pool") if stage(part) == name] for name in _STAGES}
+    pools = {each: [part for part in sketch.parts if is_a(part, each)] for each in _STAGES}
     cutting = [
-        part for part in pools["slice"] if cast(PoolerSpec, part.spec).cuts_wrapped(part.options)
+        part for part in pools[SliceSpec] if cast(SliceSpec, part.spec).cuts_wrapped(part.options)
     ]
-    encoding = pools["row"]
+    encoding = pools[RowPoolerSpec]
     if inference_pool is not None and sketch.inference.slice:
         encoding = [*encoding, inference_pool]
     for slicer in cutting:
         for part in encoding:
-            if cast(PoolerSpec, part.spec).has_prompts(part.options):
+            if cast(RowPoolerSpec, part.spec).has_prompts(part.options):
                 sketch.errors.append(
                     CseError(
                         f"it slices rows that are wrapped, and the prompt of {part.path} has no "
@@ -291,7 +290,7 @@ def check_inference(sketch: Sketch) -> PlannedPart | None:
     """Check what encodes after training; return its row pooler where it is another one."""
     wants = sketch.inference
     pools = {part.name: part for part in sketch.of("pool")}
-    heads = [name for name, part in pools.items() if stage(part) == "head"]
+    heads = [name for name, part in pools.items() if is_a(part, HeadSpec)]
     for name in wants.heads or ():
         if name not in heads:
             hint = did_you_mean(name, heads) if heads else "this run has no head"
@@ -300,21 +299,19 @@ def check_inference(sketch: Sketch) -> PlannedPart | None:
                     "there is no head of this name", where="inference.heads", value=name, hint=hint
                 )
             )
-    if wants.slice and not any(stage(part) == "slice" for part in pools.values()):
+    if wants.slice and not any(is_a(part, SliceSpec) for part in pools.values()):
         hint = _first_slice(sketch)
         sketch.errors.append(
             CseError("nothing in this run slices", where="inference.slice", value=True, hint=hint)
         )
-    if wants.pool is None or (wants.pool in pools and stage(pools[wants.pool]) == "row"):
+    if wants.pool is None or (wants.pool in pools and is_a(pools[wants.pool], RowPoolerSpec)):
         return None
     rows = {
-        found.name: found
-        for found in sketch.registry.parts("pool")
-        if cast(PoolerSpec, found.spec).stage == "row"
+        found.name: found for found in sketch.registry.parts("pool") if is_a(found, RowPoolerSpec)
     }
     bare = wants.pool.rpartition("/")[2]
     if bare not in rows or not sketch.registry.has("pool", wants.pool):
-        named = [name for name, part in pools.items() if stage(part) == "row"]
+        named = [name for name, part in pools.items() if is_a(part, RowPoolerSpec)]
         sketch.errors.append(
             CseError(
                 "there is no row pooler of this name",
@@ -334,6 +331,6 @@ def check_inference(sketch: Sketch) -> PlannedPart | None:
 
 def _first_slice(sketch: Sketch) -> str:
     for found in sketch.registry.parts("pool"):
-        if cast(PoolerSpec, found.spec).stage == "slice":
+        if is_a(found, SliceSpec):
             return f"add --pool +{found.name}"
     return "--set inference.slice=false"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_core.options import Options
 from cse_core.recipes.settings import DataOptions, InferenceOptions, ModelOptions, TrainOptions
-from cse_core.records import ComponentSpec, Facts, Kind, MinerSpec
+from cse_core.records import ComponentSpec, Facts, Kind, MinerSpec, PoolSpec
 from cse_core.vocabulary import Role
 
 if TYPE_CHECKING:
@@ -123,6 +123,10 @@ class Composition:
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
         return tuple(part for part in self.parts if part.kind == kind)
+
+    def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
+        """Return the parts with a record of a class of poolers, in recipe order."""
+        return [part for part in self.parts if isinstance(part.spec, record)]
 
     @property
     def in_rounds(self) -> bool:

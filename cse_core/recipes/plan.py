@@ -141,11 +141,6 @@ def _column(sketch: Sketch, name: str) -> str:
     return "text"
 
 
-def is_trainable(branch: PlannedPart) -> bool:
-    """Tell whether a branch's views are encoded with gradient."""
-    return branch.use == "online" or cast(BranchSpec, branch.spec).trainable
-
-
 def plan_passes(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[PlannedPass, ...]:
     """Return the encoder calls of a step: one a branch, and those that parts add."""
     fresh = [
@@ -162,7 +157,7 @@ def plan_passes(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[Planned
                 extra.setdefault((keeper, view_name), []).append(part.path)
     passes: list[PlannedPass] = []
     for branch in sketch.of("branch"):
-        name, trained = branch.name, is_trainable(branch)
+        name, trained = branch.name, cast(BranchSpec, branch.spec).trainable
         mine = tuple(view.name for view in views if view.branch == name)
         added = {view: who for (other, view), who in extra.items() if other == name}
         asked = ", ".join(dict.fromkeys(path for who in added.values() for path in who))

@@ -10,14 +10,14 @@ from typing import Any, cast, get_args
 import pluggy
 
 from cse_core.errors import did_you_mean
-from cse_core.options import HeadOptions, Options
+from cse_core.options import Options
 from cse_core.records import (
     AugmenterSpec,
     ComponentSpec,
     DatasetSpec,
     GradientMode,
     Point,
-    PoolerSpec,
+    PoolSpec,
     Record,
     ReporterSpec,
     SuiteSpec,
@@ -139,9 +139,7 @@ def check_record(record: Record, where: str) -> None:
 
 
 def _check_options(spec: ComponentSpec | ReporterSpec, where: str) -> None:
-    base: type[Options] = spec.options_base
-    if isinstance(spec, PoolerSpec) and spec.stage == "head":
-        base = HeadOptions
+    base = spec.options_base if isinstance(spec, ComponentSpec) else Options
     if not inspect.isclass(spec.options) or not issubclass(spec.options, base):
         raise PluginFault(
             f"{where}: options is {_named(spec.options)}, not a subclass of "
@@ -180,8 +178,8 @@ def _check_need(need: Need, where: str) -> None:
 
 
 def _check_choices(spec: ComponentSpec, where: str) -> None:
-    if isinstance(spec, PoolerSpec) and spec.stage not in ("slice", "row", "head"):
-        raise PluginFault(f"{where}: stage is slice, row or head, not {spec.stage!r}")
+    if type(spec) is PoolSpec:
+        raise PluginFault(f"{where}: a pooler is a SliceSpec, RowPoolerSpec or HeadSpec")
     if not isinstance(spec, AugmenterSpec):
         return
     if not isinstance(spec.views, tuple) or not all(isinstance(view, str) for view in spec.views):

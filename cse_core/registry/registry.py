@@ -66,8 +66,8 @@ class Registered(Generic[RecordT]):
 class Registry:
     """Every part of every loaded plugin.
 
-    A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its
-    plugin's key, ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name.
+    A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
+    ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name.
 
     Args:
         parts: The records.

@@ -10,7 +10,7 @@ from cse_core.engine.assembly import Assembly
 from cse_core.options import HeadOptions
 from cse_core.parts import Head
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import PoolerSpec
+from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.runtime.atomic_files import whole_folder
 from cse_core.runtime.model_files import HEADS, MANIFEST
 from cse_core.training.checkpoint import write_tensors
@@ -20,12 +20,10 @@ def inference_choices(
     composition: Composition,
 ) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
     """Return the row pooler, heads and slicer that encode after training."""
-    pools = composition.of("pool")
     wanted = composition.inference
-    rows = [c for c in pools if cast(PoolerSpec, c.spec).stage == "row"]
-    heads = [c for c in pools if cast(PoolerSpec, c.spec).stage == "head"]
-    slices = [c for c in pools if cast(PoolerSpec, c.spec).stage == "slice"]
-    row = composition.inference_pool or rows[0]
+    heads = composition.pools(HeadSpec)
+    slices = composition.pools(SliceSpec)
+    row = composition.inference_pool or composition.pools(RowPoolerSpec)[0]
     if wanted.heads is None:
         kept = [c for c in heads if cast(HeadOptions, c.options).keep == "always"]
     else:
@@ -97,10 +95,7 @@ def _write_sentence_transformers(
     slicer: PlannedPart | None,
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
-    spec = cast(PoolerSpec, row.spec)
-    mode = spec.sentence_transformers
-    if callable(mode):
-        mode = mode(row.options)
+    mode = cast(RowPoolerSpec, row.spec).mode(row.options)
     before, after = (assembly.inference_pool or assembly.online.pooler).prompt("anchor")
     if before or after:
         return f"a text X stands in the prompt {f'{before} X{after}'!r}, pooled by {row.use}"

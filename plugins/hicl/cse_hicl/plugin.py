@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.records import Facts, LossSpec, MinerSpec, PoolerSpec, RecipeSpec, StoreSpec
+from cse_core.records import Facts, LossSpec, MinerSpec, RecipeSpec, SliceSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_hicl.options import (
     LEVEL,
@@ -16,15 +16,14 @@ PAPER = "Wu et al.: HiCL, Findings of EMNLP 2023"
 
 
 @hookimpl
-def cse_poolers() -> list[PoolerSpec]:
+def cse_poolers() -> list[SliceSpec]:
     """Return the slice stage."""
     return [
-        PoolerSpec(
+        SliceSpec(
             name="segments",
             summary="cuts texts into segments, and joins their vectors by length or alike",
             factory="cse_hicl.segments:Segments",
             options=SegmentsOptions,
-            stage="slice",
             slices_wrapped=lambda options: options.wrap == "sentence",
             provides=(f"level:{LEVEL}",),
             derive=_checked,

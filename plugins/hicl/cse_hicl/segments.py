@@ -30,13 +30,12 @@ class Segments(SlicePooler):
     def __init__(self, options: SegmentsOptions, setup: Setup) -> None:
         self.options = options
         self.name = setup.name
-        self.slices_wrapped = options.wrap == "sentence"
         self.join_before_heads = options.join == "before-heads"
         if setup.encoder is not None:
             self._check_room(setup.encoder.max_positions, setup.tokenizer.special_count)
 
     def _check_room(self, positions: int, special: int) -> None:
-        room = positions if self.slices_wrapped else positions - special
+        room = positions if self.options.wrap == "sentence" else positions - special
         if self.options.length > room:
             raise CseError(
                 f"the encoder takes rows of {positions} tokens, so a segment has {room} at most",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.options import Options
-from cse_core.records import AugmenterSpec, MinerSpec, PoolerSpec, RecipeSpec
+from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec
 from cse_core.specs import hookimpl
 from cse_core.vocabulary import Tokens
 from cse_infocse.options import (
@@ -80,15 +80,14 @@ def cse_augmenters() -> list[AugmenterSpec]:
 
 
 @hookimpl
-def cse_poolers() -> list[PoolerSpec]:
+def cse_poolers() -> list[SliceSpec]:
     """Return the slice stage."""
     return [
-        PoolerSpec(
+        SliceSpec(
             name="sentences",
             summary="a document as its sentences, joined by the mean of their vectors",
             factory="cse_infocse.sentences:Sentences",
             options=SentencesOptions,
-            stage="slice",
             provides=(f"level:{LEVEL}",),
             paper=PAPER,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.records import AugmenterSpec, PoolerSpec, RecipeSpec, StoreSpec
+from cse_core.records import AugmenterSpec, HeadSpec, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_mocose import distance, resolution
 from cse_mocose.options import FgsmOptions, PredictorOptions, ProjectorOptions, QueueOptions
@@ -29,23 +29,21 @@ def cse_augmenters() -> list[AugmenterSpec]:
 
 
 @hookimpl
-def cse_poolers() -> list[PoolerSpec]:
+def cse_poolers() -> list[HeadSpec]:
     """Return the heads."""
     return [
-        PoolerSpec(
+        HeadSpec(
             name="projector",
             summary="linear layers with layer norm and dropout, in every branch",
             factory="cse_mocose.heads:Projector",
             options=ProjectorOptions,
-            stage="head",
             paper=PAPER,
         ),
-        PoolerSpec(
+        HeadSpec(
             name="predictor",
             summary="linear layers that end in tanh, in the online branch alone",
             factory="cse_mocose.heads:Predictor",
             options=PredictorOptions,
-            stage="head",
             paper=PAPER,
         ),
     ]

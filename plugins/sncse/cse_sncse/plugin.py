@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from cse_core.records import AugmenterSpec, Facts, LossSpec, PoolerSpec, RecipeSpec
+from cse_core.records import AugmenterSpec, Facts, LossSpec, RecipeSpec, RowPoolerSpec
 from cse_core.specs import hookimpl
 from cse_sncse.options import (
     NO_SPACY,
@@ -52,10 +52,10 @@ def cse_augmenters() -> list[AugmenterSpec]:
 
 
 @hookimpl
-def cse_poolers() -> list[PoolerSpec]:
+def cse_poolers() -> list[RowPoolerSpec]:
     """Return the row pooler."""
     return [
-        PoolerSpec(
+        RowPoolerSpec(
             name="mask-prompt",
             summary="the state of the mask token in a prompt around the text",
             factory="cse_sncse.mask_prompt:MaskPrompt",

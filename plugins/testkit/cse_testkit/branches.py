@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from cse_core.parts import Branch
-from cse_core.records import BranchSpec
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import promise
 from cse_testkit.snapshots import difference
@@ -21,15 +20,6 @@ class BranchSuite(PartSuite):
         """Return the branch of the suite's run."""
         trial = self.trial()
         return cast(Branch, trial.part)
-
-    def test_record_and_part_agree_on_gradients(self) -> None:
-        """``trainable`` of the record and of the class are the same, but for ``online``."""
-        spec = cast(BranchSpec, self.found().spec)
-        if spec.name != "online":
-            promise(
-                spec.trainable == self.branch().trainable,
-                f"its record says trainable={spec.trainable}, its class the other",
-            )
 
     def test_untrained_branches_get_no_gradient(self) -> None:
         """Vectors of a branch that is not trained carry no graph, its own weights no gradient."""

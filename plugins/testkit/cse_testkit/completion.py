@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.recipes.sketch import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
-from cse_core.records import AugmenterSpec, ComponentSpec, Kind, PoolerSpec
+from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.record_checks import default_options
 from cse_core.registry.registry import Registered, Registry
 from cse_core.vocabulary import Need, flatten
@@ -163,11 +163,11 @@ class _Run:
         return Needed(kinds, sets, tuple(self.columns), self.cased)
 
     def poolers(self) -> list[str]:
-        stages: dict[str, list[str]] = {"row": [], "slice": [], "head": []}
-        for part in self.parts:
-            if isinstance(part.spec, PoolerSpec):
-                stages[part.spec.stage].append(self.name(part))
-        names = [*(stages["row"] or ["cls"]), *stages["slice"], *(stages["head"] or ["mlp"])]
+        rows, slices, heads = (
+            [self.name(part) for part in self.parts if isinstance(part.spec, record)]
+            for record in (RowPoolerSpec, SliceSpec, HeadSpec)
+        )
+        names = [*(rows or ["cls"]), *slices, *(heads or ["mlp"])]
         return [names[0], *(f"+{name}" for name in names[1:])]
 
     def name(self, found: Found) -> str:

@@ -8,7 +8,19 @@ from typing import Any, ClassVar
 
 from cse_core import parts as protocols
 from cse_core.options import Options, describe
-from cse_core.records import ComponentSpec, Kind, PoolerSpec
+from cse_core.records import (
+    AugmenterSpec,
+    BranchSpec,
+    ComponentSpec,
+    HeadSpec,
+    Kind,
+    LossSpec,
+    MetricSpec,
+    MinerSpec,
+    RowPoolerSpec,
+    SliceSpec,
+    StoreSpec,
+)
 from cse_core.registry.loading import load_factory
 from cse_core.registry.record_checks import PluginFault, check_record, default_options
 from cse_core.registry.registry import Registered, Registry
@@ -16,18 +28,18 @@ from cse_core.vocabulary import flatten, is_known
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, promise
 
-PROTOCOLS: dict[str, type] = {
-    "aug": protocols.Augmenter,
-    "positives": protocols.PositiveMiner,
-    "negatives": protocols.NegativeStore,
-    "loss": protocols.Loss,
-    "branch": protocols.Branch,
-    "metric": protocols.Metric,
-    "slice": protocols.SlicePooler,
-    "row": protocols.RowPooler,
-    "head": protocols.Head,
+PROTOCOLS: dict[type[ComponentSpec], type] = {
+    AugmenterSpec: protocols.Augmenter,
+    MinerSpec: protocols.PositiveMiner,
+    StoreSpec: protocols.NegativeStore,
+    LossSpec: protocols.Loss,
+    BranchSpec: protocols.Branch,
+    MetricSpec: protocols.Metric,
+    SliceSpec: protocols.SlicePooler,
+    RowPoolerSpec: protocols.RowPooler,
+    HeadSpec: protocols.Head,
 }
-"""What the factory of a kind, or of a pooler's stage, must return."""
+"""What the factory of a record must return."""
 
 
 class RecordSuite:
@@ -91,7 +103,7 @@ class RecordSuite:
         """The factory is importable and a subclass of its kind's protocol."""
         spec = self.found().spec
         made = load_factory(spec.factory)
-        expected = PROTOCOLS[spec.stage if isinstance(spec, PoolerSpec) else spec.kind]
+        expected = PROTOCOLS[type(spec)]
         promise(
             inspect.isclass(made) and issubclass(made, expected),
             f"{spec.factory} is no subclass of cse_core.parts.{expected.__name__}",

@@ -12,7 +12,6 @@ from torch.nn import functional
 from cse_core.builtins import plugin as builtins
 from cse_core.builtins.poolers import row_means
 from cse_core.options import (
-    HeadOptions,
     LossOptions,
 )
 from cse_core.parts import (
@@ -28,11 +27,13 @@ from cse_core.parts import (
 from cse_core.records import (
     AugmenterSpec,
     BranchSpec,
+    HeadSpec,
     LossSpec,
     MetricSpec,
     MinerSpec,
-    PoolerSpec,
     Record,
+    RowPoolerSpec,
+    SliceSpec,
     StoreSpec,
 )
 from cse_core.registry.registry import Registered, Registry
@@ -434,10 +435,10 @@ RECORDS: list[Record] = [
             NanLoss,
         )
     ),
-    _spec(PoolerSpec, ReadsOthers),
-    _spec(PoolerSpec, BatchNormHead, stage="head", options=HeadOptions),
+    _spec(RowPoolerSpec, ReadsOthers),
+    _spec(HeadSpec, BatchNormHead),
     *(
-        _spec(PoolerSpec, each, stage="slice", provides=SEGMENT)
+        _spec(SliceSpec, each, provides=SEGMENT)
         for each in (Halves, SlotsFromOne, JoinsSorted)
     ),
     *(

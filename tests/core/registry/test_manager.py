@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.records import LossSpec
+from cse_core.options import HeadOptions, PoolerOptions
+from cse_core.records import (
+    HeadSpec,
+    LossSpec,
+    PoolerSpec,
+    PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
+)
 from cse_core.registry.manager import load_plugins
 from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
 
@@ -98,10 +106,15 @@ BROKEN = {
         "not a subclass of cse_core.options.LossOptions",
     ),
     "head-without-head-options": (
-        plugin(
-            'PoolerSpec(name="x", summary="s", factory="m:C", stage="head")', hook="cse_poolers"
+        "from cse_core.options import Options\n"
+        + plugin(
+            'HeadSpec(name="x", summary="s", factory="m:C", options=Options)', hook="cse_poolers"
         ),
         "not a subclass of cse_core.options.HeadOptions",
+    ),
+    "pooler-of-no-class": (
+        plugin('PoolSpec(name="x", summary="s", factory="m:C")', hook="cse_poolers"),
+        "a pooler is a SliceSpec, RowPoolerSpec or HeadSpec",
     ),
     "bad-stage": (
         plugin('PoolerSpec(name="x", summary="s", factory="m:C", stage="h")', hook="cse_poolers"),
@@ -427,3 +440,15 @@ def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
     assert {"cse-bad:bad=broken", "cse-good:good=active", "cse-off:off=blocked"} <= set(found)
     assert not (tmp_path / "imported").exists()
     assert HEAD in (tmp_path / "cse_off" / "plugin.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("stage", "record"), [("slice", SliceSpec), ("row", RowPoolerSpec), ("head", HeadSpec)]
+)
+def test_the_old_record_of_poolers_is_the_new_one_with_a_warning(
+    stage: str, record: type[PoolSpec]
+) -> None:
+    options = HeadOptions if stage == "head" else PoolerOptions
+    with pytest.warns(DeprecationWarning, match=f"is now cse_core.records.{record.__name__}"):
+        old = PoolerSpec(name="x", summary="s", factory="m:C", options=options, stage=stage)
+    assert old == record(name="x", summary="s", factory="m:C", options=options)

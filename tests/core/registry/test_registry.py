@@ -11,9 +11,9 @@ from cse_core.records import (
     DatasetSpec,
     EncoderSpec,
     LossSpec,
-    PoolerSpec,
     RecipeSpec,
     Record,
+    SliceSpec,
     StoreSpec,
 )
 from cse_core.registry.plugin_info import AnyKind, KnownPart, PluginInfo
@@ -45,9 +45,7 @@ QUEUE = StoreSpec(name="queue", summary="s", factory="m:C")
 NEGATION = AugmenterSpec(
     name="negation", summary="s", factory="m:C", provides=("view:soft_negative",)
 )
-SLICES = PoolerSpec(
-    name="slices", summary="s", factory="m:C", stage="slice", provides=lambda o: ("level:segment",)
-)
+SLICES = SliceSpec(name="slices", summary="s", factory="m:C", provides=lambda o: ("level:segment",))
 NEEDY = LossSpec(
     name="needy", summary="s", factory="m:C", options=NeedyOptions, provides=lambda o: ("pairs",)
 )
