@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cse_core.errors import CseError, raise_all
 from cse_core.options import Options
-from cse_core.recipes.checks import (
-    check_branches,
-    check_columns,
-    check_doubles,
-    check_inference,
-    check_negatives,
-    check_positives,
-    check_prompts,
-    check_sizes,
-    check_weights,
-    order_poolers,
-)
-from cse_core.recipes.command_line import apply_kinds, apply_sets, model_name
-from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
-from cse_core.recipes.draft import Draft, Instance, merge_documents
+from cse_core.recipes import checks
+from cse_core.recipes.composition import Composition, PlannedPart, Problem
+from cse_core.recipes.draft import Draft, Instance, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.plan import plan_feeds, plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
-from cse_core.recipes.requirements import add_branches, check_closure
+from cse_core.recipes.requirements import add_branches, check_requirements
 from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
@@ -35,9 +23,9 @@ from cse_core.recipes.settings import (
     TrainOptions,
     ViewOptions,
 )
-from cse_core.recipes.sketch import Sketch
 from cse_core.recipes.values import OptionReader
-from cse_core.records import Facts, Kind
+from cse_core.recipes.writing import as_recipe
+from cse_core.records import Facts, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -83,8 +71,7 @@ def resolve(
     """
     chain = read_recipe(recipe, registry) if recipe is not None else ()
     documents = (default_document(alone=not chain), *chain)
-    name = model_name(documents, sets, model)
-    facts = facts or model_facts(name, registry)
+    facts = facts or model_facts(_model_name(documents, sets, model), registry)
     draft = merge_documents(documents, facts)
     apply_kinds(draft, kinds or {})
     if model is not None:
@@ -95,217 +82,172 @@ def resolve(
         draft.tables["train"]["dev"] = list(dev)
     apply_sets(draft, sets, registry)
     reader = OptionReader()
-    sketch = _sketch(draft, reader, registry, facts, lookup)
-    sketch.notes += draft.told()
-    if facts.family is None:
-        sketch.warnings.append(
-            f"nothing is known of the model {name} before it is loaded: [[when]] blocks that ask "
-            "for its family or size are left out"
-        )
-    return _check(sketch, reader, chain)
+    run = _typed(draft, reader, registry, facts, chain[-1].name if chain else None)
+    run = replace(run, facts=_facts_of_data(run, lookup))
+    run = _completed(run, registry)
+    return replace(
+        run,
+        warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)])),
+        raw=as_recipe(run, registry, reader.expressions),
+    )
 
 
-def _sketch(
-    draft: Draft, reader: OptionReader, registry: Registry, facts: Facts, lookup: DataLookup | None
-) -> Sketch:
-    """Return the typed draft; raises every mistake that was found on the way."""
+def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str | None) -> str:
+    """Return the encoder that a run will have, which decides its ``[[when]]`` blocks."""
+    name: object = "starter"
+    for document in documents:
+        name = document.table.get("model", {}).get("name", name)
+    name = name if model is None else model
+    for text in sets:
+        path, _, value = text.partition("=")
+        if path.strip() == "model.name":
+            name = value.strip().strip("\"'")
+    return str(name)
+
+
+def _typed(
+    draft: Draft, reader: OptionReader, registry: Registry, facts: Facts, recipe: str | None
+) -> Composition:
+    """Return the draft typed; raises every mistake that was found on the way."""
+
+    def core(options: type[OptionsT], name: str) -> OptionsT:
+        return reader.options(options, draft.tables[name], name) or options()
+
+    def part(item: Instance) -> PlannedPart | None:
+        try:
+            found = registry.find(item.kind, item.use, where=f"--{item.kind}")
+        except CseError as error:
+            reader.errors.append(error)
+            return None
+        options = reader.options(found.spec.options, item.options, item.path)
+        return None if options is None else PlannedPart.of(found, options, item.name)
+
     reader.read_params(draft.params)
-    model = _core(reader, ModelOptions, draft, "model")
-    data = _core(reader, DataOptions, draft, "data")
-    train = _core(reader, TrainOptions, draft, "train")
-    inference = _core(reader, InferenceOptions, draft, "inference")
+    model, data = core(ModelOptions, "model"), core(DataOptions, "data")
+    train, inference = core(TrainOptions, "train"), core(InferenceOptions, "inference")
     views = {
         name: reader.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
         for name, settings in draft.views.items()
     }
-    parts = [_part(item, reader, registry) for item in draft.instances()]
+    parts = [part(item) for kind in KINDS for item in draft.parts[kind]]
     raise_all(reader.errors)
-    rows, columns = facts.rows, facts.columns
-    if lookup is not None and (rows is None or columns is None):
-        found_rows, found_columns = lookup(data)
-        rows = found_rows if rows is None else rows
-        columns = found_columns if columns is None else columns
-    if rows is not None and data.limit is not None:
-        rows = min(rows, data.limit)
-    if data.split_tokens is not None:
-        rows = None  # not known before the texts are cut
-    facts = replace(
-        facts,
-        rows=rows,
-        columns=columns,
-        batch_size=train.batch_size,
-        steps=train.max_steps if rows is None else train.steps(rows),
-        precision=train.precision,
-    )
-    return Sketch(
-        registry=registry,
-        parts=[part for part in parts if part is not None],
-        views=views,
+    return Composition(
+        recipe=recipe,
         model=model,
         data=data,
         train=train,
         inference=inference,
-        facts=facts,
-    )
-
-
-def _core(reader: OptionReader, options: type[OptionsT], draft: Draft, name: str) -> OptionsT:
-    return reader.options(options, draft.tables[name], name) or options()
-
-
-def _part(item: Instance, reader: OptionReader, registry: Registry) -> PlannedPart | None:
-    try:
-        found = registry.find(item.kind, item.use, where=f"--{item.kind}")
-    except CseError as error:
-        reader.errors.append(error)
-        return None
-    options = reader.options(found.spec.options, item.options, item.path)
-    return None if options is None else PlannedPart.of(found, options, item.name)
-
-
-def _check(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> Composition:
-    if not sketch.of("loss"):
-        names = [found.name for found in sketch.registry.parts("loss")]
-        hint = f"add one: --loss {names[0]}" if names else "no loss is installed"
-        sketch.errors.append(CseError("nothing is minimised", where="loss", hint=hint))
-    order_poolers(sketch)
-    check_doubles(sketch)
-    views = plan_views(sketch)
-    add_branches(sketch, {view.name: view.branch for view in views})
-    check_closure(sketch)
-    check_negatives(sketch, views)
-    check_positives(sketch)
-    check_branches(sketch, views)
-    check_sizes(sketch)
-    check_weights(sketch)
-    check_columns(sketch, views)
-    inference_pool = check_inference(sketch)
-    check_prompts(sketch, inference_pool)
-    _warn_of_patience(sketch)
-    _derive(sketch, views)
-    raise_all(_once(sketch.errors))
-    for part in sketch.parts:
-        for say, lines in ((part.spec.notes, sketch.notes), (part.spec.warnings, sketch.warnings)):
-            if say is not None:
-                lines += [f"{part.path}: {line}" for line in say(part.options, sketch.facts)]
-    return Composition(
-        recipe=chain[-1].name if chain else None,
-        model=sketch.model,
-        data=sketch.data,
-        train=sketch.train,
-        inference=sketch.inference,
         params=dict(reader.params),
-        parts=tuple(sketch.parts),
-        views=views,
-        passes=plan_passes(sketch, views),
-        facts=sketch.facts,
-        inference_pool=inference_pool,
-        feeds=plan_feeds(sketch, views),
-        notes=tuple(dict.fromkeys(sketch.notes)),
-        warnings=tuple(dict.fromkeys([*sketch.warnings, *_other_versions(sketch, chain)])),
-        raw=_raw(sketch, reader, chain),
+        parts=tuple(_poolers_in_order([part for part in parts if part is not None])),
+        view_options=views,
+        facts=facts,
+        notes=tuple(draft.note_lines()),
     )
 
 
-def _derive(sketch: Sketch, views: tuple[PlannedView, ...]) -> None:
+def _poolers_in_order(parts: list[PlannedPart]) -> list[PlannedPart]:
+    """Return the parts with the poolers in the order in which vectors pass through them."""
+    stages = (SliceSpec, RowPoolerSpec, HeadSpec)
+    kinds = list(KINDS)
+    return sorted(
+        parts,
+        key=lambda part: (
+            kinds.index(part.kind),
+            next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0),
+        ),
+    )
+
+
+def _facts_of_data(run: Composition, lookup: DataLookup | None) -> Facts:
+    rows, columns = run.facts.rows, run.facts.columns
+    if lookup is not None and (rows is None or columns is None):
+        found_rows, found_columns = lookup(run.data)
+        rows = found_rows if rows is None else rows
+        columns = found_columns if columns is None else columns
+    if rows is not None and run.data.limit is not None:
+        rows = min(rows, run.data.limit)
+    if run.data.split_tokens is not None:
+        rows = None  # not known before the texts are cut
+    return replace(
+        run.facts,
+        rows=rows,
+        columns=columns,
+        batch_size=run.train.batch_size,
+        steps=run.train.max_steps if rows is None else run.train.steps(rows),
+        precision=run.train.precision,
+    )
+
+
+def _completed(run: Composition, registry: Registry) -> Composition:
+    """Return the run with its views, branches and passes; raises all errors of the checks."""
+    problems: list[Problem] = []
+    if run.facts.family is None:
+        problems.append(
+            f"nothing is known of the model {run.facts.model} before it is loaded: [[when]] blocks "
+            "that ask for its family or size are left out"
+        )
+    problems += checks.check_losses(run, registry)
+    problems += checks.check_poolers(run, registry)
+    problems += checks.check_doubles(run)
+    views, unmade = plan_views(run)
+    run, unknown = add_branches(replace(run, views=views), registry)
+    problems += [*unmade, *unknown]
+    problems += check_requirements(run, registry)
+    problems += checks.check_negatives(run)
+    problems += checks.check_positives(run)
+    problems += checks.check_branches(run)
+    problems += checks.check_sizes(run)
+    problems += checks.check_weights(run)
+    problems += checks.check_columns(run)
+    problems += checks.check_inference(run, registry)
+    try:
+        run = replace(run, inference_pool=checks.find_inference_pool(run, registry))
+    except CseError as error:
+        problems.append(error)
+    problems += checks.check_prompts(run)
+    problems += checks.check_patience(run, registry)
+    run, refused = _derived(run)
+    errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
+    raise_all(list({error.line(): error for error in errors}.values()))
+    warnings = [problem for problem in problems if isinstance(problem, str)]
+    return replace(
+        run,
+        passes=plan_passes(run),
+        feeds=plan_feeds(run),
+        notes=tuple(dict.fromkeys([*run.notes, *_lines_of_parts(run, "notes")])),
+        warnings=tuple(dict.fromkeys([*warnings, *_lines_of_parts(run, "warnings")])),
+    )
+
+
+def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:
+    for part in run.parts:
+        lines = getattr(part.spec, what)
+        for line in lines(part.options, run.facts) if lines is not None else ():
+            yield f"{part.path}: {line}"
+
+
+def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     """Tell the facts what is planned, and let parts set the options that follow from it."""
-    sketch.facts = replace(
-        sketch.facts,
-        views={view.name: {"branch": view.branch, "column": view.column} for view in views},
-        branches={part.name: part.options.model_dump() for part in sketch.of("branch")},
+    facts = replace(
+        run.facts,
+        views={view.name: {"branch": view.branch, "column": view.column} for view in run.views},
+        branches={part.name: part.options.model_dump() for part in run.of("branch")},
     )
-    for place, part in enumerate(sketch.parts):
-        if part.spec.derive is not None:
-            try:
-                options = part.spec.derive(part.options, sketch.facts)
-            except ValueError as error:
-                sketch.errors.append(CseError(str(error), where=part.path))
-            else:
-                sketch.parts[place] = replace(part, options=options)
+    parts: list[PlannedPart] = []
+    errors = []
+    for part in run.parts:
+        try:
+            options = part.spec.derive(part.options, facts) if part.spec.derive else part.options
+            parts.append(replace(part, options=options))
+        except ValueError as error:
+            errors.append(CseError(str(error), where=part.path))
+    return replace(run, facts=facts, parts=tuple(parts)), errors
 
 
-def _warn_of_patience(sketch: Sketch) -> None:
-    """Warn of a patience that nothing can try: scores are what it waits for.
-
-    Where a recipe counts on it, such as one whose steps at most are many more than it takes, the
-    run would be as much longer, and nothing else would say so.
-    """
-    train, installed = sketch.train, {found.name for found in sketch.registry.datasets()}
-    own = any(path in installed for path in sketch.data.path)  # what auto finds pairs of
-    if any(own if wanted == "auto" else wanted != "none" for wanted in train.dev):
-        return
-    steps = "all its epochs" if train.max_steps is None else f"all its {train.max_steps} steps"
-    waits = [("train.patience", train.patience, steps)]
-    for part in sketch.rounds():
-        bound = "all its epochs" if hasattr(part.options, "epochs") else steps
-        waits.append((f"{part.path}.patience", getattr(part.options, "patience", None), bound))
-    sketch.warnings += [
-        f"{path} = {patience} ends nothing: without a dev set no score is there to wait for, and "
-        f"a round takes {bound}; name one with --dev FILE"
-        for path, patience, bound in waits
-        if patience is not None
-    ]
-
-
-def _once(errors: Sequence[CseError]) -> list[CseError]:
-    """Return the errors without a second one of the same line."""
-    return list({error.line(): error for error in errors}.values())
-
-
-def _other_versions(sketch: Sketch, chain: Sequence[Document]) -> list[str]:
-    recorded = {key: text for each in chain for key, text in (each.versions or {}).items()}
-    return [
-        f"{part.distribution} was {recorded[part.distribution]} in that run, and is {part.version}"
-        for part in sketch.parts
-        if recorded.get(part.distribution, part.version) != part.version
-    ]
-
-
-def _raw(sketch: Sketch, reader: OptionReader, chain: Sequence[Document]) -> dict[str, Any]:
-    """Return the run as the content of a recipe file that repeats it."""
-    raw: dict[str, Any] = {"name": chain[-1].name} if chain else {}
-    if reader.params:
-        raw["params"] = dict(reader.params)
-    for name in ("model", "data", "train", "inference"):
-        raw[name] = _plain(getattr(sketch, name), name, reader)
-    views = {name: _plain(each, f"views.{name}", reader) for name, each in sketch.views.items()}
-    if views:
-        raw["views"] = views
-    counts: dict[tuple[Kind, str], int] = {}
-    for found in sketch.registry.parts():
-        counts[found.spec.kind, found.name] = counts.get((found.spec.kind, found.name), 0) + 1
-    for kind in KINDS:
-        raw[kind] = [
-            {
-                "use": f"{part.distribution}/{part.use}"
-                if counts.get((kind, part.use), 0) > 1
-                else part.use,
-                "name": part.name,
-                **_plain(part.options, part.path, reader),
-            }
-            for part in sketch.of(kind)
-        ]
-    return {key: content for key, content in raw.items() if content}
-
-
-def _plain(options: Options, path: str, reader: OptionReader) -> dict[str, Any]:
-    """Return options as TOML can hold them; expressions of parameters as they were written."""
-    plain: dict[str, Any] = {}
-    for name, value in options.model_dump().items():
-        where = f"{path}.{name}"
-        default = type(options).model_fields[name].get_default(call_default_factory=True)
-        if where in reader.expressions:
-            plain[name] = reader.expressions[where]
-        elif value is None and default is not None:
-            plain[name] = "none"
-        elif value is not None and not (value == default and value in ((), {})):
-            plain[name] = _listed(value)
-    return plain
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, tuple | list | set | frozenset):
-        return [_listed(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items() if item is not None}
-    return value
+def _other_versions(run: Composition, chain: Sequence[Document]) -> Iterator[str]:
+    """Yield what to look at where a run is repeated with other versions of its plugins."""
+    recorded = {key: text for document in chain for key, text in (document.versions or {}).items()}
+    for part in run.parts:
+        before = recorded.get(part.distribution, part.version)
+        if before != part.version:
+            yield f"{part.distribution} was {before} in that run, and is {part.version}"

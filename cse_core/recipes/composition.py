@@ -1,19 +1,36 @@
-"""A checked recipe: what the composer returns and the engine runs. Imports no torch."""
+"""A typed recipe: what the composer checks and completes, and the engine runs. Imports no torch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
-from cse_core.options import Options
-from cse_core.recipes.settings import DataOptions, InferenceOptions, ModelOptions, TrainOptions
-from cse_core.records import ComponentSpec, Facts, Kind, MinerSpec, PoolSpec
-from cse_core.vocabulary import Role
+from cse_core.errors import CseError
+from cse_core.options import LossOptions, Options, StoreOptions
+from cse_core.recipes.settings import (
+    COLUMNS,
+    DataOptions,
+    InferenceOptions,
+    ModelOptions,
+    TrainOptions,
+    ViewOptions,
+)
+from cse_core.records import AugmenterSpec, ComponentSpec, Facts, Kind, MinerSpec, PoolSpec
+from cse_core.vocabulary import Need, Role, flatten
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
 
-AnyOptions = TypeVar("AnyOptions", bound=Options)
+Problem = CseError | str
+"""What a check finds: an error refuses the run, a text is a warning for the plan."""
+BASE_VIEWS = ("anchor", "positive", "identical")
+"""Views that the core makes of the text alone."""
+BASE_LEVELS = ("sentence", "input")
+"""Levels that every run has."""
+VIEW_COLUMNS = tuple(name for name in COLUMNS if name not in ("text", "document", "title"))
+"""Columns that make a view of their own name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +54,16 @@ class PlannedPart:
     def path(self) -> str:
         """Return ``kind.name``, its place in recipes, flags and messages."""
         return f"{self.kind}.{self.name}"
+
+    @property
+    def requires(self) -> tuple[Need, ...]:
+        """Return the tokens that it requires."""
+        return self.spec.required(self.options)
+
+    @cached_property
+    def provides(self) -> tuple[str, ...]:
+        """Return the tokens that it provides."""
+        return tuple(flatten(self.spec.provided(self.options)))
 
     @staticmethod
     def of(
@@ -93,10 +120,12 @@ class PlannedPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """Parts and settings of a run, merged, typed and checked.
+    """Parts and settings of a run: typed first, then completed and checked.
 
     Attributes:
         recipe: Name of the recipe, None without one.
+        view_options: Settings of the views that the recipe or the command line names.
+        views: Views of the run; empty until they are planned, as passes and feeds are.
         inference_pool: Row pooler of the saved model where it is another than that of training.
         feeds: Lines ``who -> whom`` for the plan.
         notes: What the composer added or decided, for the plan.
@@ -111,9 +140,10 @@ class Composition:
     inference: InferenceOptions
     params: dict[str, float]
     parts: tuple[PlannedPart, ...]
-    views: tuple[PlannedView, ...]
-    passes: tuple[PlannedPass, ...]
+    view_options: Mapping[str, ViewOptions]
     facts: Facts
+    views: tuple[PlannedView, ...] = ()
+    passes: tuple[PlannedPass, ...] = ()
     inference_pool: PlannedPart | None = None
     feeds: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -128,11 +158,75 @@ class Composition:
         """Return the parts with a record of a class of poolers, in recipe order."""
         return [part for part in self.parts if isinstance(part.spec, record)]
 
+    def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
+        """Yield the losses with their options."""
+        for part in self.of("loss"):
+            yield part, cast(LossOptions, part.options)
+
+    def stores(self) -> Iterator[tuple[PlannedPart, StoreOptions]]:
+        """Yield the negative stores with their options."""
+        for part in self.of("negatives"):
+            yield part, cast(StoreOptions, part.options)
+
+    @property
+    def round_miners(self) -> list[PlannedPart]:
+        """Return the miners that mine between rounds."""
+        return [part for part in self.of("positives") if cast(MinerSpec, part.spec).rounds]
+
     @property
     def in_rounds(self) -> bool:
         """Return whether a miner brings the rows of rounds, which nobody knows beforehand."""
-        return any(cast(MinerSpec, part.spec).rounds for part in self.of("positives"))
+        return bool(self.round_miners)
+
+    @cached_property
+    def groups(self) -> dict[str, PlannedPart]:
+        """Return the miner of each group of positives."""
+        return self._providers("positives", self.of("positives"))
+
+    @cached_property
+    def view_makers(self) -> dict[str, PlannedPart]:
+        """Return the part that makes each view that a part makes."""
+        return self._providers("view", self.parts)
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""
         return next((view for view in self.views if view.name == name), None)
+
+    def can_have_view(self, name: str) -> bool:
+        """Tell whether there can be a view: the core's, a part's, a column's or a declared one."""
+        if name in BASE_VIEWS or name in self.view_makers:
+            return True
+        if name in self.view_options and self.view_options[name].column is not None:
+            return True
+        columns = self.facts.columns
+        return name in VIEW_COLUMNS and (columns is None or name in columns)
+
+    def possible_views(self) -> list[str]:
+        """Return the views that there can be, for hints."""
+        declared = [*self.view_options, *VIEW_COLUMNS]
+        possible = [name for name in declared if self.can_have_view(name)]
+        return list(dict.fromkeys([*BASE_VIEWS, *self.view_makers, *possible]))
+
+    def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
+        """Tell whether a loss sees the negatives of a store."""
+        stored, options = cast(StoreOptions, store.options), cast(LossOptions, loss.options)
+        if stored.level != options.level:
+            return False
+        if isinstance(options.negatives, tuple):
+            return store.name in options.negatives
+        return options.negatives in ("all", "stored")
+
+    def _providers(self, prefix: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
+        first: dict[str, PlannedPart] = {}
+        for part in parts:
+            for token in part.provides:
+                head, _, name = token.partition(":")
+                if head == prefix:
+                    first.setdefault(name, part)
+        return first
+
+
+def augmented_views(part: PlannedPart) -> tuple[str, ...]:
+    """Return the views that an augmenter changes."""
+    chosen = getattr(part.options, "views", None)
+    return tuple(chosen) if chosen is not None else cast(AugmenterSpec, part.spec).views

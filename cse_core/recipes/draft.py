@@ -1,18 +1,20 @@
-"""Merge recipes into one draft: names and values, not yet typed."""
+"""A recipe as it is written: files and flags merged into names and values, not yet typed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.recipes.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
+from cse_core.recipes.values import FlagText
 from cse_core.records import Facts, Kind
 from cse_core.registry.plugin_info import NOUNS
+from cse_core.registry.registry import Registry
 
 
-@dataclass
+@dataclass(eq=False)
 class Instance:
     """A part as a recipe or a flag names it.
 
@@ -62,41 +64,50 @@ class Draft:
     parts: dict[Kind, list[Instance]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     notes: list[str | WhenNote] = field(default_factory=list)
 
-    def told(self) -> list[str]:
-        """Return the notes, without what they say of instances that are there no more.
-
-        A flag that replaces a list makes new instances, of the same names perhaps, and what a block
-        set of the old ones does not count for them.
-        """
-        lines: list[str] = []
-        for note in self.notes:
-            if isinstance(note, str):
-                lines.append(note)
-                continue
-            kept = [text for each, text in note.changes if each is None or self._has(each)]
-            lines.append(f"{note.label}: {'; '.join(kept)}" if kept else note.label)
-            new = [
-                each.path
-                for each, _ in note.changes
-                if each is not None and not self._has(each) and self.find(each.kind, each.name)
-            ]
-            if new:
-                paths = " and ".join(dict.fromkeys(new))
-                lines.append(f"{note.label}: nothing for {paths}, which was replaced after it")
-            elif note.say is not None:
-                lines.append(note.say)
-        return lines
-
-    def _has(self, instance: Instance) -> bool:
-        return any(each is instance for each in self.parts[instance.kind])
-
     def find(self, kind: Kind, name: str) -> Instance | None:
         """Return an instance by its name."""
         return next((item for item in self.parts[kind] if item.name == name), None)
 
-    def instances(self) -> list[Instance]:
-        """Return the instances of all kinds."""
-        return [item for kind in KINDS for item in self.parts[kind]]
+    def names(self, kind: Kind) -> list[str]:
+        """Return the names of the instances of a kind."""
+        return [item.name for item in self.parts[kind]]
+
+    def remove(self, kind: Kind, name: str, *, where: str) -> None:
+        """Take an instance out.
+
+        Raises:
+            CseError: If there is none of this name.
+        """
+        found = self.find(kind, name)
+        if found is None:
+            raise CseError(
+                f"there is no {NOUNS[kind]} of this name to take away",
+                where=where,
+                value=name,
+                hint=did_you_mean(name, self.names(kind)),
+            )
+        self.parts[kind].remove(found)
+
+    def note_lines(self) -> Iterator[str]:
+        """Yield the notes, without what they say of instances that are there no more.
+
+        A flag that replaces a list makes new instances, of the same names perhaps, and what a block
+        set of the old ones does not count for them.
+        """
+        instances = [item for items in self.parts.values() for item in items]
+        for note in self.notes:
+            if isinstance(note, str):
+                yield note
+                continue
+            kept = [text for item, text in note.changes if item is None or item in instances]
+            yield f"{note.label}: {'; '.join(kept)}" if kept else note.label
+            gone = [item for item, _ in note.changes if item is not None and item not in instances]
+            replaced = [item.path for item in gone if self.find(item.kind, item.name)]
+            if replaced:
+                paths = " and ".join(dict.fromkeys(replaced))
+                yield f"{note.label}: nothing for {paths}, which was replaced after it"
+            elif note.say is not None:
+                yield note.say
 
 
 def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
@@ -107,31 +118,30 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
     """
     draft = Draft()
     for document in documents:
-        merge_table(draft, document.table, document.label, overlay=document.overlay)
-        blocks = [block for block in document.table.get("when", ()) if _holds(block, facts)]
+        _merge_table(draft, document.table, document.label, overlay=document.overlay)
+        blocks = [block for block in document.table.get("when", ()) if holds(block, facts)]
         for block in sorted(blocks, key=lambda block: sum(key in block for key in CONDITIONS)):
-            told = ", ".join(f"{key} {_plain(block[key])}" for key in CONDITIONS if key in block)
-            label = f"{document.label}: when {told}"
-            merge_table(draft, block, label, overlay=True)
-            say = str(block["say"]) if "say" in block else None
-            draft.notes.append(WhenNote(label, tuple(_changes(block, draft)), say))
+            conditions = [f"{key} {_in_words(block[key])}" for key in CONDITIONS if key in block]
+            label = f"{document.label}: when {', '.join(conditions)}"
+            _merge_table(draft, block, label, overlay=True)
+            draft.notes.append(WhenNote(label, tuple(_changes(block, draft)), block.get("say")))
         if document.overlay and "say" in document.table:
             draft.notes.append(str(document.table["say"]))
     return draft
 
 
-def merge_table(draft: Draft, table: Mapping[str, Any], label: str, *, overlay: bool) -> None:
-    """Merge a recipe's table into a draft.
+def holds(block: Mapping[str, Any], facts: Facts) -> bool:
+    """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
+    for key in CONDITIONS:
+        if key in block:
+            accepted = block[key] if isinstance(block[key], list) else [block[key]]
+            if getattr(facts, key) not in accepted or getattr(facts, key) is None:
+                return False
+    return True
 
-    Args:
-        draft: What there is; changed in place.
-        table: The table.
-        label: How messages name it.
-        overlay: Whether items of a list are matched by name and updated; else a list replaces.
 
-    Raises:
-        CseError: If an instance is named twice, or one to be taken away is not there.
-    """
+def _merge_table(draft: Draft, table: Mapping[str, Any], label: str, *, overlay: bool) -> None:
+    """Merge a recipe's table; ``overlay`` updates items of a list by name, else it replaces it."""
     for name, value in table.get("params", {}).items():
         draft.params[check_name(name, f"{label}: params")] = value
     for name in CORE_TABLES:
@@ -141,10 +151,9 @@ def merge_table(draft: Draft, table: Mapping[str, Any], label: str, *, overlay: 
     for path in table.get("remove", ()):
         kind, _, name = path.partition(".")
         if kind not in KINDS:
-            raise CseError(
-                "remove names kind.part", where=label, value=path, hint=did_you_mean(kind, KINDS)
-            )
-        remove_instance(draft, kind, name, where=f"{label}: remove")
+            hint = did_you_mean(kind, KINDS)
+            raise CseError("remove names kind.part", where=label, value=path, hint=hint)
+        draft.remove(kind, name, where=f"{label}: remove")
     for kind in KINDS:
         if kind in table:
             _merge_items(draft, kind, table[kind], label, overlay=overlay)
@@ -158,10 +167,9 @@ def _merge_items(
     seen: set[str] = set()
     for item in items:
         options = {key: value for key, value in item.items() if key not in ("use", "name")}
-        bare = item["use"].rpartition("/")[2] if "use" in item else ""
-        name = check_name(item.get("name", bare), f"{label}: {kind}")
+        name = check_name(_item_name(item), f"{label}: {kind}")
         if name in seen:
-            raise named_twice(kind, name, label)
+            raise _named_twice(kind, name, label)
         seen.add(name)
         found = draft.find(kind, name)
         use = item.get("use", found.use if found else "")
@@ -170,7 +178,7 @@ def _merge_items(
                 f"there is no {NOUNS[kind]} of this name to change, and no use says what it is",
                 where=label,
                 value=name,
-                hint=did_you_mean(name, [other.name for other in draft.parts[kind]]),
+                hint=did_you_mean(name, draft.names(kind)),
             )
         if found is None:
             draft.parts[kind].append(Instance(kind, use, name, options))
@@ -180,25 +188,11 @@ def _merge_items(
             _update(found.options, options)
 
 
-def remove_instance(draft: Draft, kind: Kind, name: str, *, where: str) -> None:
-    """Take an instance out of a draft.
-
-    Raises:
-        CseError: If there is none of this name.
-    """
-    found = draft.find(kind, name)
-    if found is None:
-        raise CseError(
-            f"there is no {NOUNS[kind]} of this name to take away",
-            where=where,
-            value=name,
-            hint=did_you_mean(name, [item.name for item in draft.parts[kind]]),
-        )
-    draft.parts[kind].remove(found)
+def _item_name(item: Mapping[str, Any]) -> str:
+    return str(item.get("name", item.get("use", "").rpartition("/")[2]))
 
 
-def named_twice(kind: Kind, name: str, where: str) -> CseError:
-    """Return the error of a second instance of one name."""
+def _named_twice(kind: Kind, name: str, where: str) -> CseError:
     return CseError(
         f"another {NOUNS[kind]} has this name",
         where=where,
@@ -211,45 +205,137 @@ def named_twice(kind: Kind, name: str, where: str) -> CseError:
 def _update(table: dict[str, Any], changes: Mapping[str, Any]) -> None:
     for key, value in changes.items():
         old = table.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            table[key] = {**old, **value}
-        else:
-            table[key] = value
-
-
-def _holds(block: Mapping[str, Any], facts: Facts) -> bool:
-    for key in CONDITIONS:
-        if key in block:
-            wanted = block[key] if isinstance(block[key], list) else [block[key]]
-            if getattr(facts, key) not in wanted or getattr(facts, key) is None:
-                return False
-    return True
+        merged = isinstance(old, Mapping) and isinstance(value, Mapping)
+        table[key] = {**old, **value} if merged else value  # type: ignore[dict-item]
 
 
 def _changes(block: Mapping[str, Any], draft: Draft) -> Iterator[tuple[Instance | None, str]]:
     """Yield what a merged block changed, each with the instance of the draft that it is about."""
     for path in block.get("remove", ()):
         yield None, f"{path} taken out"
-    for head in ("params", *CORE_TABLES):
-        for key, value in block.get(head, {}).items():
-            yield None, f"{head}.{key} = {_plain(value)}"
-    for view, settings in block.get("views", {}).items():
+    tables = {head: block.get(head, {}) for head in ("params", *CORE_TABLES)}
+    tables |= {f"views.{view}": settings for view, settings in block.get("views", {}).items()}
+    for head, settings in tables.items():
         for key, value in settings.items():
-            yield None, f"views.{view}.{key} = {_plain(value)}"
+            yield None, f"{head}.{key} = {_in_words(value)}"
     for kind in KINDS:
         for item in block.get(kind, ()):
-            name = item.get("name") or item["use"].rpartition("/")[2]
+            changed = draft.find(kind, _item_name(item))
+            path = f"{kind}.{_item_name(item)}"
             options = {key: value for key, value in item.items() if key not in ("use", "name")}
-            changed = draft.find(kind, name)
             for key, value in options.items():
-                yield changed, f"{kind}.{name}.{key} = {_plain(value)}"
+                yield changed, f"{path}.{key} = {_in_words(value)}"
             if not options:
-                yield changed, f"{kind}.{name}"
+                yield changed, path
 
 
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
+def _in_words(value: object) -> str:
     if isinstance(value, list):
-        return " or ".join(_plain(item) for item in value)
-    return str(value)
+        return " or ".join(_in_words(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
+    """Apply kind flags: ``NAME`` replaces the list, ``+NAME`` adds, ``~NAME`` takes away.
+
+    ``NAME`` may be ``distribution/part`` and may say what the instance is called, ``part:name``.
+    Other poolers than the recipe's encode after training too: its ``inference.pool`` is dropped.
+
+    Raises:
+        CseErrors: If an instance is named twice, or one to be taken away is not there.
+    """
+    errors: list[CseError] = []
+    for kind, values in kinds.items():
+        flag = f"--{kind}"
+        if any(value[:1] not in ("+", "~") for value in values):
+            before = draft.names(kind)
+            draft.parts[kind] = []
+            if before:
+                draft.notes.append(f"{flag} replaces {', '.join(before)} of the recipe")
+        for value in values:
+            try:
+                if value.startswith("~"):
+                    draft.remove(kind, value[1:], where=flag)
+                    continue
+                owner, slash, rest = value.removeprefix("+").rpartition("/")
+                bare, _, name = rest.partition(":")
+                name = check_name(name or bare, flag)
+                if draft.find(kind, name) is not None:
+                    raise _named_twice(kind, name, flag)
+                draft.parts[kind].append(Instance(kind, f"{owner}{slash}{bare}", name))
+            except CseError as error:
+                errors.append(error)
+        if kind == "pool" and any(not value.startswith("+") for value in values):
+            pooler = draft.tables["inference"].pop("pool", None)
+            if pooler is not None:
+                draft.notes.append(f"--pool drops inference.pool = {pooler} of the recipe")
+    raise_all(errors)
+
+
+def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
+    """Apply ``path=value`` settings; a value's type is read later.
+
+    Raises:
+        CseErrors: If a text has another form, or a path leads nowhere.
+    """
+    errors: list[CseError] = []
+    for text in sets:
+        path, separator, value = text.partition("=")
+        steps = path.strip().split(".")
+        try:
+            if not separator or not all(steps):
+                hint = "write --set train.lr=3e-5"
+                raise CseError("is not PATH=VALUE", where="--set", value=text, hint=hint)
+            options, inner = _options_at(draft, steps, registry)
+            for step in inner[:-1]:
+                table = options.get(step)
+                options[step] = dict(table) if isinstance(table, Mapping) else {}
+                options = options[step]
+            options[inner[-1]] = FlagText(value.strip())
+        except CseError as error:
+            errors.append(error)
+    raise_all(errors)
+
+
+def _options_at(
+    draft: Draft, steps: Sequence[str], registry: Registry
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the table that a path is about, and the steps that are left inside it."""
+    head, *rest = steps
+    path = ".".join(steps)
+    heads = (*CORE_TABLES, "params", "views", *KINDS)
+    if head not in heads:
+        paths = [".".join((known, *rest)) for known in heads]
+        raise CseError("there is no such option", where=path, hint=did_you_mean(path, paths))
+    if head in CORE_TABLES or head == "params":
+        if not rest:
+            raise CseError("names no option", where=path, hint=f"write {head}.OPTION=VALUE")
+        if head == "params" and ".".join(rest) not in draft.params:
+            hint = did_you_mean(rest[0], draft.params)
+            raise CseError("the recipe has no such parameter", where=path, hint=hint)
+        return draft.params if head == "params" else draft.tables[head], rest
+    if len(rest) < 2:
+        hint = f"write {head}.NAME.OPTION=VALUE"
+        raise CseError("names no option of a part", where=path, hint=hint)
+    if head == "views":
+        return draft.views.setdefault(check_name(rest[0], path), {}), rest[1:]
+    return _instance(draft, cast(Kind, head), rest, registry).options, rest[1:]
+
+
+def _instance(draft: Draft, kind: Kind, steps: Sequence[str], registry: Registry) -> Instance:
+    name, option = steps[0], ".".join(steps[1:])
+    found = draft.find(kind, name)
+    if found is None and kind == "branch" and registry.has(kind, name):
+        found = Instance(kind, name, name)
+        draft.parts[kind].append(found)
+    if found is None:
+        names = draft.names(kind)
+        if registry.has(kind, name):
+            hint = f"add it: --{kind} +{name}"
+        elif names:
+            hint = did_you_mean(f"{kind}.{name}.{option}", [f"{kind}.{n}.{option}" for n in names])
+        else:
+            hint = f"this run has no {NOUNS[kind]}: add one with --{kind} NAME"
+        where = f"{kind}.{name}.{option}"
+        raise CseError(f"this run has no {NOUNS[kind]} named {name}", where=where, hint=hint)
+    return found

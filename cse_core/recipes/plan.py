@@ -6,35 +6,45 @@ from typing import cast, get_args
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, StoreOptions
-from cse_core.recipes.composition import PlannedPart, PlannedPass, PlannedView
-from cse_core.recipes.sketch import BASE_VIEWS, Sketch, augmented_views
+from cse_core.recipes.composition import (
+    BASE_VIEWS,
+    Composition,
+    PlannedPart,
+    PlannedPass,
+    PlannedView,
+    Problem,
+    augmented_views,
+)
 from cse_core.records import AugmenterSpec, BranchSpec, StoreSpec
 from cse_core.vocabulary import Role
 
 _ROLES = frozenset(get_args(Role))
 
 
-def plan_views(sketch: Sketch) -> tuple[PlannedView, ...]:
-    """Return the views that something needs, the anchor first.
-
-    A view that something needs and nothing makes is added to the sketch's errors.
-    """
-    augmenters = sketch.of("aug")
+def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]]:
+    """Return the views that something needs, the anchor first, and those that nothing makes."""
+    names, problems = _needed(run)
     views = []
-    for name in _needed(sketch):
-        settings = sketch.views.get(name)
-        made_by = sketch.made.get(name)
+    for name in names:
+        options, maker = run.view_options.get(name), run.view_makers.get(name)
+        augmenters = [part.path for part in run.of("aug") if name in augmented_views(part)]
         views.append(
             PlannedView(
                 name=name,
                 role=role_of(name),
-                branch=settings.branch if settings else _branch_of(made_by),
-                column=None if made_by else _column(sketch, name),
-                made_by=made_by.path if made_by else None,
-                augmenters=tuple(part.path for part in augmenters if name in augmented_views(part)),
+                branch=options.branch if options else _branch_of(maker),
+                column=None if maker else _column(run, name),
+                made_by=maker.path if maker else None,
+                augmenters=tuple(augmenters),
             )
         )
-    return tuple(views)
+    return tuple(views), problems
+
+
+def role_of(view: str) -> Role:
+    """Return a view's role: its name, or the word of its name before a hyphen, else ``aux``."""
+    word = view.partition("-")[0]
+    return cast(Role, word) if word in _ROLES else "aux"
 
 
 def _branch_of(maker: PlannedPart | None) -> str:
@@ -44,123 +54,105 @@ def _branch_of(maker: PlannedPart | None) -> str:
     return branch or "online"
 
 
-def role_of(view: str) -> Role:
-    """Return a view's role: its name, or the word of its name before a hyphen, else ``aux``."""
-    word = view.partition("-")[0]
-    return cast(Role, word) if word in _ROLES else "aux"
-
-
-def _needed(sketch: Sketch) -> list[str]:
-    reasons: dict[str, str] = {"anchor": "", **dict.fromkeys(sketch.made, "")}
-    for name, settings in sketch.views.items():
-        if name not in BASE_VIEWS and settings.column is not None:
-            reasons.setdefault(name, "")
-    for part, options in sketch.losses():
-        if options.target in sketch.groups:
-            continue
-        if sketch.has_view(options.target):
-            reasons.setdefault(options.target, "")
-        else:
-            known = [*sketch.view_names(), *sketch.groups]
-            sketch.errors.append(
-                CseError(
-                    "is neither a view of this run nor a group that a miner finds",
-                    where=f"{part.path}.target",
-                    value=options.target,
-                    hint=did_you_mean(options.target, known),
-                )
-            )
-    for store, held in sketch.stores():
-        for name in cast(StoreSpec, store.spec).encoded(held):
-            _need(sketch, reasons, f"{store.path}.view", name)
-    for part in sketch.parts:
-        for need in part.spec.required(part.options):
-            if isinstance(need, str):
-                _need_token(sketch, reasons, need)
-            elif not any(_is_there(sketch, reasons, token) for token in need):
-                for token in need:
-                    if _need_token(sketch, reasons, token):
-                        break
-    for part in sketch.of("aug"):
-        for name in augmented_views(part):
-            if name not in reasons and sketch.has_view(name):
-                sketch.warnings.append(
-                    f"view {name} is only there because {part.path} changes it: no loss, store or "
-                    "other part uses it"
-                )
-            _need(sketch, reasons, f"{part.path}.views", name)
-    for name in sketch.views:
-        if name not in reasons and not sketch.has_view(name):
-            hint = did_you_mean(name, sketch.view_names())
-            error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
-            sketch.errors.append(error)
-    order = {name: place for place, name in enumerate(BASE_VIEWS)}
-    return sorted(reasons, key=lambda name: order.get(name, len(order)))
-
-
-def _need(sketch: Sketch, reasons: dict[str, str], where: str, name: str) -> None:
-    if sketch.has_view(name):
-        reasons.setdefault(name, where)
-        return
-    sketch.errors.append(
-        CseError(
-            "this run has no such view",
-            where=where,
-            value=name,
-            hint=did_you_mean(name, sketch.view_names()),
-        )
-    )
-
-
-def _need_token(sketch: Sketch, reasons: dict[str, str], token: str) -> bool:
-    """Add the view that a token asks for; an unmet token is the closure's to report."""
-    prefix, _, name = token.partition(":")
-    mined = prefix == "positives" and name in sketch.groups
-    if prefix not in ("view", "positives") or mined or not sketch.has_view(name):
-        return False
-    reasons.setdefault(name, token)
-    return True
-
-
-def _is_there(sketch: Sketch, reasons: dict[str, str], token: str) -> bool:
-    prefix, _, name = token.partition(":")
-    if prefix == "positives" and name in sketch.groups:
-        return True
-    return prefix in ("view", "positives") and name in reasons
-
-
-def _column(sketch: Sketch, name: str) -> str:
-    settings = sketch.views.get(name)
-    if settings is not None and settings.column is not None:
-        return settings.column
-    if name == "positive" and sketch.rounds():
+def _column(run: Composition, name: str) -> str:
+    options, columns = run.view_options.get(name), run.facts.columns
+    if options is not None and options.column is not None:
+        return options.column
+    if name == "positive" and run.in_rounds:
         return name
-    columns = sketch.facts.columns
     if name != "anchor" and (name in columns if columns is not None else name not in BASE_VIEWS):
         return name
     return "text"
 
 
-def plan_passes(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[PlannedPass, ...]:
+def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
+    """Return the views that losses, stores, requirements and augmenters need."""
+    names = dict.fromkeys(["anchor", *run.view_makers])
+    problems: list[Problem] = []
+
+    def need(name: str, where: str) -> None:
+        if run.can_have_view(name):
+            names.setdefault(name)
+        else:
+            hint = did_you_mean(name, run.possible_views())
+            text = "this run has no such view"
+            problems.append(CseError(text, where=where, value=name, hint=hint))
+
+    def view_of(token: str) -> str | None:
+        """Return the view that a token asks for; an unmet token is no problem of the views."""
+        prefix, _, name = token.partition(":")
+        if prefix == "view" or (prefix == "positives" and name not in run.groups):
+            return name if run.can_have_view(name) else None
+        return None
+
+    def is_met(token: str) -> bool:
+        prefix, _, name = token.partition(":")
+        mined = prefix == "positives" and name in run.groups
+        return mined or (prefix in ("view", "positives") and name in names)
+
+    for name, settings in run.view_options.items():
+        if name not in BASE_VIEWS and settings.column is not None:
+            names.setdefault(name)
+    for loss, wanted in run.losses():
+        if wanted.target in run.groups:
+            continue
+        if run.can_have_view(wanted.target):
+            names.setdefault(wanted.target)
+        else:
+            problems.append(
+                CseError(
+                    "is neither a view of this run nor a group that a miner finds",
+                    where=f"{loss.path}.target",
+                    value=wanted.target,
+                    hint=did_you_mean(wanted.target, [*run.possible_views(), *run.groups]),
+                )
+            )
+    for store, held in run.stores():
+        for name in cast(StoreSpec, store.spec).encoded(held):
+            need(name, f"{store.path}.view")
+    for part in run.parts:
+        for alternatives in part.requires:
+            tokens = (alternatives,) if isinstance(alternatives, str) else alternatives
+            if not any(is_met(token) for token in tokens):
+                possible = [name for name in map(view_of, tokens) if name is not None]
+                names.update(dict.fromkeys(possible[:1]))
+    for part in run.of("aug"):
+        for name in augmented_views(part):
+            if name not in names and run.can_have_view(name):
+                problems.append(
+                    f"view {name} is only there because {part.path} changes it: no loss, store or "
+                    "other part uses it"
+                )
+            need(name, f"{part.path}.views")
+    for name in run.view_options:
+        if name not in names and not run.can_have_view(name):
+            hint = did_you_mean(name, run.possible_views())
+            error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
+            problems.append(error)
+    order = {name: place for place, name in enumerate(BASE_VIEWS)}
+    return sorted(names, key=lambda name: order.get(name, len(order))), problems
+
+
+def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
     """Return the encoder calls of a step: one a branch, and those that parts add."""
     fresh = [
         part
-        for part in sketch.of("aug")
+        for part in run.of("aug")
         if cast(AugmenterSpec, part.spec).gradient_of(part.options) == "fresh"
     ]
-    own = {view.name: view.branch for view in views}
+    branch_of = {view.name: view.branch for view in run.views}
     extra: dict[tuple[str, str], list[str]] = {}
-    for part, options in sketch.stores():
-        for view_name in cast(StoreSpec, part.spec).encoded(options):
-            keeper = options.branch or own.get(view_name, "online")
-            if view_name in own and keeper != own[view_name]:
-                extra.setdefault((keeper, view_name), []).append(part.path)
+    for store, options in run.stores():
+        for view_name in cast(StoreSpec, store.spec).encoded(options):
+            keeper = options.branch or branch_of.get(view_name, "online")
+            if view_name in branch_of and keeper != branch_of[view_name]:
+                extra.setdefault((keeper, view_name), []).append(store.path)
     passes: list[PlannedPass] = []
-    for branch in sketch.of("branch"):
+    for branch in run.of("branch"):
         name, trained = branch.name, cast(BranchSpec, branch.spec).trainable
-        mine = tuple(view.name for view in views if view.branch == name)
-        added = {view: who for (other, view), who in extra.items() if other == name}
-        asked = ", ".join(dict.fromkeys(path for who in added.values() for path in who))
+        mine = tuple(view.name for view in run.views if view.branch == name)
+        added = {view: stores for (keeper, view), stores in extra.items() if keeper == name}
+        asked = ", ".join(dict.fromkeys(path for stores in added.values() for path in stores))
         changed = any(view in mine for part in fresh for view in augmented_views(part))
         if fresh and mine and (trained or changed):
             off = tuple(part.path for part in fresh)
@@ -177,37 +169,33 @@ def plan_passes(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[Planned
     return tuple(passes)
 
 
-def plan_feeds(sketch: Sketch, views: tuple[PlannedView, ...]) -> tuple[str, ...]:
+def plan_feeds(run: Composition) -> tuple[str, ...]:
     """Return who feeds whom, a line each."""
-    own = {view.name: view.branch for view in views}
+    branch_of = {view.name: view.branch for view in run.views}
     lines = []
-    for loss, wants in sketch.losses():
-        source = wants.target
-        if wants.target in sketch.groups:
-            source = f"{sketch.groups[wants.target].path} (group {wants.target})"
-        lines.append(f"{source} -> {loss.path} ({_in_batch(wants)})")
-        for need in loss.spec.required(loss.options):
+    for loss, options in run.losses():
+        miner = run.groups.get(options.target)
+        source = f"{miner.path} (group {options.target})" if miner else options.target
+        lines.append(f"{source} -> {loss.path} ({_in_batch(options)})")
+        for need in loss.requires:
             prefix, _, name = need.partition(":") if isinstance(need, str) else ("", "", "")
-            if prefix == "view" and name != wants.target:
+            if prefix == "view" and name != options.target:
                 lines.append(f"{name} -> {loss.path} (view)")
-        for store, held in sketch.stores():
-            if sketch.serves(store, loss):
-                encoded = cast(StoreSpec, store.spec).encoded(held)
-                branch = held.branch or own.get(encoded[0], "online")
-                told = f"{', '.join(encoded)} by branch {branch}"
-                lines.append(f"{store.path} ({told}) -> {loss.path}")
-    for view in views:
-        for path in view.augmenters:
-            lines.append(f"{path} -> {view.name}")
-    for part in sketch.parts:
-        for need in part.spec.required(part.options):
+        for store, held in run.stores():
+            if run.serves(store, loss):
+                views = cast(StoreSpec, store.spec).encoded(held)
+                branch = held.branch or branch_of.get(views[0], "online")
+                lines.append(f"{store.path} ({', '.join(views)} by branch {branch}) -> {loss.path}")
+    lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]
+    for part in run.parts:
+        for need in part.requires:
             if isinstance(need, str) and need.startswith("branch:") and need != "branch:online":
                 lines.append(f"branch.{need.removeprefix('branch:')} -> {part.path}")
     return tuple(dict.fromkeys(lines))
 
 
 def _in_batch(options: LossOptions) -> str:
-    told = "no in-batch negatives"
+    rows = "no in-batch negatives"
     if options.negatives not in ("none", "stored"):
-        told = f"in-batch: {options.in_batch}"
-    return told if options.level == "sentence" else f"level {options.level}, {told}"
+        rows = f"in-batch: {options.in_batch}"
+    return rows if options.level == "sentence" else f"level {options.level}, {rows}"

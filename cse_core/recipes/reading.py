@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import tomlkit
-from tomlkit.items import Table
-
 from cse_core.errors import CseError, did_you_mean
-from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.records import COMPONENT_SPECS, Kind
 from cse_core.registry.loading import package_path
@@ -135,38 +131,6 @@ def check_name(name: object, where: str) -> str:
     if isinstance(name, str) and name and name.replace("-", "").replace("_", "").isalnum():
         return name
     raise CseError("a name is letters, digits, - and _", where=where, value=name)
-
-
-def dump_recipe(composition: Composition) -> str:
-    """Return the resolved recipe as TOML text; reading it repeats the run."""
-    document = tomlkit.document()
-    document.add(tomlkit.comment("Every setting of a run; cse train --recipe FILE repeats it."))
-    document.add(tomlkit.comment(f"Its recipe is {composition.recipe or 'the default'}."))
-    parts = {part.path: part for part in composition.parts}
-    for key, content in composition.raw.items():
-        if isinstance(content, list):
-            array = tomlkit.aot()
-            for item in content:
-                part = parts[f"{key}.{item['name']}"]
-                table = tomlkit.table()
-                table.add(tomlkit.comment(f"{part.spec.summary} ({_owner(part)})"))
-                array.append(_fill(table, item))
-            document.append(key, array)
-        elif isinstance(content, dict):
-            document.append(key, _fill(tomlkit.table(), content))
-        else:
-            document.append(key, content)
-    return tomlkit.dumps(document)
-
-
-def _owner(part: PlannedPart) -> str:
-    return f"{part.distribution} {part.version}".strip()
-
-
-def _fill(table: Table, content: Mapping[str, Any]) -> Table:
-    for key, value in content.items():
-        table.append(key, value)
-    return table
 
 
 def _locate(

@@ -3,97 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
-from cse_core.recipes.composition import PlannedPart
-from cse_core.recipes.sketch import BASE_LEVELS, Sketch, tokens
-from cse_core.vocabulary import Need
+from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
+from cse_core.registry.registry import Registry
 
 
-def add_branches(sketch: Sketch, view_branches: dict[str, str]) -> None:
-    """Add a default instance of each branch that is asked for by its record's name.
-
-    Args:
-        sketch: The run; parts, notes and errors are added to.
-        view_branches: Branch of each view of the run, by view.
-    """
-    wanted = [(f"views.{view}.branch", branch) for view, branch in view_branches.items()]
-    for part, options in sketch.stores():
+def add_branches(run: Composition, registry: Registry) -> tuple[Composition, list[Problem]]:
+    """Return the run with a default instance of each branch that its record's name asks for."""
+    asked = [("views.anchor.branch", "online")]
+    asked += [(f"views.{view.name}.branch", view.branch) for view in run.views]
+    for store, options in run.stores():
         if options.branch is not None:
-            wanted.append((f"{part.path}.branch", options.branch))
-    for part in sketch.parts:
-        for need in part.spec.required(part.options):
-            names = [need] if isinstance(need, str) else list(need)
-            branches = [name.removeprefix("branch:") for name in names if name[:7] == "branch:"]
-            if branches and not any(satisfied(sketch, part, name) for name in names):
-                wanted.append((part.path, branches[0]))
-    present = {part.name: part for part in sketch.of("branch")}
-    for where, name in [("views.anchor.branch", "online"), *wanted]:
+            asked.append((f"{store.path}.branch", options.branch))
+    for part in run.parts:
+        for alternatives in _required(part):
+            branches = [token[7:] for token in alternatives if token.startswith("branch:")]
+            if branches and not any(is_met(run, part, token) for token in alternatives):
+                asked.append((part.path, branches[0]))
+    parts, notes, problems = list(run.parts), list(run.notes), list[Problem]()
+    present = [part.name for part in run.of("branch")]
+    for where, name in asked:
         if name in present:
             continue
-        if not sketch.registry.has("branch", name):
-            sketch.errors.append(_no_branch(sketch, where, name, list(present)))
+        if not registry.has("branch", name):
+            problems.append(_no_branch(registry, where, name, present))
             continue
-        found = sketch.registry.find("branch", name, where=where)
-        part = PlannedPart.of(found)
-        present[name] = part
-        if name == "online":
-            first = next((i for i, p in enumerate(sketch.parts) if p.kind in ("branch", "metric")),
-                         len(sketch.parts))  # fmt: skip
-            sketch.parts.insert(first, part)
-        else:
-            last = next((i for i, p in enumerate(sketch.parts) if p.kind == "metric"),
-                        len(sketch.parts))  # fmt: skip
-            sketch.parts.insert(last, part)
-            sketch.notes.append(f"{part.path} added with its defaults, for {where}")
+        added = PlannedPart.of(registry.find("branch", name, where=where))
+        present.append(name)
+        behind = ("branch", "metric") if name == "online" else ("metric",)
+        place = next((i for i, part in enumerate(parts) if part.kind in behind), len(parts))
+        parts.insert(place, added)
+        if name != "online":
+            notes.append(f"{added.path} added with its defaults, for {where}")
+    return replace(run, parts=tuple(parts), notes=tuple(notes)), problems
 
 
-def check_closure(sketch: Sketch) -> None:
-    """Add an error for each requirement that nothing meets."""
-    for part in sketch.parts:
-        for need in _needs(part):
-            alternatives = (need,) if isinstance(need, str) else need
+def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse each requirement and each level that nothing meets."""
+    for part in run.parts:
+        for alternatives in _required(part):
             if any(token.startswith("branch:") for token in alternatives):
                 continue  # add_branches has added it, or said why it cannot
-            if not any(satisfied(sketch, part, token) for token in alternatives):
-                sketch.errors.append(_unmet(sketch, part, alternatives))
-    for part in sketch.parts:
+            if not any(is_met(run, part, token) for token in alternatives):
+                yield _unmet(run, registry, part, alternatives)
+    for part in run.parts:
         options = part.options
         if not isinstance(options, LossOptions | StoreOptions | MinerOptions):
             continue
-        if not satisfied(sketch, part, f"level:{options.level}"):
-            levels = [*BASE_LEVELS, *_provided(sketch, "level")]
-            sketch.errors.append(
-                CseError(
-                    "no part of this run makes rows of this level",
-                    where=f"{part.path}.level",
-                    value=options.level,
-                    hint=_add(sketch, f"level:{options.level}")
-                    or did_you_mean(options.level, levels),
-                )
+        token = f"level:{options.level}"
+        if not is_met(run, part, token):
+            provided = [token for other in run.parts for token in other.provides]
+            levels = [token[6:] for token in provided if token.startswith("level:")]
+            yield CseError(
+                "no part of this run makes rows of this level",
+                where=f"{part.path}.level",
+                value=options.level,
+                hint=_how_to_add(registry, token)
+                or did_you_mean(options.level, [*BASE_LEVELS, *levels]),
             )
 
 
-def satisfied(sketch: Sketch, part: PlannedPart, token: str) -> bool:
+def is_met(run: Composition, part: PlannedPart, token: str) -> bool:
     """Tell whether a token that a part requires is there; what is unknown counts as there."""
     prefix, _, name = token.partition(":")
-    facts = sketch.facts
-    if any(token in tokens(other) for other in sketch.parts if other is not part):
-        if prefix != "branch":
-            return True
+    facts = run.facts
+    if prefix == "branch":
+        return any(branch.name == name for branch in run.of("branch"))
+    if any(token in other.provides for other in run.parts if other is not part):
+        return True
     if prefix == "view":
-        return sketch.has_view(name) and sketch.made.get(name) is not part
+        return run.can_have_view(name) and run.view_makers.get(name) is not part
     if prefix == "level":
         return name in BASE_LEVELS
     if prefix == "positives":
-        return sketch.has_view(name)
-    if prefix == "branch":
-        return any(other.name == name for other in sketch.of("branch"))
+        return run.can_have_view(name)
     if prefix == "column":
         return name == "text" or facts.columns is None or name in facts.columns
     if token == "pairs":
-        mined = any(other is not part for other in sketch.rounds())
+        mined = any(other is not part for other in run.round_miners)
         return mined or facts.columns is None or "positive" in facts.columns
     if token == "vocab:cased":
         return facts.cased is not False
@@ -102,50 +92,43 @@ def satisfied(sketch: Sketch, part: PlannedPart, token: str) -> bool:
     return token == "gradient:inputs"
 
 
-def _needs(part: PlannedPart) -> tuple[Need, ...]:
-    return part.spec.required(part.options)
+def _required(part: PlannedPart) -> list[tuple[str, ...]]:
+    """Return what a part requires, each as the alternatives that meet it."""
+    return [(need,) if isinstance(need, str) else need for need in part.requires]
 
 
-def _provided(sketch: Sketch, prefix: str) -> Iterator[str]:
-    for part in sketch.parts:
-        for token in tokens(part):
-            head, _, name = token.partition(":")
-            if head == prefix:
-                yield name
+def _unmet(
+    run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
+) -> CseError:
+    hints = [_how_to_add(registry, token) for token in alternatives]
+    if not any(hints):
+        hints = [_other_remedy(part, token) for token in alternatives]
+    hints = list(dict.fromkeys(hint for hint in (*hints, part.spec.remedy) if hint))
+    hint = ", or ".join(hints) or f"take it out with --{part.kind} ~{part.name}"
+    return CseError(f"needs {_in_words(run, alternatives)}", where=part.path, hint=hint)
 
 
-def _unmet(sketch: Sketch, part: PlannedPart, alternatives: tuple[str, ...]) -> CseError:
-    hints = [hint for hint in (_add(sketch, token) for token in alternatives) if hint]
-    if not hints:
-        hints = [hint for hint in (_other(part, token) for token in alternatives) if hint]
-    hints += [part.spec.remedy] if part.spec.remedy else []
-    hint = ", or ".join(dict.fromkeys(hints)) or f"take it out with --{part.kind} ~{part.name}"
-    return CseError(f"needs {_said(sketch, alternatives)}", where=part.path, hint=hint)
-
-
-def _said(sketch: Sketch, alternatives: tuple[str, ...]) -> str:
+def _in_words(run: Composition, alternatives: tuple[str, ...]) -> str:
     """Return what is needed, and what there is instead."""
-    there = ", ".join(sketch.facts.columns or ())
-    nouns = {
+    model, columns = run.facts.model, ", ".join(run.facts.columns or ())
+    words = {
         "view": "the view {}, which nothing in this run makes",
         "level": "rows of level {}, which nothing in this run makes",
         "positives": "positives {}, which nothing in this run finds",
-        "column": f"a column {{}}, and the data has {there}",
-    }
-    words = {
-        "vocab:cased": f"a vocabulary that keeps capital letters, and {sketch.facts.model} "
-        "lower-cases",
-        "mask-token": f"a mask token, and the vocabulary of {sketch.facts.model} has none",
+        "column": f"a column {{}}, and the data has {columns}",
+        "vocab": f"a vocabulary that keeps capital letters, and {model} lower-cases",
+        "mask-token": f"a mask token, and the vocabulary of {model} has none",
         "pairs": "pairs, and neither a part nor a column 'positive' brings them",
     }
     named: dict[str, list[str]] = {}
     for token in alternatives:
         prefix, _, name = token.partition(":")
-        named.setdefault(words.get(token) or nouns.get(prefix, prefix), []).append(repr(name))
+        named.setdefault(words.get(prefix, prefix), []).append(repr(name))
     return ", or ".join(text.format(" or ".join(names)) for text, names in named.items())
 
 
-def _other(part: PlannedPart, token: str) -> str:
+def _other_remedy(part: PlannedPart, token: str) -> str:
+    """Return what helps where no part provides a token."""
     prefix, _, name = token.partition(":")
     if prefix == "column":
         return f"if another column holds it: --set data.columns.{name}=COLUMN"
@@ -153,14 +136,11 @@ def _other(part: PlannedPart, token: str) -> str:
         return f"choose another --model, or take it out with --{part.kind} ~{part.name}"
     if token == "pairs":
         return "name the column: --set data.columns.positive=COLUMN"
-    if prefix == "view":
-        return f"name its column: --set views.{name}.column=COLUMN"
-    return ""
+    return f"name its column: --set views.{name}.column=COLUMN" if prefix == "view" else ""
 
 
-def _add(sketch: Sketch, token: str) -> str:
+def _how_to_add(registry: Registry, token: str) -> str:
     """Return how to add a part that provides a token; empty where none is known."""
-    registry = sketch.registry
     flags = [f"--{part.kind} +{part.name} ({part.label})" for part in registry.providers(token)[:3]]
     flags += [
         f"--{part.kind} +{part.name} ({part.install})"
@@ -169,11 +149,11 @@ def _add(sketch: Sketch, token: str) -> str:
     return f"add {' or '.join(flags)}" if flags else ""
 
 
-def _no_branch(sketch: Sketch, where: str, name: str, present: list[str]) -> CseError:
-    installed = [found.name for found in sketch.registry.parts("branch")]
+def _no_branch(registry: Registry, where: str, name: str, present: list[str]) -> CseError:
+    installed = [found.name for found in registry.parts("branch")]
     return CseError(
         "there is no branch of this name",
         where=where,
         value=name,
-        hint=_add(sketch, f"branch:{name}") or did_you_mean(name, [*present, *installed]),
+        hint=_how_to_add(registry, f"branch:{name}") or did_you_mean(name, [*present, *installed]),
     )

@@ -15,13 +15,16 @@ from pydantic_core import ErrorDetails
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import Options
-from cse_core.recipes.command_line import FlagText
 from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.option_types import Accepts, accepts, field_accepts, in_words
 from cse_core.recipes.settings import CORE_OPTIONS
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 _CALL = re.compile(r"\s*(?!(linear|cosine|quarter-cosine)\b)[a-z][\w-]*\s*\(")
+
+
+class FlagText(str):
+    """A value as it was typed on the command line; its option's type says how to read it."""
 
 
 @dataclass

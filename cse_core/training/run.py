@@ -17,7 +17,7 @@ from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
-from cse_core.recipes.reading import dump_recipe
+from cse_core.recipes.writing import dump_recipe
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.sketch import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
+from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
 from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.record_checks import default_options
 from cse_core.registry.registry import Registered, Registry

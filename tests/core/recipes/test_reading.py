@@ -8,7 +8,8 @@ import pytest
 
 from cse_core.errors import CseError
 from cse_core.recipes.expressions import evaluate, evaluate_number
-from cse_core.recipes.reading import dump_recipe, read_recipe
+from cse_core.recipes.reading import read_recipe
+from cse_core.recipes.writing import dump_recipe
 from tests.fixtures.parts import BERT, ROBERTA, compose, made_up_registry, paths, refused
 
 PLAIN = """

@@ -1,0 +1,98 @@
+"""A composition as a recipe that repeats it: plain data, and the TOML text of a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import tomlkit
+from tomlkit.items import Table
+
+from cse_core.options import Options
+from cse_core.recipes.composition import Composition
+from cse_core.recipes.reading import CORE_TABLES, KINDS
+from cse_core.registry.registry import Registry
+
+
+def as_recipe(
+    composition: Composition, registry: Registry, expressions: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the content of a recipe file that repeats a run.
+
+    Args:
+        composition: The run.
+        registry: The installed parts: where two have one name, the recipe says whose it is.
+        expressions: Values that were written as expressions of parameters, by option path.
+    """
+    same_name = Counter((found.kind, found.name) for found in registry.parts())
+    recipe: dict[str, Any] = {"name": composition.recipe, "params": dict(composition.params)}
+    for name in CORE_TABLES:
+        recipe[name] = _values(getattr(composition, name), name, expressions)
+    recipe["views"] = {
+        name: _values(options, f"views.{name}", expressions)
+        for name, options in composition.view_options.items()
+    }
+    for kind in KINDS:
+        recipe[kind] = [
+            {
+                "use": f"{part.distribution}/{part.use}"
+                if same_name[kind, part.use] > 1
+                else part.use,
+                "name": part.name,
+                **_values(part.options, part.path, expressions),
+            }
+            for part in composition.of(kind)
+        ]
+    return {key: content for key, content in recipe.items() if content}
+
+
+def dump_recipe(composition: Composition) -> str:
+    """Return the resolved recipe as TOML text; reading it repeats the run."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment("Every setting of a run; cse train --recipe FILE repeats it."))
+    document.add(tomlkit.comment(f"Its recipe is {composition.recipe or 'the default'}."))
+    parts = {part.path: part for part in composition.parts}
+    for key, content in composition.raw.items():
+        if isinstance(content, list):
+            array = tomlkit.aot()
+            for item in content:
+                part = parts[f"{key}.{item['name']}"]
+                owner = f"{part.distribution} {part.version}".strip()
+                table = tomlkit.table()
+                table.add(tomlkit.comment(f"{part.spec.summary} ({owner})"))
+                array.append(_fill(table, item))
+            document.append(key, array)
+        elif isinstance(content, dict):
+            document.append(key, _fill(tomlkit.table(), content))
+        else:
+            document.append(key, content)
+    return tomlkit.dumps(document)
+
+
+def _fill(table: Table, content: Mapping[str, Any]) -> Table:
+    for key, value in content.items():
+        table.append(key, value)
+    return table
+
+
+def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:
+    """Return options as TOML can hold them; expressions of parameters as they were written."""
+    values: dict[str, Any] = {}
+    for name, value in options.model_dump().items():
+        default = type(options).model_fields[name].get_default(call_default_factory=True)
+        if f"{path}.{name}" in expressions:
+            values[name] = expressions[f"{path}.{name}"]
+        elif value is None and default is not None:
+            values[name] = "none"
+        elif value is not None and not (value == default and value in ((), {})):
+            values[name] = _listed(value)
+    return values
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, tuple | list | set | frozenset):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items() if item is not None}
+    return value
