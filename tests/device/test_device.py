@@ -40,6 +40,6 @@ def test_a_step_waits_for_nothing(case: Case, lines: Any) -> None:
     """For no log line, no count, no copy: the device always has the next thing to do."""
     waits = lines[named(case)].get("waits")
     if named(case) in JOINED:
-        assert waits and all("cse_core/engine/objective.py" in each for each in waits)
+        assert waits and all("cse_core/engine/row_keys.py" in line for line in waits)
     else:
         assert waits == {}
