@@ -33,7 +33,6 @@ from cse_cli.models import quieten
 from cse_cli.train_checks import check_out, refuse_beside_resume
 from cse_cli.train_checks import save_recipe as write_recipe
 from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show_plan
-from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
@@ -176,13 +175,10 @@ def _run(
     quiet = quiet or not first
     if composition is not None and first:
         check_out(folder)
-    if composition is None and not (folder / "run.toml").is_file():
-        raise CseError(
-            "is no run: it has no run.toml",
-            where="--resume",
-            value=str(folder),
-            hint="name the folder that cse train made, such as runs/NAME",
-        )
+    if composition is None:
+        from cse_core.training.run_folder import RunFolder
+
+        RunFolder.open(folder)
     from cse_cli.progress import reporter_for
 
     quieten()

@@ -21,13 +21,9 @@ def check_out(folder: Path) -> None:
     """
     import os
 
-    if (folder / "run.toml").exists():
-        raise CseError(
-            "holds a run already",
-            where="--out",
-            value=str(folder),
-            hint=f"name another folder, or continue it with `cse train --resume {folder}`",
-        )
+    from cse_core.training.run_folder import RunFolder
+
+    RunFolder.check_free(folder)
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent

@@ -59,8 +59,7 @@ def train(
         CseError: If a file is missing or wrong, or the folder holds a run already.
         Stopped: If the process was asked to stop.
     """
-    if (out / "run.toml").exists():
-        RunFolder.begin(out)
+    RunFolder.check_free(out)
     prepared = Prepared(composition, registry, reporter, corpus)
     # A name with the time in it differs between processes.
     out = Path(distributed.from_first(partial(str, out)))

@@ -30,11 +30,11 @@ class RunFolder:
     path: Path
 
     @staticmethod
-    def begin(path: Path) -> RunFolder:
-        """Make the folder of a new run.
+    def check_free(path: Path) -> None:
+        """Refuse a folder that holds a run.
 
         Raises:
-            CseError: If it holds a run already, or cannot be written.
+            CseError: If it does.
         """
         if (path / RUN_FILE).exists():
             raise CseError(
@@ -43,6 +43,15 @@ class RunFolder:
                 value=str(path),
                 hint=f"name another folder, or continue it with `cse train --resume {path}`",
             )
+
+    @staticmethod
+    def begin(path: Path) -> RunFolder:
+        """Make the folder of a new run.
+
+        Raises:
+            CseError: If it holds a run already, or cannot be written.
+        """
+        RunFolder.check_free(path)
         return RunFolder(writable_folder(path, "--out"))
 
     @staticmethod
