@@ -128,7 +128,7 @@ def stats(
     json: JsonOption = False,
 ) -> None:
     """Show how much text there is, how long its rows are, and what was dropped."""
-    from cse_core.data import describe
+    from cse_cli.corpus_facts import describe
 
     plugins = installed(context)
     corpus = _load(paths, unit, plugins)
@@ -231,8 +231,8 @@ def fetch(
     json: JsonOption = False,
 ) -> None:
     """Fetch a data set of the Hugging Face hub to a file."""
+    from cse_cli.writing import write_rows, written_format
     from cse_core.data.sources import HubSource, find_source
-    from cse_core.data.writing import write_rows, written_format
 
     plugins = installed(context)
     if not isinstance(find_source(name, plugins.datasets), HubSource):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -54,11 +54,6 @@ class LoadReport:
     messages: tuple[str, ...] = ()
 
     @property
-    def rows(self) -> int:
-        """Return the rows of all files."""
-        return sum(file.rows for file in self.files)
-
-    @property
     def blank_dropped(self) -> int:
         """Return the blank rows and lines that were dropped."""
         return sum(file.blank for file in self.files)
@@ -67,15 +62,6 @@ class LoadReport:
     def incomplete_dropped(self) -> int:
         """Return the rows dropped for a blank positive, negative or fraternal text."""
         return sum(file.incomplete for file in self.files)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON and TOML."""
-        return {
-            "rows": self.rows,
-            "blank_dropped": self.blank_dropped,
-            "incomplete_dropped": self.incomplete_dropped,
-            **asdict(self),
-        }
 
 
 class TextColumn(Sequence[str]):
@@ -184,18 +170,6 @@ class Corpus:
                 f"name another with --set data.columns.{name}=NAME",
             )
         return TextColumn(self.table.column(name))
-
-    @property
-    def columns(self) -> dict[str, TextColumn]:
-        """Return every column by its name."""
-        return {name: self.column(name) for name in self.names}
-
-    @cached_property
-    def dataset(self) -> Any:
-        """Return the rows as a ``datasets.Dataset`` over the same memory."""
-        import datasets
-
-        return datasets.Dataset(self.table)
 
     @cached_property
     def text_ids(self) -> NDArray[np.int64]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from cse_core.data.tables import ROWS, Reading, arrow_text
 from cse_core.errors import CseError
-
-_SECONDS = 3.0
+from cse_core.runtime.hub import hub_answers
 
 
 def read_hub(name: str, reading: Reading) -> Iterator[Any]:
@@ -30,7 +26,7 @@ def read_hub(name: str, reading: Reading) -> Iterator[Any]:
     import datasets
 
     repository, _, configuration = name.partition(":")
-    online = _reachable()
+    online = hub_answers()
     try:
         with _offline_unless(online):
             found = datasets.load_dataset(repository, configuration or None)
@@ -53,23 +49,6 @@ def read_hub(name: str, reading: Reading) -> Iterator[Any]:
     rows = splits.get("train", next(iter(splits.values())))
     for table in rows.with_format("arrow").iter(batch_size=ROWS):
         yield arrow_text(table, reading)
-
-
-def _reachable() -> bool:
-    """Tell whether the hub answers, so that a machine without network need not wait for retries."""
-    from huggingface_hub import constants
-
-    if constants.HF_HUB_OFFLINE:
-        return False
-    if getproxies().get("https"):
-        return True
-    address = urlsplit(constants.ENDPOINT)
-    port = address.port or (443 if address.scheme == "https" else 80)
-    try:
-        with socket.create_connection((address.hostname or "", port), timeout=_SECONDS):
-            return True
-    except OSError:
-        return False
 
 
 @contextmanager

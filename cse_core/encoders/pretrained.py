@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import torch
-from huggingface_hub.constants import ENDPOINT, is_offline_mode
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from cse_core.errors import CseError
+from cse_core.runtime.hub import hub_answers
 from cse_core.runtime.model_files import model_folder
 
 WHERE = "model.name"
@@ -162,19 +159,6 @@ def check_fit(report: dict[str, Any], name: str) -> None:
             value=name,
             hint="put the config.json there that belongs to the weights",
         )
-
-
-def hub_answers() -> bool:
-    """Say whether the hub's address is known here, without the minute its client would try."""
-    if is_offline_mode():
-        return False
-    if getproxies():
-        return True
-    try:
-        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, 443)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

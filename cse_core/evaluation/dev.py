@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cse_core.evaluation.binary import binary_score, is_binary
 from cse_core.evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_core.evaluation.geometry import effective_rank, mean_cosine, measure, singular_values
-from cse_core.evaluation.pairs import PairSet, read_pairs, spearman
+from cse_core.evaluation.pairs import PairSet, is_binary, read_pairs, spearman
 from cse_core.evaluation.retrieval import CUTS, document_vectors, recall_at
 from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines, unit
 
@@ -59,10 +58,14 @@ class DevSet:
         gold = [pair.score for pair in self.pairs.pairs]
         cosines = row_cosines(first, second)
         correlation = spearman(gold, cosines)
-        binary = binary_score(gold, cosines)
+        precision = None
+        if is_binary(gold):
+            from sklearn.metrics import average_precision_score
+
+            precision = 100.0 * float(average_precision_score(gold, cosines))
         scores: dict[str, float | None] = {
             "spearman": 0.0 if correlation is None else correlation,
-            "average_precision": None if binary is None else binary.average_precision,
+            "average_precision": precision,
             "alignment": geometry.alignment,
             "uniformity": geometry.uniformity,
             "mean_cosine": geometry.mean_cosine,
@@ -120,7 +123,7 @@ class DocumentDevSet:
 AnyDevSet = DevSet | DocumentDevSet
 
 
-def name_dev_sets(sets: Sequence[PairSet | DocumentSet]) -> list[AnyDevSet]:
+def name_dev_sets(sets: Iterable[PairSet | DocumentSet]) -> list[AnyDevSet]:
     """Name sets by their files; of equal names the second becomes ``name-2``."""
     named: dict[str, AnyDevSet] = {}
     for each in sets:
@@ -141,12 +144,3 @@ def read_dev_set(path: str | os.PathLike[str]) -> PairSet | DocumentSet:
         CseError: If it is neither.
     """
     return read_documents(path) if is_document_file(path) else read_pairs(path)
-
-
-def read_dev_sets(paths: Sequence[str | os.PathLike[str]]) -> list[AnyDevSet]:
-    """Read files of graded pairs, or of documents with titles, as dev sets.
-
-    Raises:
-        CseError: If a file is neither.
-    """
-    return name_dev_sets([read_dev_set(path) for path in paths])

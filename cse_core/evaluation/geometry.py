@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,38 +114,6 @@ class Geometry:
     effective_rank: float
     singular_values: tuple[float, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the numbers with file, counts and threshold beside each."""
-        count = self.uniformity_sentences
-        distinct = {"file": self.file, "sentences": self.sentences}
-        return {
-            "alignment": {
-                "value": _rounded(self.alignment),
-                "file": self.file,
-                "pairs": self.alignment_pairs,
-                "scored_above": self.threshold,
-                "share_of_highest_score": POSITIVE_SHARE,
-            },
-            "uniformity": {
-                "value": _rounded(self.uniformity),
-                "file": self.file,
-                "sentences": count,
-                "pairs": count * (count - 1) // 2,
-                "t": TEMPERATURE,
-            },
-            "mean_cosine": {
-                "value": _rounded(self.mean_cosine),
-                **distinct,
-                "pairs": self.sentences * (self.sentences - 1) // 2,
-            },
-            "effective_rank": {"value": _rounded(self.effective_rank), **distinct},
-            "singular_values": {
-                "values": [_rounded(value) for value in self.singular_values],
-                **distinct,
-                "vectors": "unit, not centred",
-            },
-        }
-
 
 def measure(
     pairs: PairSet,
@@ -181,7 +148,3 @@ def measure(
         effective_rank=effective_rank(values),
         singular_values=tuple(values.tolist()),
     )
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)

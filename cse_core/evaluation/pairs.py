@@ -216,6 +216,11 @@ def _scale(lowest: float, highest: float, sick: bool) -> tuple[float, float]:
     return (lowest, highest)
 
 
+def is_binary(gold: Iterable[float]) -> bool:
+    """Tell whether scores are the labels 0 and 1, each at least once."""
+    return set(gold) == {0.0, 1.0}
+
+
 _FLAT = 1e-9
 """Cosines that differ by less are equal: what is left is rounding, not a ranking."""
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.evaluation.documents import DocumentSet
+from cse_core.evaluation.suites import Progress
 from cse_core.evaluation.vectors import Encode, EncodedTexts
 
 CUTS = (5, 10, 20)
 """The k of recall@k."""
 _SENTENCES, _DOCUMENTS = 8192, 512
-Progress = Callable[[int, int, str], None]
 Recall = dict[int, float]
 
 

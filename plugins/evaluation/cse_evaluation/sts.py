@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.binary import BinaryScore, binary_score
 from cse_core.evaluation.geometry import Geometry, measure
 from cse_core.evaluation.pairs import PairSet, spearman
 from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines
+from cse_evaluation.binary import BinaryScore, binary_score
+from cse_evaluation.geometry_json import geometry_json
 from cse_evaluation.lexical import TextCollection, jaccard, tfidf, units_of
 from cse_evaluation.suite import STS_TESTS
 
@@ -130,7 +131,7 @@ class Result:
         if self.lexical:
             value |= self.lexical.to_json()
         if self.geometry:
-            value |= self.geometry.to_json()
+            value |= geometry_json(self.geometry)
         return value
 
 

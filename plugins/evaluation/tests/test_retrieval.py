@@ -13,7 +13,7 @@ from cse_evaluation.document_suite import find_documents, locate_documents
 from cse_evaluation.retrieval import evaluate_retrieval, score_words
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import DocumentDevSet, read_dev_sets
+from cse_core.evaluation.dev import DocumentDevSet, name_dev_sets, read_dev_set
 from cse_core.evaluation.documents import is_document_file, read_documents
 from cse_core.evaluation.retrieval import document_vectors, recall_at
 from cse_core.training.selection import Scorer
@@ -132,7 +132,7 @@ def test_documents_choose_the_checkpoint(tmp_path: Path) -> None:
     documents = write(tmp_path / "news.dev.jsonl", [article(i) for i in range(40)])
     pairs = tmp_path / "sts.tsv"
     pairs.write_text("sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\nb c\tb c\t5\n")
-    sets = read_dev_sets([documents, pairs])
+    sets = name_dev_sets(map(read_dev_set, [documents, pairs]))
     assert isinstance(sets[0], DocumentDevSet) and sets[0].size == 40
     scores = sets[0].score(bag_of_letters)
     assert 0 < scores["news.dev.recall@5"] <= scores["news.dev.recall@20"] <= 100

@@ -15,7 +15,7 @@ from cse_evaluation.suite import STS_TESTS
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import name_dev_sets, read_dev_sets
+from cse_core.evaluation.dev import name_dev_sets, read_dev_set
 from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
 from cse_core.evaluation.vectors import Encode
 from tests.shared import shared_path
@@ -151,7 +151,9 @@ def test_dev_sets_have_unique_names_and_the_same_scores(tmp_path: Path, encoder:
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "stsb.dev.tsv").write_text(body)
-    sets = read_dev_sets([tmp_path / folder / "stsb.dev.tsv" for folder in "abc"])
+    sets = name_dev_sets(
+        map(read_dev_set, [tmp_path / folder / "stsb.dev.tsv" for folder in "abc"])
+    )
     assert [dev.name for dev in sets] == ["stsb.dev", "stsb.dev-2", "stsb.dev-3"]
     scores = sets[1].score(encoder)
     (result,) = evaluate_sts(encoder, [sets[1].pairs])

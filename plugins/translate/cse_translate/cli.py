@@ -94,8 +94,8 @@ def translate(
 
     A killed command goes on where it stopped when it is repeated.
     """
+    from cse_cli.writing import write_rows, written_format
     from cse_core.data import load_corpus
-    from cse_core.data.writing import write_rows, written_format
     from cse_core.recipes.settings import DataOptions
     from cse_translate.shards import ShardFile
 

@@ -17,11 +17,11 @@ from cse_core.encoders.pretrained import (
     check_weights,
     checked_name,
     explained,
-    hub_answers,
     load_tokenizer,
     quiet,
 )
 from cse_core.errors import CseError, did_you_mean
+from cse_core.runtime.hub import hub_answers
 
 
 @dataclass(frozen=True, kw_only=True)

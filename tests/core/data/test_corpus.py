@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from huggingface_hub import constants
 
-from cse_core.data import Corpus, describe, load_corpus, peek_columns
+from cse_cli.corpus_facts import describe
+from cse_core.data import Corpus, FileReport, load_corpus, peek_columns
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import DatasetSpec
@@ -54,8 +55,6 @@ def test_columns_stay_in_arrow() -> None:
     assert list(column) == texts
     rows = np.array([20_000, 0, 0, 9_999])
     assert column.take(rows) == [texts[row] for row in rows]
-    assert isinstance(corpus.dataset, datasets.Dataset)
-    assert corpus.dataset[24_999] == {"text": "text 24999"}
     with pytest.raises(IndexError):
         column[25_000]
     with pytest.raises(CseError, match="no column positive; its columns: text"):
@@ -237,16 +236,12 @@ def test_facts(tmp_path: Path) -> None:
     assert describe(load(write(tmp_path / "b.txt", "x"))).documents is None
 
 
-def test_the_report_as_plain_values(tmp_path: Path) -> None:
+def test_the_report(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "one", "", "two")
-    assert load(path).report.as_dict() == {
-        "rows": 2,
-        "blank_dropped": 1,
-        "incomplete_dropped": 0,
-        "synthetic": False,
-        "messages": (f"{path}: 1 blank lines dropped",),
-        "files": ({"name": path, "rows": 2, "blank": 1, "incomplete": 0, "columns": ("text",)},),
-    }
+    report = load(path).report
+    assert (report.blank_dropped, report.incomplete_dropped, report.synthetic) == (1, 0, False)
+    assert report.messages == (f"{path}: 1 blank lines dropped",)
+    assert report.files == (FileReport(path, 2, 1, 0, ("text",)),)
 
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
@@ -256,7 +251,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
         "heavy = {'torch', 'numpy', 'pyarrow', 'datasets', 'pandas'} & set(sys.modules); "
         "assert not heavy, heavy; from cse_core.recipes.settings import DataOptions; "
         f"corpus = data.load_corpus(DataOptions(path=({path!r},)), datasets={{}}); "
-        "assert len(corpus) == 2 and corpus.dataset[0]; "
+        "assert len(corpus) == 2 and corpus.column('text')[0]; "
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

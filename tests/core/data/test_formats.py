@@ -85,7 +85,7 @@ def test_every_format(ending: str, gzipped: bool, tmp_path: Path) -> None:
     if "positive" in columns:
         assert list(corpus.column("positive")) == POSITIVES
     assert corpus.documents is None
-    assert corpus.report.rows == len(corpus) == len(TEXTS)
+    assert [file.rows for file in corpus.report.files] == [len(corpus)] == [len(TEXTS)]
 
 
 def test_json_lines_in_a_json_file(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cse_core.data import Corpus, describe, load_corpus
+from cse_cli.corpus_facts import describe
+from cse_core.data import Corpus, load_corpus
 from cse_core.recipes.settings import DataOptions
 from tests.shared import shared_path
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cse_evaluation.geometry_json import geometry_json
 from scipy.special import ive
 
 from cse_core.evaluation import geometry
@@ -97,7 +98,7 @@ def test_alignment_is_over_pairs_strictly_above_the_threshold(top: float, thresh
     assert found.alignment_pairs == 2
     expected = ((first - second) ** 2).sum(axis=1)[[0, 2]].mean()
     assert found.alignment == pytest.approx(expected)
-    shown = found.to_json()
+    shown = geometry_json(found)
     assert shown["alignment"]["pairs"] == 2
     assert shown["alignment"]["file"] == "made.test"
     assert shown["alignment"]["scored_above"] == threshold

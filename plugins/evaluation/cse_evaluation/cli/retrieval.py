@@ -10,7 +10,8 @@ from cse_cli.console import say_table, tell
 
 if TYPE_CHECKING:
     from cse_core.evaluation.documents import DocumentSet
-    from cse_core.evaluation.retrieval import Progress, Recall
+    from cse_core.evaluation.retrieval import Recall
+    from cse_core.evaluation.suites import Progress
     from cse_core.evaluation.vectors import Encode
     from cse_evaluation.retrieval import RetrievalResult
 

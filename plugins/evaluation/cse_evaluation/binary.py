@@ -6,12 +6,14 @@ labelled 1 a perfect ranking has 86.6. These two reach 100.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cse_core.evaluation.pairs import is_binary
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,6 @@ class BinaryScore:
             "roc_auc": round(self.roc_auc, 4),
             "positives": self.positives,
         }
-
-
-def is_binary(gold: Iterable[float]) -> bool:
-    """Tell whether scores are the labels 0 and 1, each at least once."""
-    return set(gold) == {0.0, 1.0}
 
 
 def binary_score(gold: Sequence[float], values: NDArray[np.float64]) -> BinaryScore | None:
