@@ -89,7 +89,7 @@ def _options(record: Any) -> list[dict[str, Any]]:
             if info.is_required()
             else plain(info.get_default(call_default_factory=True)),
             "required": info.is_required(),
-            "own": name not in type(record).options_base.model_fields,
+            "own": name not in type(record).options.model_fields,
             "description": describe(record.options, name),
         }
         for name, info in record.options.model_fields.items()

@@ -11,6 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from cse_core.data_records import CommandSpec as CommandSpec
+from cse_core.data_records import DataKind as DataKind
+from cse_core.data_records import DatasetSpec as DatasetSpec
+from cse_core.data_records import EncoderSpec as EncoderSpec
+from cse_core.data_records import RecipeSpec as RecipeSpec
+from cse_core.data_records import ReporterSpec as ReporterSpec
+from cse_core.data_records import SuiteSpec as SuiteSpec
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,
@@ -25,7 +32,6 @@ from cse_core.options import (
 from cse_core.vocabulary import Need, Tokens
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric"]
-DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 GradientMode = Literal["fresh", "previous"]
 
@@ -38,7 +44,8 @@ class ComponentSpec:
         name: Lower-case words joined by hyphens, without the paper's name.
         summary: One line for listings.
         factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
-        options: The part's options model, a subclass of its kind's base.
+        options: The part's options model; by default, and as the base of every other, that of its
+            kind.
         provides: Tokens of ``cse_core.vocabulary``, or a function of the options.
         requires: The same; a tuple inside the tuple lists alternatives.
         paper: Citation for listings, empty for paper-neutral parts.
@@ -52,12 +59,11 @@ class ComponentSpec:
     """
 
     kind: ClassVar[Kind]
-    options_base: ClassVar[type[Options]] = Options
 
     name: str
     summary: str
     factory: str
-    options: type[Options]
+    options: type[Options] = Options
     provides: Tokens = ()
     requires: Tokens = ()
     paper: str = ""
@@ -87,7 +93,6 @@ class AugmenterSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "aug"
-    options_base: ClassVar[type[Options]] = AugmenterOptions
 
     options: type[Options] = AugmenterOptions
     views: tuple[str, ...] = ("positive",)
@@ -108,7 +113,6 @@ class PoolSpec(ComponentSpec):
     """A part between token states and vectors: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
 
     kind: ClassVar[Kind] = "pool"
-    options_base: ClassVar[type[Options]] = PoolerOptions
 
     options: type[Options] = PoolerOptions
 
@@ -159,8 +163,6 @@ class RowPoolerSpec(PoolSpec):
 class HeadSpec(PoolSpec):
     """A part that maps vectors to vectors; a run has any number, in recipe order."""
 
-    options_base: ClassVar[type[Options]] = HeadOptions
-
     options: type[Options] = HeadOptions
 
 
@@ -195,7 +197,6 @@ class MinerSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "positives"
-    options_base: ClassVar[type[Options]] = MinerOptions
 
     options: type[Options] = MinerOptions
     rounds: bool = False
@@ -211,7 +212,6 @@ class StoreSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "negatives"
-    options_base: ClassVar[type[Options]] = StoreOptions
 
     options: type[Options] = StoreOptions
     encodes: Callable[[Any], tuple[str, ...]] | None = None
@@ -231,7 +231,6 @@ class LossSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "loss"
-    options_base: ClassVar[type[Options]] = LossOptions
 
     options: type[Options] = LossOptions
     contrastive: bool = True
@@ -246,7 +245,6 @@ class BranchSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "branch"
-    options_base: ClassVar[type[Options]] = BranchOptions
 
     options: type[Options] = BranchOptions
     trainable: bool = False
@@ -257,126 +255,13 @@ class MetricSpec(ComponentSpec):
     """A number about a model, shown by ``eval`` and logged in training."""
 
     kind: ClassVar[Kind] = "metric"
-    options_base: ClassVar[type[Options]] = MetricOptions
 
     options: type[Options] = MetricOptions
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecipeSpec:
-    """A named composition with a paper's settings: a TOML file in package data.
-
-    Attributes:
-        path: ``"package:folder/file.toml"``.
-    """
-
-    kind: ClassVar[DataKind] = "recipe"
-
-    name: str
-    summary: str
-    path: str
-    paper: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderSpec:
-    """An encoder that comes with a plugin: a Hugging Face folder in package data.
-
-    Attributes:
-        path: ``"package:folder"``.
-        synthetic: Whether it was trained on made-up texts.
-    """
-
-    kind: ClassVar[DataKind] = "encoder"
-
-    name: str
-    summary: str
-    path: str
-    synthetic: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetSpec:
-    """Texts and graded pairs that come with a plugin.
-
-    Attributes:
-        factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
-            ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
-        synthetic: Whether the texts are made up; said wherever a number from them is shown.
-    """
-
-    kind: ClassVar[DataKind] = "dataset"
-
-    name: str
-    summary: str
-    factory: str
-    synthetic: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandSpec:
-    """A command of ``cse``: what an entry point of group ``cse.commands`` names.
-
-    Attributes:
-        name: What a user types after ``cse``: ``"eval"``, ``"data translate"``. The entry point
-            has the same name, with dots for spaces.
-        summary: One line for help.
-        factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
-            a ``typer.Typer`` with commands below this one; imported when the command is run.
-        takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
-            chosen parts is then a flag of it.
-    """
-
-    name: str
-    summary: str
-    factory: str
-    takes_choice: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class SuiteSpec:
-    """A suite that ``cse eval --suite NAME`` scores encoders on.
-
-    Attributes:
-        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
-    """
-
-    kind: ClassVar[DataKind] = "suite"
-
-    name: str
-    summary: str
-    factory: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReporterSpec:
-    """Someone who hears of a training run: ``cse train --report NAME``.
-
-    Attributes:
-        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.runtime.reporter.Reporter``.
-        options: Its options model.
-    """
-
-    kind: ClassVar[DataKind] = "reporter"
-    options_base: ClassVar[type[Options]] = Options
-
-    name: str
-    summary: str
-    factory: str
-    options: type[Options] = Options
-
-
 COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     spec.kind: spec
-    for spec in (
-        AugmenterSpec,
-        PoolSpec,
-        MinerSpec,
-        StoreSpec,
-        LossSpec,
-        BranchSpec,
-        MetricSpec,
-    )
+    for spec in (AugmenterSpec, PoolSpec, MinerSpec, StoreSpec, LossSpec, BranchSpec, MetricSpec)
 }
 Record = ComponentSpec | RecipeSpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
 

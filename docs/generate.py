@@ -111,7 +111,7 @@ def builtin_options() -> str:
     ]
     for record in records:
         path = f"{record.kind}.{record.name}"
-        own = options_table(record.options, path, without=record.options_base)
+        own = options_table(record.options, path, without=type(record).options)
         blocks.append(f"**{record.kind} `{record.name}`**: {record.summary}.\n\n{own}")
     return "\n\n".join(blocks)
 
@@ -140,7 +140,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **{
         kind: (
             lambda kind=kind: options_table(  # type: ignore[misc]
-                COMPONENT_SPECS[kind].options_base, f"{kind}.NAME"
+                COMPONENT_SPECS[kind].options, f"{kind}.NAME"
             )
         )
         for kind in COMPONENT_SPECS

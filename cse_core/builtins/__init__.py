@@ -1,1 +1,4 @@
-"""Paper-neutral parts, registered through the same hooks as anybody's."""
+"""Parts that belong to no paper, registered as those of any plugin.
+
+Options and a ``Setup`` go in; poolers, a head, the InfoNCE loss and branches come out.
+"""

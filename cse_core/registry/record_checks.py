@@ -139,7 +139,7 @@ def check_record(record: Record, where: str) -> None:
 
 
 def _check_options(spec: ComponentSpec | ReporterSpec, where: str) -> None:
-    base = spec.options_base if isinstance(spec, ComponentSpec) else Options
+    base = type(spec).options
     if not inspect.isclass(spec.options) or not issubclass(spec.options, base):
         raise PluginFault(
             f"{where}: options is {_named(spec.options)}, not a subclass of "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
+from cse_core.records import Facts
 
 RUN_FILE = "run.toml"
 """What a run writes beside its model; it is a recipe too."""
@@ -18,6 +20,14 @@ HEADS = "heads.safetensors"
 
 MANIFEST = "cse.json"
 """The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
+
+JSON_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
+"""Files of a model that tell its facts."""
+_OFFSET_POSITIONS = frozenset(
+    {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "data2vec-text", "longformer",
+     "mpnet", "ibert", "roberta-prelayernorm", "xmod", "luke", "esm"}
+)  # fmt: skip
+"""Families whose positions start behind the padding token's id."""
 
 
 def model_folder(path: Path, name: str) -> Path:
@@ -59,3 +69,93 @@ def _json(path: Path, name: str, *, kind: type) -> Any:
     if not isinstance(content, kind):
         raise CseError(f"{path.name} has another form", where="model.name", value=name)
     return content
+
+
+def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Return the content of a model folder's JSON files by name, of those that are there.
+
+    Raises:
+        CseError: If one holds no JSON table.
+    """
+    return {
+        file: _json(folder / file, name, kind=dict)
+        for file in (*JSON_FILES, MANIFEST)
+        if (folder / file).is_file()
+    }
+
+
+def facts_of_files(
+    name: str, files: Mapping[str, dict[str, Any]], *, starter: bool = False
+) -> Facts:
+    """Return what the JSON files of a model say of it; None what they do not.
+
+    Args:
+        name: The model's name.
+        files: Content by file name; all of ``JSON_FILES`` may be missing.
+        starter: Whether it is known to be the starter encoder.
+    """
+    config = files.get("config.json", {})
+    family = config.get("model_type")
+    hidden = _whole(config, "hidden_size", "dim", "d_model", "n_embd")
+    positions = _whole(config, "max_position_embeddings", "n_positions")
+    if positions is not None and family in _OFFSET_POSITIONS:
+        positions -= (_whole(config, "pad_token_id") if "pad_token_id" in config else 1) or 0
+        positions -= 1
+    return Facts(
+        model=name,
+        family=family if isinstance(family, str) else None,
+        hidden=hidden,
+        embedding=_whole(config, "embedding_size") or hidden,
+        layers=_whole(config, "num_hidden_layers", "n_layers", "n_layer"),
+        positions=positions,
+        cased=_cased(files),
+        mask_token=_mask_token(files),
+        starter=starter or files.get(MANIFEST, {}).get("starter") is True,
+    )
+
+
+def _whole(config: Mapping[str, Any], *keys: str) -> int | None:
+    for key in keys:
+        if isinstance(config.get(key), int):
+            return int(config[key])
+    return None
+
+
+def _cased(files: Mapping[str, dict[str, Any]]) -> bool | None:
+    settings = files.get("tokenizer_config.json", {})
+    if isinstance(settings.get("do_lower_case"), bool):
+        return not settings["do_lower_case"]
+    if "tokenizer.json" in files:
+        steps = _walk(files["tokenizer.json"].get("normalizer"))
+        return not any(
+            step.get("type") == "Lowercase"
+            or (step.get("type") == "BertNormalizer" and step.get("lowercase", True))
+            for step in steps
+        )
+    return None
+
+
+def _walk(node: object) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from _walk(inner)
+
+
+def _mask_token(files: Mapping[str, dict[str, Any]]) -> bool | None:
+    named = [
+        files[name]
+        for name in ("tokenizer_config.json", "special_tokens_map.json")
+        if name in files
+    ]
+    if any(table.get("mask_token") for table in named):
+        return True
+    if "tokenizer.json" in files:
+        added = files["tokenizer.json"].get("added_tokens", [])
+        return any(
+            isinstance(token, dict) and token.get("content") in ("[MASK]", "<mask>")
+            for token in added
+        )
+    return False if any("mask_token" in table for table in named) else None

@@ -1,0 +1,116 @@
+"""Records of what is no part: recipes, encoders, data sets, suites, reporters and commands.
+
+Plugins import them from ``cse_core.records``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from cse_core.options import Options
+
+DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeSpec:
+    """A named composition with a paper's settings: a TOML file in package data.
+
+    Attributes:
+        path: ``"package:folder/file.toml"``.
+    """
+
+    kind: ClassVar[DataKind] = "recipe"
+
+    name: str
+    summary: str
+    path: str
+    paper: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec:
+    """An encoder that comes with a plugin: a Hugging Face folder in package data.
+
+    Attributes:
+        path: ``"package:folder"``.
+        synthetic: Whether it was trained on made-up texts.
+    """
+
+    kind: ClassVar[DataKind] = "encoder"
+
+    name: str
+    summary: str
+    path: str
+    synthetic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec:
+    """Texts and graded pairs that come with a plugin.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
+            ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
+        synthetic: Whether the texts are made up; said wherever a number from them is shown.
+    """
+
+    kind: ClassVar[DataKind] = "dataset"
+
+    name: str
+    summary: str
+    factory: str
+    synthetic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec:
+    """A command of ``cse``: what an entry point of group ``cse.commands`` names.
+
+    Attributes:
+        name: What a user types after ``cse``: ``"eval"``, ``"data translate"``. The entry point
+            has the same name, with dots for spaces.
+        summary: One line for help.
+        factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
+            a ``typer.Typer`` with commands below this one; imported when the command is run.
+        takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
+            chosen parts is then a flag of it.
+    """
+
+    name: str
+    summary: str
+    factory: str
+    takes_choice: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSpec:
+    """A suite that ``cse eval --suite NAME`` scores encoders on.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
+    """
+
+    kind: ClassVar[DataKind] = "suite"
+
+    name: str
+    summary: str
+    factory: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReporterSpec:
+    """Someone who hears of a training run: ``cse train --report NAME``.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.runtime.reporter.Reporter``.
+        options: Its options model.
+    """
+
+    kind: ClassVar[DataKind] = "reporter"
+
+    name: str
+    summary: str
+    factory: str
+    options: type[Options] = Options
