@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from cse_core.options import Options, describe
+from cse_cli.option_texts import describe
+from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.option_types import field_accepts, in_words, plain
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions

@@ -78,7 +78,7 @@ def _part(record: Record) -> dict[str, Any]:
 
 
 def _options(record: Any) -> list[dict[str, Any]]:
-    from cse_core.options import describe
+    from cse_cli.option_texts import describe
     from cse_core.recipes.option_types import field_accepts, in_words, plain
 
     return [

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
-import textwrap
-from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -17,48 +13,7 @@ from cse_core.schedule import Schedule
 class Options(BaseModel):
     """Base of every options model: frozen, no unknown names, each field described."""
 
-    # Texts below the fields are read when somebody asks for them: reading the source of every
-    # model took a tenth of the time of a listing.
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def describe(model: type[Options], name: str) -> str:
-    """Return what an option does; a model that only changes a default inherits the words.
-
-    Args:
-        model: The options.
-        name: Name of a field.
-
-    Returns:
-        The field's ``description``, or the text that stands below it in the source; nothing where
-        there is neither, or no source.
-    """
-    for each in model.__mro__:
-        if issubclass(each, Options) and name in each.__annotations__:
-            words = each.model_fields[name].description or _texts_below(each).get(name, "")
-            if words:
-                return " ".join(words.split())
-    return ""
-
-
-@cache
-def _texts_below(model: type[Options]) -> dict[str, str]:
-    """Return the texts below a model's own fields, by field."""
-    try:
-        (made,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    except (OSError, TypeError, SyntaxError):
-        return {}
-    if not isinstance(made, ast.ClassDef):
-        return {}
-    return {
-        above.target.id: below.value.value
-        for above, below in zip(made.body, made.body[1:], strict=False)
-        if isinstance(above, ast.AnnAssign)
-        and isinstance(above.target, ast.Name)
-        and isinstance(below, ast.Expr)
-        and isinstance(below.value, ast.Constant)
-        and isinstance(below.value.value, str)
-    }
 
 
 class AugmenterOptions(Options):

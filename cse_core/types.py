@@ -10,33 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_core.token_batch import (
-    TokenBatch,
-    offsets_of,
-    positions_in_order,
-    positions_of,
-    ragged_index,
-)
+from cse_core.token_batch import TokenBatch as TokenBatch
+from cse_core.token_batch import offsets_of as offsets_of
+from cse_core.token_batch import positions_in_order as positions_in_order
+from cse_core.token_batch import positions_of as positions_of
+from cse_core.token_batch import ragged_index as ragged_index
 from cse_core.vocabulary import Role
-
-__all__ = [
-    "INPUT",
-    "SENTENCE",
-    "Batch",
-    "CorpusKeys",
-    "Embeddings",
-    "LossOutput",
-    "Negatives",
-    "Positives",
-    "Round",
-    "StepContext",
-    "TokenBatch",
-    "View",
-    "offsets_of",
-    "positions_in_order",
-    "positions_of",
-    "ragged_index",
-]
 
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
@@ -99,10 +78,10 @@ class Embeddings:
     def join(several: Sequence[Embeddings]) -> Embeddings:
         """Lay several one after the other."""
         return Embeddings(
-            torch.cat([each.vectors for each in several]),
-            torch.cat([each.owner for each in several]),
-            torch.cat([each.slot for each in several]),
-            torch.cat([each.length for each in several]),
+            torch.cat([embeddings.vectors for embeddings in several]),
+            torch.cat([embeddings.owner for embeddings in several]),
+            torch.cat([embeddings.slot for embeddings in several]),
+            torch.cat([embeddings.length for embeddings in several]),
         )
 
 
@@ -177,12 +156,12 @@ class Negatives:
         if len(several) == 1:
             return several[0]
         return Negatives(
-            vectors=torch.cat([each.vectors for each in several]),
-            mask=torch.cat([each.mask for each in several], dim=1),
-            log_weights=torch.cat([each.log_weights for each in several], dim=1),
-            row=torch.cat([each.row for each in several]),
-            age=torch.cat([each.age for each in several]),
-            blocks=tuple(block for each in several for block in each.blocks),
+            vectors=torch.cat([block.vectors for block in several]),
+            mask=torch.cat([block.mask for block in several], dim=1),
+            log_weights=torch.cat([block.log_weights for block in several], dim=1),
+            row=torch.cat([block.row for block in several]),
+            age=torch.cat([block.age for block in several]),
+            blocks=tuple(name for block in several for name in block.blocks),
         )
 
 

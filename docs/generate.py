@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cse_cli.known_parts import known_parts
+from cse_cli.option_texts import describe
 from cse_core import vocabulary
 from cse_core.builtins import plugin as builtins
-from cse_core.options import HeadOptions, Options, describe
+from cse_core.options import HeadOptions, Options
 from cse_core.recipes.option_types import field_accepts, in_words, plain
 from cse_core.recipes.settings import (
     DataOptions,

@@ -78,7 +78,7 @@ class OptionReader:
         try:
             options = model.model_validate(values)
         except ValidationError as error:
-            told = {mistake.where for mistake in self.errors}
+            reported = {mistake.where for mistake in self.errors}
             shown = {
                 name: f"{self.expressions[f'{path}.{name}']} = {values[name]}"
                 if f"{path}.{name}" in self.expressions
@@ -86,7 +86,7 @@ class OptionReader:
                 for name, value in written.items()
             }
             found = _mistakes(error, model, shown, path)
-            self.errors += [mistake for mistake in found if mistake.where not in told]
+            self.errors += [mistake for mistake in found if mistake.where not in reported]
             return None
         return options if len(self.errors) == count else None
 
@@ -107,7 +107,7 @@ class OptionReader:
                 raise _must_be(wanted, where, value)
             if not wanted.fixed:
                 inner = inner[:1] * len(value)
-            return [self._value(item, each, where) for item, each in zip(value, inner, strict=True)]
+            return [self._value(item, kind, where) for item, kind in zip(value, inner, strict=True)]
         if value in wanted.choices and not isinstance(value, bool):
             return value
         if isinstance(value, str) and value.lower() == "none" and wanted.none:
@@ -145,7 +145,7 @@ def _unknown_option(name: str, model: type[Options]) -> str:
     hint = did_you_mean(name, model.model_fields)
     if model in CORE_OPTIONS.values() and not hint.startswith("did you mean"):
         paths = [
-            f"{table}.{name}" for table, each in CORE_OPTIONS.items() if name in each.model_fields
+            f"{table}.{name}" for table, core in CORE_OPTIONS.items() if name in core.model_fields
         ]
         return f"did you mean {paths[0]}?" if paths else hint
     return hint

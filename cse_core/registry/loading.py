@@ -30,8 +30,8 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
         module = import_module(module_name)
     except ImportError as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        own = missing is not None and (module_name + ".").startswith(missing + ".")
-        hint = f"pip install {missing.split('.')[0]}" if missing and not own else None
+        is_itself = missing is not None and (module_name + ".").startswith(missing + ".")
+        hint = f"pip install {missing.split('.')[0]}" if missing and not is_itself else None
         raise CseError(
             f"{factory} cannot be imported: {error}",
             where=where,

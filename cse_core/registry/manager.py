@@ -46,36 +46,32 @@ def mark_clashes(infos: Sequence[PluginInfo]) -> tuple[PluginInfo, ...]:
     for info in infos:
         for part in info.parts:
             owners[part.kind, part.name].append(info)
-    marked = []
-    for info in infos:
-        clashes = {
-            (kind, name): [other for other in holders if other is not info]
-            for (kind, name), holders in owners.items()
-            if len(holders) > 1 and info in holders
-        }
-        marked.append(_conflicting(info, clashes) if clashes else info)
-    return tuple(marked)
+    return tuple(_with_clashes(info, owners) for info in infos)
 
 
-def _conflicting(
-    info: PluginInfo, clashes: Mapping[tuple[AnyKind, str], Sequence[PluginInfo]]
+def _with_clashes(
+    info: PluginInfo, owners: Mapping[tuple[AnyKind, str], Sequence[PluginInfo]]
 ) -> PluginInfo:
-    told = [
-        f"{NOUNS[kind]} {name} is also in {', '.join(_told(other, info) for other in others)}"
-        for (kind, name), others in clashes.items()
-    ]
-    name = next(iter(clashes))[1]
-    same = any(o.distribution == info.distribution for others in clashes.values() for o in others)
+    reasons, names, rivals = [], [], []
+    for (kind, name), holders in owners.items():
+        others = [other for other in holders if other is not info]
+        if others and info in holders:
+            keys = [
+                other.key if other.distribution == info.distribution else other.label
+                for other in others
+            ]
+            reasons.append(f"{NOUNS[kind]} {name} is also in {', '.join(keys)}")
+            names.append(name)
+            rivals += others
+    if not names:
+        return info
+    same = any(other.distribution == info.distribution for other in rivals)
     return replace(
         info,
         status="conflicting",
-        reason="; ".join(told),
-        fix=f"write {info.key if same else info.distribution}/{name} to use this one",
+        reason="; ".join(reasons),
+        fix=f"write {info.key if same else info.distribution}/{names[0]} to use this one",
     )
-
-
-def _told(other: PluginInfo, info: PluginInfo) -> str:
-    return other.key if other.distribution == info.distribution else other.label
 
 
 BUILTINS = ("cse_core.builtins.plugin",)
@@ -152,9 +148,9 @@ def load_plugins(
         if entry_points is None
         else (describe(point, getattr(point, "dist", None)) for point in entry_points)
     )
-    own = [_builtin(module) for module in builtins]
-    everything = in_order([*own, *found])
-    loader = _Loader(hooks, left_out, frozenset(item.info.key for item in own))
+    toolkit = [_builtin(module) for module in builtins]
+    everything = in_order([*toolkit, *found])
+    loader = _Loader(hooks, left_out, frozenset(item.info.key for item in toolkit))
     infos = mark_clashes([loader.load(item) for item in everything])
     unmatched = tuple(
         name
@@ -168,7 +164,7 @@ def load_plugins(
 class _Loader:
     hooks: pluggy.PluginManager
     left_out: Mapping[str, str]
-    own: frozenset[str]
+    builtins: frozenset[str]
     places: dict[str, Found] = field(default_factory=dict)
 
     def load(self, item: Found) -> PluginInfo:
@@ -209,7 +205,7 @@ class _Loader:
 
     def _blocked_by(self, info: PluginInfo) -> str:
         for name, origin in self.left_out.items():
-            if _is_meant(info, name) or (name == ALL and info.key not in self.own):
+            if _is_meant(info, name) or (name == ALL and info.key not in self.builtins):
                 return origin
         return ""
 

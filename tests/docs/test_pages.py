@@ -8,6 +8,7 @@ import tomllib
 import pytest
 
 from cse_cli.known_parts import known_parts
+from cse_cli.option_texts import describe
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,
@@ -15,7 +16,6 @@ from cse_core.options import (
     LossOptions,
     MinerOptions,
     StoreOptions,
-    describe,
 )
 from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions

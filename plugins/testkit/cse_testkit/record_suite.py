@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from cse_cli.option_texts import describe
 from cse_core import parts as protocols
-from cse_core.options import Options, describe
+from cse_core.options import Options
 from cse_core.records import (
     AugmenterSpec,
     BranchSpec,
