@@ -170,7 +170,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise OSError("no network")
 
     monkeypatch.setattr("socket.create_connection", refuse)
-    monkeypatch.setattr("cse_core.data.hub.getproxies", dict)
+    monkeypatch.setattr("cse_core.runtime.hub.getproxies", dict)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     yield
