@@ -71,8 +71,9 @@ def test_no_word_of_the_corpus_is_unknown(tmp_path: Path) -> None:
     columns = ("positive", "negative", "fraternal", "title")
     for cased in (False, True):
         tokenizer = AutoTokenizer.from_pretrained(tiny_encoder(tmp_path / str(cased), cased=cased))
-        for texts in tiny_corpus(columns=columns).columns.values():
-            for text in texts:
+        corpus = tiny_corpus(columns=columns)
+        for name in corpus.names:
+            for text in corpus.column(name):
                 assert tokenizer.unk_token_id not in tokenizer(text)["input_ids"], text
         same = tokenizer("Boat")["input_ids"] == tokenizer("boat")["input_ids"]
         assert same != cased
