@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from cse_cli.feeds import feeds
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.option_types import plain
 from cse_core.records import Facts
+from cse_core.training.recipe_file import as_recipe
 
 
 def plan_lines(composition: Composition) -> list[str]:
@@ -42,7 +44,7 @@ def plan_lines(composition: Composition) -> list[str]:
             f"  those with gradient twice, all in chunks of {train.chunk_size} (gradient caching)"
         )
     for heading, told_lines in (
-        ("who feeds whom", composition.feeds),
+        ("who feeds whom", feeds(composition)),
         ("notes", composition.notes),
         ("warnings", composition.warnings),
     ):
@@ -59,7 +61,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
         facts["steps"] = composition.train.max_steps
     return {
         "recipe": composition.recipe,
-        "settings": composition.raw,
+        "settings": as_recipe(composition),
         "params": dict(composition.params),
         "facts": {**facts, "columns": facts["columns"] and list(facts["columns"])},
         "parts": [
@@ -95,7 +97,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
             for each in composition.passes
         ],
         "inference_pool": composition.inference_pool and composition.inference_pool.use,
-        "feeds": list(composition.feeds),
+        "feeds": feeds(composition),
         "notes": list(composition.notes),
         "warnings": list(composition.warnings),
     }

@@ -71,7 +71,7 @@ def save_recipe(composition: Composition, path: Path) -> None:
     Raises:
         CseError: If it cannot be written.
     """
-    from cse_core.recipes.writing import dump_recipe
+    from cse_core.training.recipe_file import dump_recipe
 
     if path.is_dir():
         raise CseError("is a folder", where="--save-recipe", value=str(path), hint="name a file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.recipes.draft import Draft, Instance, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
-from cse_core.recipes.plan import plan_feeds, plan_passes, plan_views
+from cse_core.recipes.plan import plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
 from cse_core.recipes.requirements import add_branches, check_requirements
 from cse_core.recipes.settings import (
@@ -24,7 +25,6 @@ from cse_core.recipes.settings import (
     ViewOptions,
 )
 from cse_core.recipes.values import OptionReader
-from cse_core.recipes.writing import as_recipe
 from cse_core.records import Facts, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
@@ -64,7 +64,7 @@ def resolve(
         lookup: Tells rows and columns of the data, where ``facts`` does not.
 
     Returns:
-        The composition; its ``raw`` resolves to the same.
+        The composition.
 
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
@@ -85,10 +85,12 @@ def resolve(
     run = _typed(draft, reader, registry, facts, chain[-1].name if chain else None)
     run = replace(run, facts=_facts_of_data(run, lookup))
     run = _completed(run, registry)
+    names = Counter((found.kind, found.name) for found in registry.parts())
     return replace(
         run,
         warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)])),
-        raw=as_recipe(run, registry, reader.expressions),
+        expressions=reader.expressions,
+        shared_names=frozenset(name for name, count in names.items() if count > 1),
     )
 
 
@@ -213,7 +215,6 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     return replace(
         run,
         passes=plan_passes(run),
-        feeds=plan_feeds(run),
         notes=tuple(dict.fromkeys([*run.notes, *_lines_of_parts(run, "notes")])),
         warnings=tuple(dict.fromkeys([*warnings, *_lines_of_parts(run, "warnings")])),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, Options, StoreOptions
@@ -125,12 +125,12 @@ class Composition:
     Attributes:
         recipe: Name of the recipe, None without one.
         view_options: Settings of the views that the recipe or the command line names.
-        views: Views of the run; empty until they are planned, as passes and feeds are.
+        views: Views of the run; empty until they are planned, as passes are.
         inference_pool: Row pooler of the saved model where it is another than that of training.
-        feeds: Lines ``who -> whom`` for the plan.
         notes: What the composer added or decided, for the plan.
         warnings: What a user should look at.
-        raw: The resolved recipe as plain data: written to run.toml, it repeats the run.
+        expressions: Values that were written as expressions of parameters, by option path.
+        shared_names: Kind and name of parts that several plugins bring.
     """
 
     recipe: str | None
@@ -145,10 +145,10 @@ class Composition:
     views: tuple[PlannedView, ...] = ()
     passes: tuple[PlannedPass, ...] = ()
     inference_pool: PlannedPart | None = None
-    feeds: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    raw: dict[str, Any] = field(default_factory=dict)
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    shared_names: frozenset[tuple[str, str]] = frozenset()
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""

@@ -17,7 +17,6 @@ from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
-from cse_core.recipes.writing import dump_recipe
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
@@ -27,6 +26,7 @@ from cse_core.runtime.reporter import Reporter, Reporters
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.reporters import reporters_of
 from cse_core.training.run_folder import RunFolder, versions
 from cse_core.training.selection import Scorer, dev_sets

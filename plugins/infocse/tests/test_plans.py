@@ -14,6 +14,7 @@ from cse_testkit.recipes import ENCODERS
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
+from cse_core.training.recipe_file import as_recipe
 
 
 def planned(
@@ -66,9 +67,9 @@ def test_notes_of_the_starters_caps_are_about_parts_that_have_them() -> None:
     assert "in 3 rounds of clusters" in told(whole)
     alone = planned(encoder="starter", kinds={"positives": ["~neighbour"]})
     assert "positives.idc.pairs = 30000" in told(alone) and "neighbour" not in told(alone)
-    assert alone.raw["positives"][0]["pairs"] == 30_000
+    assert as_recipe(alone)["positives"][0]["pairs"] == 30_000
     replaced = planned(encoder="starter", kinds={"positives": ["idc"]})
-    assert "pairs" not in replaced.raw["positives"][0]
+    assert "pairs" not in as_recipe(replaced)["positives"][0]
     for words in ("idc.pairs", "neighbour.pairs", "in 3 rounds of clusters"):
         assert words not in told(replaced)
     assert "nothing for positives.idc, which was replaced after it" in told(replaced)

@@ -13,6 +13,7 @@ from cse_testkit import ENCODERS, installed_registry, value_at
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
+from cse_core.training.recipe_file import as_recipe
 
 
 def planned(*sets: str, encoder: str = "bert-base", recipe: str | None = "mocose") -> Composition:
@@ -100,9 +101,9 @@ def test_a_wished_distance_sets_the_size(sets: list[str], size: int) -> None:
 
 def resolve_raw(made: Composition) -> Composition:
     """Resolve what a run's own recipe would."""
-    queue = next(each for each in made.raw["negatives"])
+    queue = next(each for each in as_recipe(made)["negatives"])
     sets = [f"negatives.queue.{k}={v}" for k, v in queue.items() if k not in ("use", "name")]
-    decay = made.raw["branch"][-1]["decay"]
+    decay = as_recipe(made)["branch"][-1]["decay"]
     return planned(
         *sets, f"branch.target.decay={decay}", f"train.batch_size={made.train.batch_size}"
     )

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from cse_cli.feeds import feeds
 from cse_cli.option_paths import option_paths
 from cse_core.errors import CseError, CseErrors
 from cse_core.recipes.settings import DataOptions
+from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, ROBERTA, compose, paths, refused
 
 
@@ -67,7 +69,7 @@ def test_a_kind_flag_replaces_adds_and_takes_away() -> None:
 def test_a_name_of_two_distributions_must_be_qualified() -> None:
     made = compose(kinds={"aug": ["cse-alpha/repeat"]})
     assert (made.of("aug")[0].use, made.of("aug")[0].distribution) == ("repeat", "cse-alpha")
-    assert made.raw["aug"][0]["use"] == "cse-alpha/repeat"
+    assert as_recipe(made)["aug"][0]["use"] == "cse-alpha/repeat"
     (line,) = refused(kinds={"aug": ["repeat"]})
     assert "cse-alpha 0.1.0 and cse-beta 0.1.0" in line
     assert "write cse-alpha/repeat or cse-beta/repeat" in line
@@ -291,7 +293,7 @@ def test_a_missing_level_names_the_part_that_slices() -> None:
     assert line.startswith("loss.infonce.level: no part of this run makes rows of this level")
     assert "--pool +window (cse-alpha 0.1.0)" in line
     made = compose(None, "loss.infonce.level=segment", kinds={"pool": ["+window"]})
-    assert "positive -> loss.infonce (level segment, in-batch: target)" in made.feeds
+    assert "positive -> loss.infonce (level segment, in-batch: target)" in feeds(made)
     assert "did you mean sentence?" in refused(None, "loss.infonce.level=sentense")[0]
 
 
@@ -356,7 +358,7 @@ def test_two_parts_that_make_one_thing_are_refused(tmp_path: Path) -> None:
 def test_targets_are_views_or_groups() -> None:
     made = compose(None, "loss.infonce.target=neighbours", kinds={"positives": ["near"]})
     assert [view.name for view in made.views] == ["anchor"]
-    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in made.feeds
+    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in feeds(made)
     (line,) = refused(None, "loss.infonce.target=postive")
     assert "neither a view of this run nor a group that a miner finds" in line
     assert line.endswith("did you mean positive?")

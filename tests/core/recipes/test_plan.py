@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cse_cli.feeds import feeds
 from cse_cli.plan_text import plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
@@ -14,6 +15,7 @@ from cse_core.recipes.composition import PlannedPass
 from cse_core.records import Facts
 from cse_core.registry.registry import Registry
 from cse_core.schedule import Schedule
+from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, compose, made_up_registry, refused
 
 
@@ -131,7 +133,7 @@ def test_feeds_say_who_feeds_whom() -> None:
             "loss": ["infonce", "infonce:near", "infonce:bare"],
         },
     )
-    assert made.feeds == (
+    assert tuple(feeds(made)) == (
         "positive -> loss.infonce (in-batch: both)",
         "positives.near (group neighbours) -> loss.near (in-batch: target)",
         "negatives.noise (positive by branch online) -> loss.near",
@@ -144,7 +146,7 @@ def test_feeds_say_who_feeds_whom() -> None:
 
 def test_feeds_name_the_views_that_a_loss_reads_beside_its_target() -> None:
     made = compose(kinds={"loss": ["margin"], "aug": ["negate"]})
-    assert made.feeds[:2] == (
+    assert tuple(feeds(made)[:2]) == (
         "positive -> loss.margin (in-batch: target)",
         "identical -> loss.margin (view)",
     )
@@ -236,7 +238,10 @@ def test_a_part_derives_options_from_the_run_before_its_notes() -> None:
     registry = _with_ring(derive=_sized, warnings=lambda options, facts: [f"size {options.size}"])
     made = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT)
     (ring,) = made.of("negatives")
-    assert getattr(ring.options, "size", None) == 192 and made.raw["negatives"][0]["size"] == 192
+    assert (
+        getattr(ring.options, "size", None) == 192
+        and as_recipe(made)["negatives"][0]["size"] == 192
+    )
     assert "negatives.ring: keeps 192 vectors, 3 batches" in made.notes
     assert "negatives.ring: size 192" in made.warnings
     assert plan_dict(made)["facts"]["branches"]["ema"]["decay"] == 0.995
@@ -270,4 +275,4 @@ def test_a_store_may_want_several_views_of_its_branch() -> None:
     last = made.passes[-1]
     assert (last.branch, last.views, last.gradient) == ("ema", ("anchor", "positive"), False)
     assert last.why == "negatives.ring"
-    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in made.feeds
+    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in feeds(made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,20 +11,11 @@ from tomlkit.items import Table
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.reading import CORE_TABLES, KINDS
-from cse_core.registry.registry import Registry
 
 
-def as_recipe(
-    composition: Composition, registry: Registry, expressions: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the content of a recipe file that repeats a run.
-
-    Args:
-        composition: The run.
-        registry: The installed parts: where two have one name, the recipe says whose it is.
-        expressions: Values that were written as expressions of parameters, by option path.
-    """
-    same_name = Counter((found.kind, found.name) for found in registry.parts())
+def as_recipe(composition: Composition) -> dict[str, Any]:
+    """Return the content of a recipe file that repeats a run."""
+    expressions = composition.expressions
     recipe: dict[str, Any] = {"name": composition.recipe, "params": dict(composition.params)}
     for name in CORE_TABLES:
         recipe[name] = _values(getattr(composition, name), name, expressions)
@@ -37,7 +27,7 @@ def as_recipe(
         recipe[kind] = [
             {
                 "use": f"{part.distribution}/{part.use}"
-                if same_name[kind, part.use] > 1
+                if (kind, part.use) in composition.shared_names
                 else part.use,
                 "name": part.name,
                 **_values(part.options, part.path, expressions),
@@ -53,7 +43,7 @@ def dump_recipe(composition: Composition) -> str:
     document.add(tomlkit.comment("Every setting of a run; cse train --recipe FILE repeats it."))
     document.add(tomlkit.comment(f"Its recipe is {composition.recipe or 'the default'}."))
     parts = {part.path: part for part in composition.parts}
-    for key, content in composition.raw.items():
+    for key, content in as_recipe(composition).items():
         if isinstance(content, list):
             array = tomlkit.aot()
             for item in content:
