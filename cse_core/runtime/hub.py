@@ -1,12 +1,20 @@
-"""Whether the Hugging Face hub can be asked."""
+"""Whether the Hugging Face hub can be asked, and what its models' JSON files say."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from cse_core.errors import CseError, did_you_mean
+from cse_core.runtime.model_files import JSON_FILES, _json
+
 _SECONDS = 3.0
+_PATIENCE = 5.0
+"""Seconds that the hub has for an answer."""
 
 
 def hub_answers() -> bool:
@@ -24,3 +32,60 @@ def hub_answers() -> bool:
             return True
     except OSError:
         return False
+
+
+def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the JSON files of a model on the hub: cached ones, else what it answers now.
+
+    Empty where it cannot be reached and has nothing cached; loading then reports the reason.
+
+    Args:
+        name: The model's name on the hub.
+        encoders: Names of installed encoders, for the hint.
+
+    Raises:
+        CseError: If the hub has no model of this name, or a file is no JSON table.
+    """
+    import huggingface_hub as hub
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    files: dict[str, dict[str, Any]] = {}
+    reachable = True
+    for file in JSON_FILES:
+        if file == "tokenizer.json" and _says_enough(files.get("tokenizer_config.json", {})):
+            continue  # megabytes that would tell nothing new
+        try:
+            path = hub.hf_hub_download(name, file, local_files_only=True)
+        except LocalEntryNotFoundError:
+            if not reachable:
+                continue
+            try:
+                # Asked first because, other than the download, it does not try for half a minute.
+                hub.get_hf_file_metadata(hub.hf_hub_url(name, file), timeout=_PATIENCE)
+                path = hub.hf_hub_download(name, file)
+            except GatedRepoError:
+                reachable = False
+                continue
+            except RepositoryNotFoundError:
+                raise CseError(
+                    "is neither a folder, nor an installed encoder, nor a model that the hub shows",
+                    where="model.name",
+                    value=name,
+                    hint=did_you_mean(name, encoders),
+                ) from None
+            except EntryNotFoundError:
+                continue
+            except Exception:  # a network has many ways to fail
+                reachable = False
+                continue
+        files[file] = _json(Path(path), name, kind=dict)
+    return files
+
+
+def _says_enough(settings: Mapping[str, Any]) -> bool:
+    return isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings
