@@ -20,7 +20,7 @@ from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.parts import Head, Metric, Part, RowPooler, SlicePooler
+from cse_core.parts import Head, Part, RowPooler, SlicePooler
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
@@ -52,15 +52,6 @@ class SentenceModel:
         with self.precision.autocast():
             vectors = self.sentence_encoder.encode(texts, self.device)
         return vectors.numpy()
-
-
-def make_metric(name: str, model: SentenceModel, registry: Registry) -> Metric:
-    """Return an installed metric with its default options, for a loaded model."""
-    online = model.sentence_encoder
-    make = PartFactory(online.encoder, online.tokenizer, model.device)
-    return cast(
-        Metric, make(PlannedPart.of(registry.find("metric", name)), online.encoder.hidden_size)
-    )
 
 
 def load(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -263,18 +263,27 @@ def _with_metrics(
     plugins: Installed,
 ) -> list[Result]:
     """Return the results with the numbers of installed metrics on each set."""
-    from cse_core.models.saved_model import make_metric
+    from cse_core.models.part_factory import PartFactory
+    from cse_core.parts import Metric
+    from cse_core.recipes.composition import PlannedPart
 
+    online = model.sentence_encoder
+    make = PartFactory(online.encoder, online.tokenizer, model.device)
+    metrics = {
+        name: cast(
+            Metric,
+            make(PlannedPart.of(plugins.registry.find("metric", name)), online.encoder.hidden_size),
+        )
+        for name in names
+    }
     by_name = {each.name: each for each in sets.sets}
     found = []
     for result in results:
         numbers = {
             f"{name}.{key}": value
-            for name in names
+            for name, metric in metrics.items()
             if result.name in by_name
-            for key, value in make_metric(name, model, plugins.registry)
-            .compute(encode, by_name[result.name])
-            .items()
+            for key, value in metric.compute(encode, by_name[result.name]).items()
         }
         found.append(replace(result, metrics=numbers))
     return found

@@ -191,7 +191,7 @@ def _encoder(
     model: SentenceModel, long_texts: LongTexts, batch_tokens: int | None
 ) -> tuple[Encode, str]:
     from cse_cli.models import encoder
-    from cse_core.models.long_texts import encode_sliced
+    from cse_evaluation.long_texts import encode_sliced
 
     length = model.sentence_encoder.max_length
     cut = encoder(model, batch_tokens)
@@ -227,7 +227,7 @@ def measure(
     sentence_encoder: SentenceEncoder, long_texts: LongTexts, texts: Sequence[str]
 ) -> TextLengths:
     """Return how long texts are, and how many of them the model takes cut or in slices."""
-    from cse_core.models.long_texts import slice_length
+    from cse_evaluation.long_texts import slice_length
     from cse_evaluation.task_result import TextLengths
 
     content = sentence_encoder.tokenizer.table(texts).offsets.diff()

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from cse_evaluation.long_texts import encode_sliced, slice_length
 from torch import Tensor
 
 from cse_cli.installed import Installed
-from cse_core.models.long_texts import encode_sliced, slice_length
 from cse_core.models.saved_model import SentenceModel, load
 
 LONG = "a long text about boats and dogs . " * 6
