@@ -57,7 +57,7 @@ def show_pairs(
     own = None if document is None else _rows_of(corpus, document)
     told: list[dict[str, Any]] = []
     for number in numbers:
-        pairs = read_round(folder.round(number), number).pairs or {}
+        pairs = read_round(folder.round(number), number).pairs
         if own is None:
             told.append({"round": number, **_first_pairs(corpus, pairs, rows)})
         else:

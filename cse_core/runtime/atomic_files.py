@@ -56,33 +56,22 @@ def writable_folder(path: Path, where: str) -> Path:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path, prefix=".writable-"):
-            pass
+        tempfile.NamedTemporaryFile(dir=path, prefix=".writable-").close()
+        return path
     except FileExistsError:
-        raise CseError(
-            "is a file, not a folder", where=where, value=str(path), hint="name another folder"
-        ) from None
+        what, hint = "is a file, not a folder", "name another folder"
     except OSError as error:
-        raise CseError(
-            f"cannot be written to ({error.strerror})",
-            where=where,
-            value=str(path),
-            hint="name a folder that you may write to",
-        ) from None
-    return path
-
-
-VARIABLE = "CSE_CACHE"
-"""Environment variable that names another folder; an empty text or ``off`` is none."""
+        what = f"cannot be written to ({error.strerror})"
+        hint = "name a folder that you may write to"
+    raise CseError(what, where=where, value=str(path), hint=hint)
 
 
 def cache_folder() -> Path | None:
     """Return the folder, there or not: the user's of this system, or what ``CSE_CACHE`` names.
 
-    Returns:
-        None where nothing is to be kept.
+    None where nothing is to be kept: ``CSE_CACHE`` is empty or ``off``.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get("CSE_CACHE")
     if named is None:
         import platformdirs
 

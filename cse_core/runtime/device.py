@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import torch
 
@@ -19,10 +19,8 @@ class Precision:
     """The number format of matrix products; weights, losses and optimiser stay in fp32.
 
     Attributes:
-        name: ``fp32``, ``bf16`` or ``fp16``.
         dtype: What autocast casts to, None for fp32.
         why: Why this one, one clause for the run's record.
-        device_type: ``cpu``, ``cuda``, …
     """
 
     name: str
@@ -44,36 +42,26 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
     ``auto`` goes by the hardware alone: bf16 on a GPU that computes in it and on a CPU with bf16
     instructions (AVX512-BF16 or AMX), else fp32.
 
-    Args:
-        name: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
-        device: Where the encoder is.
-
     Raises:
         CseError: If there is no such format, or it is fp16 on a CPU.
     """
     kind = device.type
     fast = fast_bf16(device) if name in ("auto", "bf16") else None
     why = "it was asked for"
+    refused = partial(CseError, where="train.precision", value=name)
     if name == "auto":
         name = "bf16" if fast else "fp32"
         why = f"{fast} computes bf16 fast" if fast else f"this {kind} has no fast bf16"
     elif name == "bf16" and not fast:
         why += f", though this {kind} has no fast bf16: expect no gain"
     elif name == "fp16" and kind == "cpu":
-        raise CseError(
+        raise refused(
             "fp16 has no fast kernels on a CPU: matrix products are about 100 times slower"
             " than in fp32",
-            where="train.precision",
-            value=name,
             hint="use bf16, fp32 or auto",
         )
     elif name not in DTYPES:
-        raise CseError(
-            "no such precision",
-            where="train.precision",
-            value=name,
-            hint="known: " + ", ".join(["auto", *DTYPES]),
-        )
+        raise refused("no such precision", hint="known: " + ", ".join(["auto", *DTYPES]))
     return Precision(name, DTYPES[name], why, kind)
 
 
@@ -96,16 +84,10 @@ def training_precision(name: str, device: torch.device) -> Precision:
 
 def fast_bf16(device: torch.device) -> str | None:
     """Return what makes bf16 fast on the device, None if nothing does."""
-    if device.type == "cuda":
-        return (
-            torch.cuda.get_device_name(device)
-            if torch.cuda.get_device_capability(device) >= (8, 0)
-            else None
-        )
-    if device.type == "cpu":
-        flags = cpu_flags()
-        return next((flag for flag in ("amx_bf16", "avx512_bf16") if flag in flags), None)
-    return None
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0):
+        return torch.cuda.get_device_name(device)
+    # In order of the alphabet, which is that of their speed.
+    return min(cpu_flags(), default=None) if device.type == "cpu" else None
 
 
 @cache
@@ -120,37 +102,24 @@ def resolve_device(name: str = "auto") -> torch.device:
 
     Apple's ``mps`` is taken only when it is named.
 
-    Args:
-        name: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps`` …
-
     Raises:
         CseError: If there is no such device here.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    refused = partial(CseError, where="train.device", value=name)
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise CseError(
-            "no such device", where="train.device", value=name, hint="use auto, cpu or cuda"
-        ) from error
+        raise refused("no such device", hint="use auto, cpu or cuda") from error
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count == 0 or (device.index or 0) >= count:
-            raise CseError(
-                f"there are {count} CUDA devices here",
-                where="train.device",
-                value=name,
-                hint="use auto or cpu" if count == 0 else f"use cuda:0 to cuda:{count - 1}",
-            )
+            hint = "use auto or cpu" if count == 0 else f"use cuda:0 to cuda:{count - 1}"
+            raise refused(f"there are {count} CUDA devices here", hint=hint)
     elif device.type != "cpu":
         try:
             torch.empty(1, device=device)
         except (RuntimeError, NotImplementedError, AssertionError) as error:
-            raise CseError(
-                "there is no such device here",
-                where="train.device",
-                value=name,
-                hint="use auto or cpu",
-            ) from error
+            raise refused("there is no such device here", hint="use auto or cpu") from error
     return device

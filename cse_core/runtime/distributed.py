@@ -29,9 +29,6 @@ def join(device: torch.device) -> torch.device:
     Read are the variables that torchrun sets, and launchers like it: ``WORLD_SIZE``, ``RANK``,
     ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``. The group is left when the process ends.
 
-    Args:
-        device: Where one process would train.
-
     Returns:
         Where this process trains: its own GPU of several, else ``device``.
 
@@ -109,11 +106,6 @@ def gather_rows(values: Tensor) -> Tensor:
     return values if world()[1] == 1 else _whole(values, _sizes(values))
 
 
-def any_of(flag: bool) -> bool:
-    """Return whether a flag is set in any process; no device is waited for."""
-    return total(int(flag)) > 0
-
-
 def total(count: int) -> int:
     """Return the sum of a number over the processes; no device is waited for."""
     return int(_summed(torch.tensor([count]))[0])
@@ -164,17 +156,13 @@ def _whole(values: Tensor, sizes: list[int]) -> Tensor:
     return gathered
 
 
-def sum_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """Sum gradients over the processes; one that some lack is zero there, and all lack none."""
-    _reduce(parameters, 1.0)
-
-
 def average_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
     """Average gradients that every process has in full."""
-    _reduce(parameters, 1.0 / world()[1])
+    sum_gradients(parameters, 1.0 / world()[1])
 
 
-def _reduce(parameters: Iterable[torch.nn.Parameter], factor: float) -> None:
+def sum_gradients(parameters: Iterable[torch.nn.Parameter], factor: float = 1.0) -> None:
+    """Sum gradients over the processes; one that some lack is zero there, and all lack none."""
     if world()[1] == 1:
         return
     trained = [parameter for parameter in dict.fromkeys(parameters) if parameter.requires_grad]

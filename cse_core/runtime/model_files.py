@@ -13,10 +13,8 @@ from cse_core.records import Facts
 RUN_FILE = "run.toml"
 """What a run writes beside its model; it is a recipe too."""
 
-
 HEADS = "heads.safetensors"
 """Weights of its heads, and of a row pooler or slicer that has any."""
-
 
 MANIFEST = "cse.json"
 """The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
@@ -87,13 +85,7 @@ def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
 def facts_of_files(
     name: str, files: Mapping[str, dict[str, Any]], *, starter: bool = False
 ) -> Facts:
-    """Return what the JSON files of a model say of it; None what they do not.
-
-    Args:
-        name: The model's name.
-        files: Content by file name; all of ``JSON_FILES`` may be missing.
-        starter: Whether it is known to be the starter encoder.
-    """
+    """Return what JSON files of a model, by name, say of it; None what they do not."""
     config = files.get("config.json", {})
     family = config.get("model_type")
     hidden = _whole(config, "hidden_size", "dim", "d_model", "n_embd")
@@ -145,17 +137,11 @@ def _walk(node: object) -> Iterator[dict[str, Any]]:
 
 
 def _mask_token(files: Mapping[str, dict[str, Any]]) -> bool | None:
-    named = [
-        files[name]
-        for name in ("tokenizer_config.json", "special_tokens_map.json")
-        if name in files
-    ]
+    named = [files.get(f, {}) for f in ("tokenizer_config.json", "special_tokens_map.json")]
     if any(table.get("mask_token") for table in named):
         return True
     if "tokenizer.json" in files:
         added = files["tokenizer.json"].get("added_tokens", [])
-        return any(
-            isinstance(token, dict) and token.get("content") in ("[MASK]", "<mask>")
-            for token in added
-        )
+        contents = [token.get("content") for token in added if isinstance(token, dict)]
+        return "[MASK]" in contents or "<mask>" in contents
     return False if any("mask_token" in table for table in named) else None

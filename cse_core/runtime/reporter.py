@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,71 +46,3 @@ class Reporter:
 
     def end(self) -> None:
         """Hear that the round is over."""
-
-
-class Reporters(Reporter):
-    """One reporter, and others beside it that may fail.
-
-    Args:
-        own: The reporter of the caller; what it raises is raised.
-        makers: Make the others, by name, when the run starts: they hear nothing before.
-    """
-
-    def __init__(self, own: Reporter, makers: Mapping[str, Callable[[], Reporter]]) -> None:
-        self._own = own
-        self._makers = dict(makers)
-        self._others: dict[str, Reporter] = {}
-
-    def start(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        """Make the others and tell all."""
-        for name, make in self._makers.items():
-            self._guarded(name, partial(self._add, name, make))
-        self._tell("start", folder, settings)
-
-    def message(self, text: str) -> None:
-        """Tell all."""
-        self._tell("message", text)
-
-    def warning(self, text: str) -> None:
-        """Tell all."""
-        self._tell("warning", text)
-
-    def begin(self, round_number: int, steps: int, done: int) -> None:
-        """Tell all."""
-        self._tell("begin", round_number, steps, done)
-
-    def step(self, step: int) -> None:
-        """Tell all."""
-        self._tell("step", step)
-
-    def line(self, line: Mapping[str, float]) -> None:
-        """Tell all."""
-        self._tell("line", line)
-
-    def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
-        """Tell all."""
-        self._tell("scores", step, scores, best)
-
-    def progress(self, done: int, total: int, what: str) -> None:
-        """Tell all."""
-        self._tell("progress", done, total, what)
-
-    def end(self) -> None:
-        """Tell all."""
-        self._tell("end")
-
-    def _tell(self, method: str, *values: Any) -> None:
-        getattr(self._own, method)(*values)
-        for name, other in list(self._others.items()):
-            self._guarded(name, partial(getattr(other, method), *values))
-
-    def _add(self, name: str, make: Callable[[], Reporter]) -> None:
-        self._others[name] = make()
-
-    def _guarded(self, name: str, call: Callable[[], Any]) -> None:
-        try:
-            call()
-        except Exception as error:
-            self._others.pop(name, None)
-            told = " ".join(f"{type(error).__name__}: {error}".split())
-            self._own.warning(f"reporter {name} failed and hears nothing more: {told}")

@@ -42,13 +42,9 @@ class StepPosition:
 
 
 def draws(seed: int, position: StepPosition, rank: int, *place: str | int) -> Draws:
-    """Return ``StepContext.generator`` of a position.
+    """Return ``StepContext.generator`` of a position, in the process of a rank.
 
-    Args:
-        seed: The run's seed.
-        position: Where the run is.
-        rank: Number of the process.
-        place: What else tells draws of one name apart: an augmenter's path, view and chunk.
+    ``place`` is what else tells draws of one name apart: an augmenter's path, view and chunk.
     """
 
     def fresh(

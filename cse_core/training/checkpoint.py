@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
-from cse_core.engine.input_gradients import GradientField
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import whole_folder
 
@@ -23,12 +21,7 @@ TENSORS, STATE = "state.safetensors", "state.json"
 
 @dataclass
 class Checkpoint:
-    """What a run is made of between two steps.
-
-    Attributes:
-        tensors: Everything that is a tensor, by name.
-        values: Everything else, as JSON.
-    """
+    """What a run is made of between two steps: tensors by name, and everything else as JSON."""
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
@@ -77,17 +70,6 @@ def weights(assembly: Assembly) -> dict[str, Tensor]:
     return found
 
 
-def check_finite(weights: Mapping[str, Tensor], step: int) -> None:
-    """See that every weight is a number, so that no checkpoint is written that cannot train.
-
-    Raises:
-        CseError: If one is not.
-    """
-    for name, value in weights.items():
-        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-            raise not_finite(f"{name} holds numbers that are not finite", step)
-
-
 def not_finite(what: str, step: int) -> CseError:
     """Return the error of a run that diverged at or before a step."""
     return CseError(
@@ -123,27 +105,7 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights and the state of parts back."""
     restore_weights(assembly, saved)
-    device = assembly.device
     for path, part in assembly.parts.items():
         if not isinstance(part, nn.Module):
-            tensors = {n: v.to(device) for n, v in saved.part(f"part.{path}").items()}
+            tensors = {n: v.to(assembly.device) for n, v in saved.part(f"part.{path}").items()}
             part.load_state_dict({**tensors, **saved.values["parts"].get(path, {})})
-
-
-def pack_fields(fields: Mapping[tuple[str, str], GradientField]) -> dict[str, Tensor]:
-    """Return last step's gradients as tensors, by point and view."""
-    packed = {}
-    for (point, view), gradients in fields.items():
-        packed[f"gradient.{point}.{view}.keys"] = gradients.keys
-        packed[f"gradient.{point}.{view}.values"] = gradients.values
-    return packed
-
-
-def unpack_fields(saved: Checkpoint, device: torch.device) -> dict[tuple[str, str], GradientField]:
-    """Return the gradients that ``pack_fields`` packed."""
-    tensors = {name: value.to(device) for name, value in saved.part("gradient").items()}
-    fields = {}
-    for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
-        point, _, view = place.partition(".")
-        fields[point, view] = GradientField(tensors[f"{place}.keys"], tensors[f"{place}.values"])
-    return fields

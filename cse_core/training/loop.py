@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
+from cse_core.engine.input_gradients import GradientField
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
@@ -15,7 +17,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
-from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.checkpoint import Checkpoint, not_finite
 from cse_core.training.rounds import TrainingRound
 
 
@@ -23,8 +25,8 @@ class TrainingLoop:
     """Steps of a round, one at a time; whoever drives it decides when it logs, scores and stops.
 
     Args:
-        assembly: The run's parts.
-        current: The round, which every part has begun.
+        assembly: The parts, which have begun the round.
+        current: The round.
         rows: Its rows.
         precision: Number format of the encoder.
         total: Steps that schedules reckon with; by default those of the round.
@@ -112,17 +114,27 @@ class TrainingLoop:
             CseError: If a weight is no finite number.
         """
         weights = saved.weights(self.assembly)
-        saved.check_finite(weights, self.done)
+        for name, value in weights.items():
+            if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+                raise not_finite(f"{name} holds numbers that are not finite", self.done)
         tensors, values = saved.part_states(self.assembly)
         tensors.update(weights)
         tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
-        tensors.update(saved.pack_fields(self.engine.previous))
+        for (point, view), gradients in self.engine.previous.items():
+            tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
+            tensors[f"gradient.{point}.{view}.values"] = gradients.values
         return Checkpoint(tensors, {"step": self.done, "parts": values})
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
-        self.engine.previous = saved.unpack_fields(checkpoint, self.assembly.device)
+        tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
+        previous: dict[tuple[str, str], GradientField] = {}
+        for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
+            point, _, view = place.partition(".")
+            keys, values = tensors[f"{place}.keys"], tensors[f"{place}.values"]
+            previous[point, view] = GradientField(keys, values)
+        self.engine.previous = previous
         self.done = checkpoint.values["step"]
 
     def close(self) -> None:

@@ -1,9 +1,11 @@
-"""The reporters that a run names in ``train.report``."""
+"""The reporters that a run names in ``train.report``, beside that of its caller."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial, partialmethod
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -17,12 +19,45 @@ from cse_core.runtime.reporter import Reporter
 WHERE = "train.report"
 
 
-def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callable[[], Reporter]]:
-    """Return what makes each reporter, by the text that named it.
+class Reporters(Reporter):
+    """One reporter, and others beside it that may fail; each method tells all.
 
     Args:
-        wanted: ``NAME`` or ``NAME:option=value,option=value``.
-        registry: The installed parts.
+        own: The reporter of the caller; what it raises is raised.
+        makers: Make the others, by name, when the run starts: they hear nothing before.
+    """
+
+    def __init__(self, own: Reporter, makers: Mapping[str, Callable[[], Reporter]]) -> None:
+        self._own = own
+        self._makers = makers
+        self._others: dict[str, Reporter] = {}
+
+    def _tell(self, method: str, *values: Any) -> None:
+        if method == "start":
+            for name, make in self._makers.items():
+                with self._guarded(name):
+                    self._others[name] = make()
+        getattr(self._own, method)(*values)
+        for name, other in list(self._others.items()):
+            with self._guarded(name):
+                getattr(other, method)(*values)
+
+    @contextmanager
+    def _guarded(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._others.pop(name, None)
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            self._own.warning(f"reporter {name} failed and hears nothing more: {reason}")
+
+
+for _event in filter(lambda name: not name.startswith("_"), vars(Reporter)):
+    setattr(Reporters, _event, partialmethod(Reporters._tell, _event))
+
+
+def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callable[[], Reporter]]:
+    """Return what makes each reporter, by the text that named it: ``NAME:OPTION=VALUE,…``.
 
     Raises:
         CseError: If there is none of a name, or it has no such option or value.

@@ -30,27 +30,15 @@ PAIRS, ROUND = "pairs.parquet", "round.json"
 
 
 @dataclass(frozen=True)
-class TrainingRound:
-    """A round to train.
+class TrainingRound(Round):
+    """A round to train; without pairs it is over the corpus.
 
     Attributes:
         number: From 1; 0 is the one round of a run without rounds.
-        pairs: Its rows; None is the corpus.
-        losses: Its losses; None is all.
-        train: Overrides of ``train.*``.
-        score: Name of the dev score that chooses its checkpoint; None is that of the run.
-        patience: Evaluations without a better score after which it stops, or steps or epochs with
-            their unit; None is that of the options.
-        keep_optimizer: Whether the optimiser goes on from the round before.
     """
 
-    number: int
-    pairs: Pairs | None = None
-    losses: tuple[str, ...] | None = None
-    train: dict[str, Any] = field(default_factory=dict)
-    score: str | None = None
-    patience: int | str | None = None
-    keep_optimizer: bool = False
+    pairs: Pairs = field(default_factory=dict)
+    number: int = 0
 
     def options(self, base: TrainOptions) -> TrainOptions:
         """Return the options of the round.
@@ -59,7 +47,7 @@ class TrainingRound:
         rounds of other sizes: the smaller of the two counts.
         """
         own = TrainOptions.model_validate({**base.model_dump(), **self.train})
-        if self.pairs is None or "epochs" not in self.train or "max_steps" in self.train:
+        if not self.pairs or "epochs" not in self.train or "max_steps" in self.train:
             return own
         of_epochs = own.model_copy(update={"max_steps": None}).steps(len(self.pairs["text"]))
         most = of_epochs if own.max_steps is None else min(own.max_steps, of_epochs)
@@ -69,12 +57,8 @@ class TrainingRound:
 class Rounds:
     """Asks the miners for rounds, in recipe order; one round over the corpus where none asks.
 
-    Args:
-        assembly: The run's parts.
-        corpus: The training rows.
-        folder: The run's folder.
-        encode: Vectors of texts by the current model.
-        reporter: Who hears of the progress.
+    Attributes:
+        scores: Best score of each round that is over.
     """
 
     def __init__(
@@ -107,25 +91,21 @@ class Rounds:
             if self.over:
                 return None
             self.over = True
-            return TrainingRound(0)
+            return TrainingRound()
         if resumed and self.number:
             return read_round(self.folder.round(self.number), self.number)
         while self.place < len(self.miners):
             number = self.number + 1
             part = self.assembly.parts[self.miners[self.place]]
-            wanted = part.next_round(self.context(number))
+            wanted = part.next_round(self._context(number))
             if wanted is not None:
                 self.number = number
                 if distributed.world()[0] == 0:
-                    write_round(self.folder.round(number), wanted)
+                    _write_round(self.folder.round(number), wanted)
                 distributed.wait()
                 return read_round(self.folder.round(number), number)
             self.place += 1
         return None
-
-    def finished(self, score: float | None) -> None:
-        """Note the best score of the round that is over."""
-        self.scores.append(score)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
@@ -137,22 +117,15 @@ class Rounds:
         self.scores = list(state["scores"])
 
     def begin(self, current: TrainingRound) -> TrainingRows:
-        """Show every part the rows of a round that begins, or goes on after a break.
-
-        Returns:
-            The rows: the corpus, or the pairs that the round brings.
-        """
+        """Show every part the rows of a round that begins, or goes on after a break."""
         rows = self._rows
-        if current.pairs is not None:
-            rows = TrainingRows(
-                self.corpus, rows.longest, current.pairs, self._rows, current.number
-            )
+        if current.pairs:
+            rows = TrainingRows(self.corpus, rows.longest, current.pairs, rows, current.number)
         for part in self.assembly.parts.values():
-            part.begin_round(rows, self.context(current.number))
+            part.begin_round(rows, self._context(current.number))
         return rows
 
-    def context(self, number: int) -> RoundContext:
-        """Return what parts may ask for before a round."""
+    def _context(self, number: int) -> RoundContext:
         seed = self.assembly.composition.train.seed
 
         def draws(name: str, **_: Any) -> torch.Generator:
@@ -169,7 +142,7 @@ class Rounds:
         )
 
 
-def write_round(folder: Path, wanted: Round) -> None:
+def _write_round(folder: Path, wanted: Round) -> None:
     """Write a round's pairs and settings, whole or not at all.
 
     Raises:
@@ -191,13 +164,8 @@ def write_round(folder: Path, wanted: Round) -> None:
         )
     with whole_folder(folder) as beside:
         pq.write_table(table, beside / PAIRS)
-        settings = {
-            "losses": wanted.losses,
-            "train": dict(wanted.train),
-            "score": wanted.score,
-            "patience": wanted.patience,
-            "keep_optimizer": wanted.keep_optimizer,
-        }
+        settings = {**vars(wanted), "train": dict(wanted.train)}
+        del settings["pairs"]
         (beside / ROUND).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
@@ -214,10 +182,6 @@ def read_round(folder: Path, number: int) -> TrainingRound:
         else table[name].to_pylist()
         for name in table.column_names
     }
-    losses = settings.pop("losses")
-    return TrainingRound(
-        number=number,
-        pairs=pairs,
-        losses=None if losses is None else tuple(losses),
-        **settings,
-    )
+    if settings["losses"] is not None:
+        settings["losses"] = tuple(settings["losses"])
+    return TrainingRound(pairs, **settings, number=number)

@@ -20,15 +20,15 @@ from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import writable_folder, write_whole
 from cse_core.runtime.device import resolve_device, training_precision
-from cse_core.runtime.reporter import Reporter, Reporters
+from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.recipe_file import dump_recipe
-from cse_core.training.reporters import reporters_of
-from cse_core.training.run_folder import RunFolder, versions
+from cse_core.training.reporters import Reporters, reporters_of
+from cse_core.training.run_folder import RESULT, RunFolder, versions
 from cse_core.training.selection import Scorer, dev_sets
 from cse_core.training.trainer import Outcome, Trainer
 
@@ -52,7 +52,7 @@ def train(
         composition: The checked recipe.
         registry: The installed parts.
         out: The run's folder.
-        reporter: Who hears of it.
+        reporter: Hears how it goes.
         corpus: The rows that ``data.*`` names, where they were read already.
 
     Raises:
@@ -69,8 +69,8 @@ def train(
     # Nobody may still be looking whether the folder is free when the first process begins to write.
     distributed.wait()
     if prepared.main:
-        folder = RunFolder.begin(out)
-        write_whole(folder.recipe, prepared.record())
+        RunFolder.check_free(out)
+        write_whole(RunFolder(writable_folder(out, "--out")).recipe, prepared.record())
         prepared.reporter.start(out, tomlkit.parse(prepared.record()).unwrap())
     return trainer.run()
 
@@ -83,7 +83,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
         Stopped: If the process was asked to stop.
     """
     folder = RunFolder.open(path)
-    if (folder.path / "result.json").is_file():
+    if (path / RESULT).is_file():
         raise CseError(
             "is finished",
             where="--resume",
@@ -126,7 +126,7 @@ def training_corpus(
     """Return the rows that a composition trains on, numbered as its parts saw them.
 
     Args:
-        composition: The checked recipe; of a run, that of its ``run.toml``.
+        composition: Of a run, that of its ``run.toml``.
         registry: The installed parts.
         corpus: The rows that ``data.*`` names, where they were read already.
 
@@ -156,12 +156,6 @@ def training_corpus(
 
 class Prepared:
     """Everything that is read before a run writes its first file.
-
-    Args:
-        composition: The checked recipe.
-        registry: The installed parts.
-        reporter: Who hears of it.
-        corpus: The rows that ``data.*`` names, where they were read already.
 
     Attributes:
         main: Whether this is the first process.

@@ -8,24 +8,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
-from cse_core.runtime.atomic_files import writable_folder, write_whole
+from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.model_files import RUN_FILE
 
-METRICS, RESULT = "metrics.jsonl", "result.json"
+RESULT = "result.json"
 _VERSIONS = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run's folder.
-
-    Attributes:
-        path: The folder.
-    """
+    """A run's folder."""
 
     path: Path
 
@@ -43,16 +39,6 @@ class RunFolder:
                 value=str(path),
                 hint=f"name another folder, or continue it with `cse train --resume {path}`",
             )
-
-    @staticmethod
-    def begin(path: Path) -> RunFolder:
-        """Make the folder of a new run.
-
-        Raises:
-            CseError: If it holds a run already, or cannot be written.
-        """
-        RunFolder.check_free(path)
-        return RunFolder(writable_folder(path, "--out"))
 
     @staticmethod
     def open(path: Path) -> RunFolder:
@@ -99,6 +85,17 @@ class RunFolder:
         folders = [p for p in (self.path / "checkpoints").glob("*step-*") if not p.name[0] == "."]
         return sorted(folders, key=_order)
 
+    def open_metrics(self, until: tuple[int, int] | None = None) -> TextIO:
+        """Open ``metrics.jsonl``: a JSON object a line, with step, loss, lr and the speeds.
+
+        Args:
+            until: Keep the lines up to this (round, step), drop the rest; None keeps none.
+        """
+        path = self.path / "metrics.jsonl"
+        kept = _lines_until(path, until) if until is not None and path.is_file() else []
+        write_whole(path, "".join(kept))
+        return path.open("a", encoding="utf-8", buffering=1)
+
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write what came of the run, and let ``runs/latest`` point to one in a folder ``runs``."""
         write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
@@ -116,28 +113,6 @@ class RunFolder:
 def _order(path: Path) -> tuple[int, int]:
     words = path.name.split("-")
     return (int(words[1]) if words[0] == "round" else 0, int(words[-1]))
-
-
-class MetricsFile:
-    """``metrics.jsonl``: a JSON object a line, each with step, loss, lr, sentences_per_second.
-
-    Args:
-        path: The file.
-        until: Keep the lines up to this (round, step), drop the rest; None keeps none.
-    """
-
-    def __init__(self, path: Path, until: tuple[int, int] | None = None) -> None:
-        kept = _lines_until(path, until) if until is not None and path.is_file() else []
-        write_whole(path, "".join(kept))
-        self._file = path.open("a", encoding="utf-8", buffering=1)
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Append a line."""
-        self._file.write(json.dumps(line) + "\n")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def _lines_until(path: Path, until: tuple[int, int]) -> Iterator[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from torch import Tensor
 
@@ -27,7 +28,7 @@ from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.meters import Meters
 from cse_core.training.rounds import Rounds, TrainingRound
-from cse_core.training.run_folder import METRICS, MetricsFile, RunFolder
+from cse_core.training.run_folder import RunFolder
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
 
@@ -39,13 +40,10 @@ class Outcome:
     """What a run came to.
 
     Attributes:
-        steps: Of all rounds.
-        step: Step of the chosen weights.
-        round: Their round.
+        steps: Of all rounds; ``step`` and ``round`` are those of the chosen weights.
         chosen_by: Name of the score that chose them; None where the last were kept.
         score: Its value.
         scores: All dev scores of the chosen weights.
-        seconds: How long the run took.
     """
 
     model: Path
@@ -59,17 +57,7 @@ class Outcome:
 
 
 class Trainer:
-    """Runs a composition.
-
-    Args:
-        assembly: The run's parts.
-        corpus: The training rows.
-        scorer: Scores the model at each evaluation.
-        folder: The run's folder.
-        precision: Number format of the encoder.
-        reporter: Who hears of it.
-        about: Facts for the model's README.
-    """
+    """Runs a composition; ``about`` holds facts for the model's README."""
 
     def __init__(
         self,
@@ -93,12 +81,10 @@ class Trainer:
         self.rounds = Rounds(assembly, corpus, folder, self.encode, reporter)
         self._signals = StopSignals()
         self._collapse = CollapseWatch(self.composition)
-        self._metrics: MetricsFile | None = None
+        self._metrics: TextIO | None = None
         self._prepared = False
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
-
-    # -- the run ----------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Try what would stop the first step, and let every part see the corpus; writes nothing.
@@ -110,20 +96,15 @@ class Trainer:
         """
         if self._prepared:
             return
-        for view in self.composition.views:
-            sentence_encoder = self.assembly.encoders[view.branch]
-            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), view.role)
-        saved_model = self._inference_stack()
-        saved_model.rows(saved_model.tokenizer.content([""]), "anchor")
+        encoders = [(self.assembly.encoders[v.branch], v.role) for v in self.composition.views]
+        for sentence_encoder, role in [*encoders, (self._inference_encoder(), "anchor")]:
+            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), role)
         for part in self.assembly.parts.values():
             part.prepare(self.corpus)
         self._prepared = True
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:
-        """Train all rounds and save the model.
-
-        Args:
-            resume: The checkpoint to go on from.
+        """Train all rounds, from a checkpoint on where one is given, and save the model.
 
         Raises:
             Stopped: If the process was asked to stop.
@@ -138,16 +119,13 @@ class Trainer:
             self.rounds.restore(resume.values["rounds"])
             until = resume.values["round"], resume.values["step"]
             self._steps_before = resume.values["steps_before"]
-        if self.main:
-            self._metrics = MetricsFile(self.folder.path / METRICS, until)
-        try:
-            with self._signals:
-                while (current := self.rounds.next(resume is not None)) is not None:
-                    self._steps_before += self._round(current, resume)
-                    resume = None
-        finally:
-            if self._metrics is not None:
-                self._metrics.close()
+        with ExitStack() as stack:
+            if self.main:
+                self._metrics = stack.enter_context(self.folder.open_metrics(until))
+            stack.enter_context(self._signals)
+            while (current := self.rounds.next(resume is not None)) is not None:
+                self._steps_before += self._round(current, resume)
+                resume = None
         return self._finish(time.monotonic() - began)
 
     def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
@@ -188,7 +166,7 @@ class Trainer:
                 saved.restore_weights(
                     self.assembly, Checkpoint.read(self.folder.best(current.number))
                 )
-            self.rounds.finished(best.score)
+            self.rounds.scores.append(best.score)
         return loop.done
 
     def _steps(self, loop: TrainingLoop, meters: Meters) -> None:
@@ -207,7 +185,7 @@ class Trainer:
                 self._warn_unchanged(loop)
             scoring = bool(self.scorer.dev) and intervals.evaluates(step, loop.over)
             logging = step % intervals.log == 0 or loop.over or scoring
-            stopping = distributed.any_of(self._signals.asked)
+            stopping = distributed.total(int(self._signals.asked)) > 0
             saving = intervals.saves(step, loop.over) or stopping
             if not (logging or saving):
                 continue
@@ -225,14 +203,12 @@ class Trainer:
                 raise Stopped(step)
             meters.go_on()
 
-    # -- scores -----------------------------------------------------------------------------
-
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
         with self.precision.autocast():
-            return self._inference_stack().encode(texts, self.assembly.device)
+            return self._inference_encoder().encode(texts, self.assembly.device)
 
-    def _inference_stack(self) -> SentenceEncoder:
+    def _inference_encoder(self) -> SentenceEncoder:
         _, heads, slicer = inference_choices(self.composition)
         kept = {choice.name for choice in heads}
         sentence_encoder = self.assembly.online
@@ -258,8 +234,6 @@ class Trainer:
     def _enough(self, patience: int | None) -> bool:
         return patience is not None and self.scorer.of_round.waited >= patience
 
-    # -- what is written ----------------------------------------------------------------------
-
     def _log(
         self, loop: TrainingLoop, result: StepResult, meters: Meters, scores: dict[str, float]
     ) -> None:
@@ -275,7 +249,7 @@ class Trainer:
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)
         if self._metrics is not None:
-            self._metrics.write(line)
+            self._metrics.write(json.dumps(line) + "\n")
         self.reporter.line(line)
 
     def _save(self, loop: TrainingLoop, meters: Meters) -> None:
@@ -295,7 +269,6 @@ class Trainer:
             shutil.rmtree(old, ignore_errors=True)
 
     def _finish(self, seconds: float) -> Outcome:
-        """Put the chosen weights back and save the model."""
         best, select, steps = self.scorer.of_run, self.scorer.select, self._steps_before
         distributed.wait()
         if best.score is not None:
@@ -321,8 +294,6 @@ class Trainer:
             save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
             self.folder.finish({**asdict(outcome), "model": "model", "seconds": round(seconds, 1)})
         return outcome
-
-    # -- what is noticed ----------------------------------------------------------------------
 
     def _warn_unchanged(self, loop: TrainingLoop) -> None:
         for path, count in loop.engine.builder.unchanged().items():

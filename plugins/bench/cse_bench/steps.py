@@ -39,7 +39,7 @@ class Steps:
         self.device = prepared.device
         trainer = prepared.trainer(RunFolder(folder))
         trainer.prepare()
-        current = trainer.rounds.next(False) or TrainingRound(0)
+        current = trainer.rounds.next(False) or TrainingRound()
         rows = trainer.rounds.begin(current)
         steps = current.options(prepared.composition.train).steps(len(rows))
         loop = TrainingLoop(

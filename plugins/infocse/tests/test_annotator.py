@@ -33,7 +33,7 @@ def begin(folder: Path, name: str, model: Path, other: Path | None) -> Path:
 
 
 def pairs(run: Path, number: int) -> set[tuple[int, int]]:
-    found = read_round(run / "rounds" / str(number), number).pairs or {}
+    found = read_round(run / "rounds" / str(number), number).pairs
     return set(zip(*(list(found[name]) for name in ("text", "positive")), strict=True))
 
 

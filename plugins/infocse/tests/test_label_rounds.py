@@ -33,7 +33,7 @@ PAIRS: dict[str, Any] = {"text": ["a"] * 100, "positive": ["b"] * 100}
 def test_epochs_of_a_round_and_max_steps_of_the_run_both_bound_it(
     own: dict[str, Any], most: int | None, wanted: int
 ) -> None:
-    options = TrainingRound(1, PAIRS, train=own).options(TrainOptions(max_steps=most))
+    options = TrainingRound(PAIRS, train=own, number=1).options(TrainOptions(max_steps=most))
     assert options.steps(100) == wanted
 
 

@@ -274,7 +274,7 @@ def nobody_asks(*_: Any) -> Any:
 
 def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> None:
     run = begin("cards", tmp_path)
-    builder = ViewBuilder(run.assembly, run.rounds.begin(TrainingRound(0)))
+    builder = ViewBuilder(run.assembly, run.rounds.begin(TrainingRound()))
     view = next(v for v in run.composition.views if v.made_by == "negatives.retrieved")
     loud = SimpleNamespace(path="aug.loud")
     shout = PlacedAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ def loop_of(encoder: str, folder: Path, recipe: str = "", **options: bool) -> Tr
     composition = composed(encoder, recipe, "train.lr=1e-3", folder=folder, rows=20)
     assembly = build(composition, corpus=corpus, device=CPU, resolve_model=lambda name: name)
     rows = TrainingRows(corpus, composition.model.max_length)
-    return TrainingLoop(assembly, TrainingRound(0), rows, FP32, **options)
+    return TrainingLoop(assembly, TrainingRound(), rows, FP32, **options)
 
 
 def copied(loop: TrainingLoop) -> dict[str, Tensor]:

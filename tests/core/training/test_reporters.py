@@ -12,7 +12,8 @@ import pytest
 
 from cse_core.builtins.csv_reporter import CsvReporter
 from cse_core.builtins.options import CsvOptions
-from cse_core.runtime.reporter import Reporter, Reporters
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.reporters import Reporters
 
 
 class Ears(Reporter):
