@@ -28,11 +28,7 @@ def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
 
 @dataclass(frozen=True)
 class PartFactory:
-    """What all parts of a model are made with.
-
-    Attributes:
-        dropout: What their dropout draws from; None leaves it as it is.
-    """
+    """What all parts of a model are made with; without ``dropout``, theirs stays as it is."""
 
     encoder: PackedEncoder
     tokenizer: TextTokenizer
@@ -50,7 +46,7 @@ class PartFactory:
 
         Args:
             choice: Its record, options and name.
-            dimension: Of what reaches it.
+            dimension: That of the vectors that reach it.
             heads: The online heads by instance name.
         """
         setup = Setup(

@@ -33,13 +33,7 @@ _POOLING = {"cls_token": "cls", "mean_tokens": "mean"}
 
 @dataclass
 class SentenceModel:
-    """A model that encodes texts.
-
-    Attributes:
-        sentence_encoder: From texts to vectors.
-        name: As it was asked for.
-        description: Its pooling and heads in words.
-    """
+    """A model that encodes texts, its name as it was asked for, and its pooling in words."""
 
     sentence_encoder: SentenceEncoder
     name: str
@@ -50,8 +44,7 @@ class SentenceModel:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors, not normalised."""
         with self.precision.autocast():
-            vectors = self.sentence_encoder.encode(texts, self.device)
-        return vectors.numpy()
+            return self.sentence_encoder.encode(texts, self.device).numpy()
 
 
 def load(
@@ -63,10 +56,10 @@ def load(
     device: str = "auto",
     precision: str = "fp32",
 ) -> SentenceModel:
-    """Load a model by a run's folder, a model folder, an installed encoder's or a hub's name.
+    """Load a model with what its folder says of pooling and heads.
 
     Args:
-        name: Which.
+        name: A run's or model's folder, an installed encoder or a model of the hub.
         registry: The installed parts.
         pooling: Row pooler instead of the one that the model says; mean where it says none.
         max_length: Longest row in tokens instead of what the model says.
@@ -204,10 +197,7 @@ def _load_weights(folder: Path, made: list[tuple[dict[str, Any], Part]]) -> None
         name = choice.get("name", choice["use"])
         if "folder" in choice:
             dense = _read_weights(Path(choice["folder"]) / "model.safetensors")
-            state = {
-                "stages.0.weight": dense["linear.weight"],
-                "stages.0.bias": dense["linear.bias"],
-            }
+            state = {f"stages.0.{key}": dense[f"linear.{key}"] for key in ("weight", "bias")}
         else:
             start = f"{name}."
             state = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}

@@ -32,7 +32,6 @@ class SentenceEncoder:
     """Everything between a text and its vector.
 
     Attributes:
-        heads: Heads by instance name, in order.
         online_only: Names of the heads that only the online branch has.
         max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
     """
@@ -60,10 +59,8 @@ class SentenceEncoder:
         own = {
             name: heads.get(name, head)
             for name, head in self.heads.items()
-            if name not in self.online_only
+            if name not in self.online_only and (tokenizer is None or name in heads)
         }
-        if tokenizer is not None:
-            own = {name: head for name, head in own.items() if name in heads}
         return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
 
     @property
@@ -93,7 +90,9 @@ class SentenceEncoder:
             content = self.pooler.content(content)
             return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
         # Sliced first: what a pooler adds to a text must not be a slice of its own.
-        content = self.pooler.content(self.slicer.slices(_cut(content, self.max_length)))
+        lengths = content.lengths.clamp_max(self.max_length)
+        cut = content.take_tokens(ragged_index(content.offsets[:-1], lengths), lengths)
+        content = self.pooler.content(self.slicer.slices(cut))
         return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
 
     def wrap(self, content: TokenBatch, role: Role) -> TokenBatch:
@@ -104,8 +103,7 @@ class SentenceEncoder:
     @property
     def only_wraps(self) -> bool:
         """Whether ``rows`` does nothing but :meth:`wrap`: no part changes or slices content."""
-        own = getattr(self.pooler.content, "__func__", None)
-        return self.slicer is None and own is RowPooler.content
+        return self.slicer is None and type(self.pooler).content is RowPooler.content
 
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""
@@ -177,23 +175,23 @@ class SentenceEncoder:
     ) -> dict[str, Embeddings]:
         pooled = self.pooler.pool(hidden, there)
         raw = Embeddings(pooled, there.owner, there.slot, there.content_lengths(), sentences)
-        headed = replace(raw, vectors=self._heads(pooled))
+        headed = self._headed(raw)
         levels = {self.row_level: headed}
-        if self.slicer is not None and self.slicer.join_before_heads:
-            joined = self.slicer.join(raw)
-            levels[SENTENCE] = replace(joined, vectors=self._heads(joined.vectors))
-        elif self.slicer is not None:
-            levels[SENTENCE] = self.slicer.join(headed)
+        if self.slicer is not None:
+            early = self.slicer.join_before_heads
+            joined = self.slicer.join(raw if early else headed)
+            levels[SENTENCE] = self._headed(joined) if early else joined
         return levels
 
     def _after_encoder(self) -> list[nn.Module]:
         parts = (self.slicer, self.pooler, *self.heads.values())
         return [part for part in parts if isinstance(part, nn.Module)]
 
-    def _heads(self, vectors: Tensor) -> Tensor:
+    def _headed(self, pooled: Embeddings) -> Embeddings:
+        vectors = pooled.vectors
         for head in self.heads.values():
             vectors = head(vectors)
-        return vectors
+        return replace(pooled, vectors=vectors)
 
     @torch.no_grad()
     def encode(
@@ -201,10 +199,8 @@ class SentenceEncoder:
     ) -> Tensor:
         """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
 
-        Args:
-            texts: The texts; encoded in order of length, returned in their own.
-            device: Where to compute.
-            batch_tokens: Tokens of one encoder call, about; None takes :func:`tokens_at_once`.
+        Texts are encoded in order of length and returned in their own, about ``batch_tokens`` of
+        them in an encoder call: None takes :func:`tokens_at_once`.
         """
         return self.encode_table(self.tokenizer.table(texts, self.max_length), device, batch_tokens)
 
@@ -230,10 +226,7 @@ class SentenceEncoder:
                 start = stop
             if not vectors:
                 return torch.zeros(0, getattr(self.pooler, "dimension", 0))
-            encoded = torch.cat(vectors)
-            out = torch.empty_like(encoded)
-            out[order] = encoded
-            return out
+            return torch.cat(vectors)[torch.argsort(order)]
 
 
 def tokens_at_once(device: torch.device) -> int:
@@ -256,11 +249,6 @@ def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
     finally:
         for module in other:
             module.train(not training)
-
-
-def _cut(content: TokenBatch, longest: int) -> TokenBatch:
-    lengths = content.lengths.clamp_max(longest)
-    return content.take_tokens(ragged_index(content.offsets[:-1], lengths), lengths)
 
 
 def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> Embeddings:

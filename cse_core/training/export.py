@@ -34,10 +34,7 @@ def inference_choices(
 def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
     """Write the model folder, whole or not at all.
 
-    Args:
-        assembly: The run's parts.
-        folder: Where.
-        about: Facts for the README: what was trained on what, and what chose it.
+    ``about`` holds facts for the README: what was trained on what, and what chose it.
     """
     composition = assembly.composition
     row, heads, slicer = inference_choices(composition)
@@ -52,7 +49,11 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         "about": about,
     }
     with whole_folder(folder) as beside:
-        save_encoder(sentence_encoder.encoder.model, beside)
+        sentence_encoder.encoder.model.save_pretrained(beside)
+        config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
+        for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
+            config.pop(key, None)  # how it was run is no part of it
+        _write_json(beside / "config.json", config)
         sentence_encoder.tokenizer.hf.save_pretrained(beside)
         used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
         modules = {used[path]: part for path, part in assembly.modules() if path in used}
@@ -66,16 +67,6 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         _write_json(beside / MANIFEST, manifest)
         why_not = _write_sentence_transformers(assembly, beside, row, heads, slicer)
         (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
-
-
-def save_encoder(model: Any, folder: Path) -> None:
-    """Save a Hugging Face encoder without traces of how it was run."""
-    model.save_pretrained(folder)
-    path = folder / "config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
-        config.pop(key, None)
-    _write_json(path, config)
 
 
 def _choice(choice: PlannedPart) -> dict[str, Any]:
@@ -109,7 +100,6 @@ def _write_sentence_transformers(
         if equal is None:
             return f"head {choice.name} is no single Dense layer"
         dense.append(equal)
-    modules = [_module(0, "", "Transformer"), _module(1, "1_Pooling", "Pooling")]
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
     pooling = {
         "word_embedding_dimension": assembly.online.encoder.hidden_size,
@@ -118,34 +108,29 @@ def _write_sentence_transformers(
     }
     _write_json(folder / "1_Pooling" / "config.json", pooling)
     for place, (config, weights) in enumerate(dense, start=2):
-        modules.append(_module(place, f"{place}_Dense", "Dense"))
         _write_json(folder / f"{place}_Dense" / "config.json", config)
         write_tensors(folder / f"{place}_Dense" / "model.safetensors", weights)
-    _write_json(folder / "modules.json", modules)
-    _write_json(
-        folder / "sentence_bert_config.json",
+    modules = [
         {
-            # With segments, training may read texts that are longer than the encoder takes.
-            "max_seq_length": min(
-                assembly.online.max_length, assembly.online.encoder.max_positions
-            ),
-            "do_lower_case": False,
-        },
-    )
-    _write_json(
-        folder / "config_sentence_transformers.json",
-        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
-    )
-    return None
-
-
-def _module(place: int, path: str, kind: str) -> dict[str, Any]:
-    return {
-        "idx": place,
-        "name": str(place),
-        "path": path,
-        "type": f"sentence_transformers.models.{kind}",
+            "idx": place,
+            "name": str(place),
+            "path": f"{place}_{kind}" if place else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for place, kind in enumerate(("Transformer", "Pooling", *["Dense"] * len(dense)))
+    ]
+    _write_json(folder / "modules.json", modules)
+    # With segments, training may read texts that are longer than the encoder takes.
+    longest = min(assembly.online.max_length, assembly.online.encoder.max_positions)
+    limits = {"max_seq_length": longest, "do_lower_case": False}
+    _write_json(folder / "sentence_bert_config.json", limits)
+    similarity: dict[str, Any] = {
+        "prompts": {},
+        "default_prompt_name": None,
+        "similarity_fn_name": "cosine",
     }
+    _write_json(folder / "config_sentence_transformers.json", similarity)
+    return None
 
 
 def _write_json(path: Path, value: object) -> None:

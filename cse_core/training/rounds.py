@@ -54,36 +54,32 @@ class TrainingRound(Round):
         return own.model_copy(update={"max_steps": most})
 
 
+@dataclass
 class Rounds:
     """Asks the miners for rounds, in recipe order; one round over the corpus where none asks.
 
     Attributes:
+        encode: Vectors of texts by the current model.
+        place: Of the miner that is asked next.
         scores: Best score of each round that is over.
     """
 
-    def __init__(
-        self,
-        assembly: Assembly,
-        corpus: Corpus,
-        folder: RunFolder,
-        encode: Callable[[Sequence[str]], Tensor],
-        reporter: Reporter,
-    ) -> None:
-        self.assembly = assembly
-        self.corpus = corpus
-        self.folder = folder
-        self.encode = encode
-        self.reporter = reporter
-        self.miners = [
-            choice.path
-            for choice in assembly.composition.of("positives")
-            if cast(MinerSpec, choice.spec).rounds
-        ]
-        self.number = 0
-        self.place = 0
-        self.scores: list[float | None] = []
-        self.over = False
-        self._rows = TrainingRows(corpus, assembly.composition.model.max_length)
+    assembly: Assembly
+    corpus: Corpus
+    folder: RunFolder
+    encode: Callable[[Sequence[str]], Tensor]
+    reporter: Reporter
+    number: int = 0
+    place: int = 0
+    scores: list[float | None] = field(default_factory=list)
+    over: bool = False
+
+    def __post_init__(self) -> None:
+        """Find the miners that ask for rounds."""
+        composition = self.assembly.composition
+        mined = composition.of("positives")
+        self.miners = [part.path for part in mined if cast(MinerSpec, part.spec).rounds]
+        self._rows = TrainingRows(self.corpus, composition.model.max_length)
 
     def next(self, resumed: bool) -> TrainingRound | None:
         """Return the next round, the interrupted one again where ``resumed``."""

@@ -26,11 +26,7 @@ MEAN = "mean"
 
 @dataclass
 class Best:
-    """A best score and where it was reached.
-
-    Attributes:
-        waited: Evaluations since.
-    """
+    """A best score, where it was reached, and how many evaluations ago."""
 
     score: float | None = None
     step: int = 0
@@ -43,14 +39,10 @@ class Best:
         return self.score is None or score > self.score
 
     def as_saved(self, values: Mapping[str, Any], select: str | None) -> Best:
-        """Return what the saved weights reached.
+        """Return what the saved weights reached, of which ``values`` holds the step and all scores.
 
         A run that was killed may have saved better ones after the checkpoint that it went on from,
         and come no higher the second time.
-
-        Args:
-            values: The values of their checkpoint: the step, and all scores.
-            select: Name of the score that chooses in the run.
         """
         if values["step"] == self.step:
             return self
@@ -63,7 +55,7 @@ class Scorer:
     """Scores the model in training and keeps what is best, in the round and in the run.
 
     Args:
-        dev: The sets that are scored.
+        dev: The sets to score.
         select: Name of the score that chooses, or of its set, or ``mean``.
 
     Raises:
@@ -89,8 +81,6 @@ class Scorer:
 
         The first process scores; the others hear of it.
         """
-        if not self.dev:
-            return {}, False
 
         def measured() -> dict[str, float]:
             found: dict[str, float] = {}
@@ -139,11 +129,9 @@ class Scorer:
         if wanted in (None, MEAN):
             return self.names[0] if len(self.names) == 1 else MEAN
         choices = [f"{dev_set.name}.{score}" for dev_set in self.dev for score in dev_set.choices]
-        for dev_set in self.dev:
-            if wanted == dev_set.name:
-                return f"{dev_set.name}.{dev_set.choices[0]}"
-        if wanted in choices:
-            return wanted
+        usual = {dev_set.name: name for dev_set, name in zip(self.dev, self.names, strict=True)}
+        if (found := usual.get(wanted, wanted)) in choices:
+            return found
         raise CseError(
             "is no dev score of this run",
             where=where,
@@ -169,18 +157,14 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
     found: list[PairSet | DocumentSet] = []
     installed = {dataset.name for dataset in registry.datasets()}
     for wanted in options.dev:
-        if wanted == "none":
-            continue
+        names = []
         if wanted == "auto":
-            files = [file.name for file in corpus.report.files if file.name in installed]
-            found += [_installed_pairs(name, registry) for name in files]
+            names = [file.name for file in corpus.report.files if file.name in installed]
         elif wanted in installed and not Path(wanted).exists():
-            found.append(_installed_pairs(wanted, registry))
-        else:
+            names = [wanted]
+        elif wanted != "none":
             found.append(read_dev_set(wanted))
+        for name in names:
+            data = load_factory(registry.dataset(name).spec.factory)()
+            found.append(pairs_from_rows(f"{name}.dev", data.pairs("dev")))
     return name_dev_sets(found)
-
-
-def _installed_pairs(name: str, registry: Registry) -> PairSet:
-    data = load_factory(registry.dataset(name).spec.factory)()
-    return pairs_from_rows(f"{name}.dev", data.pairs("dev"))

@@ -56,29 +56,23 @@ class Outcome:
     seconds: float
 
 
+@dataclass
 class Trainer:
     """Runs a composition; ``about`` holds facts for the model's README."""
 
-    def __init__(
-        self,
-        assembly: Assembly,
-        corpus: Corpus,
-        scorer: Scorer,
-        folder: RunFolder,
-        precision: Precision,
-        reporter: Reporter,
-        about: dict[str, Any],
-    ) -> None:
-        self.assembly = assembly
-        self.composition = assembly.composition
-        self.corpus = corpus
-        self.folder = folder
-        self.precision = precision
-        self.reporter = reporter
-        self.about = about
+    assembly: Assembly
+    corpus: Corpus
+    scorer: Scorer
+    folder: RunFolder
+    precision: Precision
+    reporter: Reporter
+    about: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """Begin with nothing trained."""
+        self.composition = self.assembly.composition
         self.main = distributed.world()[0] == 0
-        self.scorer = scorer
-        self.rounds = Rounds(assembly, corpus, folder, self.encode, reporter)
+        self.rounds = Rounds(self.assembly, self.corpus, self.folder, self.encode, self.reporter)
         self._signals = StopSignals()
         self._collapse = CollapseWatch(self.composition)
         self._metrics: TextIO | None = None
@@ -280,16 +274,8 @@ class Trainer:
             self.reporter.message("no dev set chose a checkpoint: the last weights are kept")
             best = replace(best, step=steps, round=self.rounds.number)
             select, why = None, f"step {steps}, the last"
-        outcome = Outcome(
-            model=self.folder.model,
-            steps=steps,
-            step=best.step,
-            round=best.round,
-            chosen_by=select,
-            score=best.score,
-            scores=best.scores,
-            seconds=seconds,
-        )
+        reached = best.step, best.round, select, best.score, best.scores
+        outcome = Outcome(self.folder.model, steps, *reached, seconds)
         if self.main:
             save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
             self.folder.finish({**asdict(outcome), "model": "model", "seconds": round(seconds, 1)})
