@@ -130,10 +130,7 @@ def _manifest(folder: Path, encoder: PackedEncoder) -> dict[str, Any]:
     for module in cast(list[dict[str, Any]], _read_json(folder / "modules.json")):
         kind, path = module["type"].rpartition(".")[2], folder / module["path"]
         if kind == "Pooling":
-            plain["row"] = {
-                "use": _pooling(_read_json(path / "config.json"), folder),
-                "options": {},
-            }
+            plain["row"]["use"] = _pooling(_read_json(path / "config.json"), folder)
         elif kind == "Dense":
             plain["heads"].append(_dense(_read_json(path / "config.json"), path))
         elif kind not in ("Transformer", "Normalize", "Dropout"):

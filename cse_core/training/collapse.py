@@ -48,24 +48,17 @@ def spread(anchors: Tensor) -> dict[str, float]:
 
 
 class CollapseWatch:
-    """Says when a set of sentences looks collapsed, once for each set.
-
-    Args:
-        composition: The run, for what could be done about it.
-    """
+    """Says when a set of sentences looks collapsed, once for each set."""
 
     def __init__(self, composition: Composition) -> None:
         self._advice = advice(composition)
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._best: dict[str, float] = {}
 
     def look(self, name: str, scores: Mapping[str, float], sentences: int) -> str | None:
-        """Return a warning where a set looks collapsed, None where it does not or was told.
+        """Return a warning the first time that a set of so many sentences looks collapsed.
 
-        Args:
-            name: The set, ``stsb.dev``, or ``batch``.
-            scores: Holds ``{name}.mean_cosine`` and the like.
-            sentences: How many sentences they are over.
+        ``scores`` holds ``{name}.mean_cosine`` and the like; the name of a batch is ``batch``.
         """
         cosine = scores.get(f"{name}.mean_cosine", 0.0)
         rank = scores.get(f"{name}.effective_rank", COLLAPSED_RANK)
@@ -80,9 +73,9 @@ class CollapseWatch:
             sign = f"the score fell below half of its best, {best:.2f}"
         else:
             return None
-        if name in self._told:
+        if name in self._warned:
             return None
-        self._told.add(name)
+        self._warned.add(name)
         numbers = [f"mean cosine {cosine:.3f}", f"effective rank {rank:.1f}"]
         if score is not None:
             numbers.append(f"spearman {score:.2f}")
@@ -96,14 +89,11 @@ def advice(composition: Composition) -> str:
         decay = getattr(part.options, "decay", None)
         if isinstance(decay, Schedule) and decay.bounds[0] < WEAK_DECAY:
             found.append(f"raise {part.path}.decay")
-    losses = composition.of("loss")
-    lacking = [
-        part
-        for part in losses
-        if cast(LossOptions, part.options).negatives == "none"
+    if all(
+        cast(LossOptions, part.options).negatives == "none"
         or not cast(LossSpec, part.spec).contrastive
-    ]
-    if len(lacking) == len(losses):
+        for part in composition.of("loss")
+    ):
         found.append("add a loss with negatives (--loss +infonce)")
     found.append(f"lower train.lr ({composition.train.lr:g})")
     return "what may help: " + ", or ".join(found)

@@ -28,14 +28,6 @@ class Intervals:
             save = evaluate or max(1, total // 10)
         return Intervals(options.log_steps or (10 if total >= 100 else 1), evaluate, save)
 
-    def evaluates(self, step: int, last: bool) -> bool:
-        """Return whether the step is followed by an evaluation; the last one is, unless never."""
-        return bool(self.evaluate) and (last or step % self.evaluate == 0)
-
-    def saves(self, step: int, last: bool) -> bool:
-        """Return whether the step is followed by a checkpoint."""
-        return last or (bool(self.save) and step % self.save == 0)
-
     def evaluations(self, patience: int | str | None, per_epoch: int) -> int | None:
         """Return after how many evaluations without a better score a round ends, at least 1.
 

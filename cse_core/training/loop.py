@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 import torch
@@ -13,7 +12,6 @@ from cse_core.engine.input_gradients import GradientField
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
-from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
@@ -74,10 +72,6 @@ class TrainingLoop:
         """Return whether every step of the round was made."""
         return self.done >= self.total
 
-    def tokenise(self, reporter: Reporter) -> None:
-        """Tokenise what the steps will read, so that no step waits for it."""
-        self.engine.builder.tokenise(reporter)
-
     def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
         """Make the next step.
 
@@ -98,14 +92,6 @@ class TrainingLoop:
         )
         self.done += 1
         return result
-
-    def with_precision(self, precision: Precision) -> TrainingLoop:
-        """Return a loop in another number format over the same batches, weights and moments."""
-        other = copy.copy(self)
-        other.engine = Engine(
-            self.assembly, self.rows, precision, self.current.losses, self.options
-        )
-        return other
 
     def checkpoint(self) -> Checkpoint:
         """Return everything that the next step needs.

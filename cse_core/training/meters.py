@@ -14,13 +14,9 @@ from cse_core.training.checkpoint import not_finite
 
 
 class Meters:
-    """Losses, rows, tokens and seconds since the last line of metrics.
+    """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
 
     Nothing waits for the device until :meth:`settle`.
-
-    Args:
-        losses: Losses that a resumed run had counted.
-        device: Where losses are.
     """
 
     def __init__(self, losses: list[float], device: torch.device) -> None:

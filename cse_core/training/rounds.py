@@ -103,15 +103,6 @@ class Rounds:
             self.place += 1
         return None
 
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps."""
-        return {"number": self.number, "place": self.place, "scores": self.scores}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        self.number, self.place = state["number"], state["place"]
-        self.scores = list(state["scores"])
-
     def begin(self, current: TrainingRound) -> TrainingRows:
         """Show every part the rows of a round that begins, or goes on after a break."""
         rows = self._rows

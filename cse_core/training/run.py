@@ -96,16 +96,11 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     composition = resolve(registry, recipe=folder.recipe)
     written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
     then = written.get("run", {})
-    composition = replace(
-        composition,
-        train=composition.train.model_copy(
-            update={k: then[k] for k in ("precision", "device", "threads") if k in then}
-        ),
-    )
+    kept = {name: then[name] for name in ("precision", "device", "threads") if name in then}
+    composition = replace(composition, train=composition.train.model_copy(update=kept))
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
-    before = then.get("data", {}).get("fingerprint")
-    if before != prepared.corpus.fingerprint:
+    if then.get("data", {}).get("fingerprint") != prepared.corpus.fingerprint:
         raise CseError(
             "the data is not what it was when the run began",
             where="data.path",
@@ -136,21 +131,17 @@ def training_corpus(
     brought = ("text", "positive") if composition.in_rounds else ("text",)
     columns = (view.column for view in composition.views if view.column is not None)
     encoded = [column for column in columns if column not in brought]
-    needs = (need for part in composition.parts for need in part.spec.required(part.options))
+    needs = (need for part in composition.parts for need in part.requires)
     named = (need for need in needs if isinstance(need, str) and need.startswith("column:"))
     required = tuple(dict.fromkeys([*encoded, *(need.partition(":")[2] for need in named)]))
     if corpus is None or required:
         datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
         corpus = load_corpus(
-            composition.data,
-            datasets=datasets,
-            required_columns=required,
-            encoded_columns=encoded,
+            composition.data, datasets=datasets, required_columns=required, encoded_columns=encoded
         )
     if composition.data.split_tokens is None:
         return corpus
-    path = resolve_model(composition.model.name, registry)
-    tokenizer = TextTokenizer(load_tokenizer(path))
+    tokenizer = TextTokenizer(load_tokenizer(resolve_model(composition.model.name, registry)))
     return split_texts(corpus, tokenizer, composition.data.split_tokens, required)
 
 
@@ -208,13 +199,7 @@ class Prepared:
             "note": SYNTHETIC if self.corpus.report.synthetic else None,
         }
         return Trainer(
-            self.assembly,
-            self.corpus,
-            self.scorer,
-            folder,
-            self.precision,
-            self.reporter,
-            about,
+            self.assembly, self.corpus, self.scorer, folder, self.precision, self.reporter, about
         )
 
     def record(self) -> str:
@@ -243,7 +228,7 @@ class Prepared:
 
     def report(self) -> None:
         """Report what was read, and where and in which number format it is trained."""
-        report, sentence_encoder = self.corpus.report, self.assembly.online
+        report, encoder = self.corpus.report, self.assembly.online.encoder
         message = self.reporter.message
         message(
             f"{len(self.corpus):,} rows of {', '.join(self.composition.data.path)}"
@@ -252,5 +237,5 @@ class Prepared:
         for line in report.messages:
             message(line)
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
-        if not sentence_encoder.encoder.packed:
-            self.reporter.warning(f"rows are padded: {sentence_encoder.encoder.why_padded}")
+        if not encoder.packed:
+            self.reporter.warning(f"rows are padded: {encoder.why_padded}")

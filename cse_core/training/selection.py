@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +114,6 @@ class Scorer:
         value = self._value(self.of_round.scores, self.select)
         if self.of_run.beaten_by(value):
             self.of_run = replace(self.of_round, score=value)
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps."""
-        return {"round": asdict(self.of_round), "run": asdict(self.of_run)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        self.of_round, self.of_run = Best(**state["round"]), Best(**state["run"])
 
     def _chosen(self, wanted: str | None, where: str = "train.select") -> str | None:
         if not self.names:

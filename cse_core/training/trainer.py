@@ -109,8 +109,12 @@ class Trainer:
         until = None
         if resume is not None:
             saved.restore_assembly(self.assembly, resume)
-            self.scorer.restore(resume.values["scores"])
-            self.rounds.restore(resume.values["rounds"])
+            scores, rounds = resume.values["scores"], resume.values["rounds"]
+            self.scorer.of_round, self.scorer.of_run = (
+                Best(**scores["round"]),
+                Best(**scores["run"]),
+            )
+            vars(self.rounds).update(rounds)
             until = resume.values["round"], resume.values["step"]
             self._steps_before = resume.values["steps_before"]
         with ExitStack() as stack:
@@ -136,7 +140,7 @@ class Trainer:
             if current.number:
                 # What was mined is never mined again, and the miner's own state goes with it.
                 self._save(loop, meters)
-        loop.tokenise(self.reporter)
+        loop.engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, loop.total, loop.done)
         if len(rows) < loop.options.batch_size:
             self.reporter.warning(
@@ -176,11 +180,16 @@ class Trainer:
             step = loop.done
             self.reporter.step(step)
             if step == min(10, loop.total):
-                self._warn_unchanged(loop)
-            scoring = bool(self.scorer.dev) and intervals.evaluates(step, loop.over)
+                for path, count in loop.engine.builder.unchanged().items():
+                    self.reporter.warning(
+                        f"{path} changed nothing in {count} calls: is its rate too low?"
+                    )
+            scoring = bool(self.scorer.dev and intervals.evaluate) and (
+                loop.over or step % intervals.evaluate == 0
+            )
             logging = step % intervals.log == 0 or loop.over or scoring
             stopping = distributed.total(int(self._signals.asked)) > 0
-            saving = intervals.saves(step, loop.over) or stopping
+            saving = loop.over or stopping or bool(intervals.save and step % intervals.save == 0)
             if not (logging or saving):
                 continue
             meters.settle(step)
@@ -204,13 +213,12 @@ class Trainer:
 
     def _inference_encoder(self) -> SentenceEncoder:
         _, heads, slicer = inference_choices(self.composition)
-        kept = {choice.name for choice in heads}
-        sentence_encoder = self.assembly.online
+        online = self.assembly.online
         return replace(
-            sentence_encoder,
-            pooler=self.assembly.inference_pool or sentence_encoder.pooler,
-            heads={name: head for name, head in sentence_encoder.heads.items() if name in kept},
-            slicer=sentence_encoder.slicer if slicer is not None else None,
+            online,
+            pooler=self.assembly.inference_pool or online.pooler,
+            heads={choice.name: online.heads[choice.name] for choice in heads},
+            slicer=online.slicer if slicer is not None else None,
         )
 
     def _evaluate(self, loop: TrainingLoop) -> dict[str, float]:
@@ -254,8 +262,8 @@ class Trainer:
         checkpoint.values.update(
             round=number,
             steps_before=self._steps_before,
-            scores=self.scorer.state(),
-            rounds=self.rounds.state(),
+            scores={"round": asdict(self.scorer.of_round), "run": asdict(self.scorer.of_run)},
+            rounds={name: vars(self.rounds)[name] for name in ("number", "place", "scores")},
             losses=[float(loss) for loss in meters.losses],
         )
         checkpoint.write(self.folder.checkpoint(number, loop.done))
@@ -280,10 +288,6 @@ class Trainer:
             save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
             self.folder.finish({**asdict(outcome), "model": "model", "seconds": round(seconds, 1)})
         return outcome
-
-    def _warn_unchanged(self, loop: TrainingLoop) -> None:
-        for path, count in loop.engine.builder.unchanged().items():
-            self.reporter.warning(f"{path} changed nothing in {count} calls: is its rate too low?")
 
     def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:
         """Warn of a collapse on the dev sets, or on the batch where there are none."""

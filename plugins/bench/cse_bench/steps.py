@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import torch
 
 from cse_bench.matmul_bound import CallRecorder
-from cse_core.engine.step import StepResult
+from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import TrainingRound
@@ -51,9 +52,9 @@ class Steps:
             drop_last=True,
         )
         self.size = loop.batches.size
-        self.loops = {precision.name: loop.with_precision(precision) for precision in precisions}
+        self.loops = {precision.name: with_precision(loop, precision) for precision in precisions}
         for own in self.loops.values():
-            own.tokenise(prepared.reporter)
+            own.engine.builder.tokenise(prepared.reporter)
 
     def step(self, precision: str) -> StepResult:
         """Make the next step of a number format."""
@@ -77,3 +78,10 @@ class Steps:
             torch.cuda.synchronize(self.device)
         elif self.device.type == "mps":
             torch.mps.synchronize()
+
+
+def with_precision(loop: TrainingLoop, precision: Precision) -> TrainingLoop:
+    """Return a loop in another number format over the same batches, weights and moments."""
+    other = copy.copy(loop)
+    other.engine = Engine(loop.assembly, loop.rows, precision, loop.current.losses, loop.options)
+    return other
