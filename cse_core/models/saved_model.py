@@ -148,20 +148,19 @@ def _saved_length(folder: Path) -> int | None:
 
     Older versions keep it in a file of their own, newer ones (6.2 does) with the tokenizer.
     """
-    word = model_folder(folder, str(folder))
-    for file, name in (
-        ("sentence_bert_config.json", "max_seq_length"),
-        ("tokenizer_config.json", "model_max_length"),
-    ):
-        if (word / file).is_file() and (length := _read_json(word / file).get(name)):
+    inner = model_folder(folder, str(folder))
+    files = {"sentence_bert_config": "max_seq_length", "tokenizer_config": "model_max_length"}
+    for file, name in files.items():
+        path = inner / f"{file}.json"
+        if path.is_file() and (length := _read_json(path).get(name)):
             return int(length)
     return None
 
 
 def _pooling(config: dict[str, Any], folder: Path) -> str:
-    mode = config.get("pooling_mode")
-    on = [m for flag, m in _POOLING.items() if config.get(f"pooling_mode_{flag}")]
-    found = [mode] if isinstance(mode, str) else on
+    found = [m for flag, m in _POOLING.items() if config.get(f"pooling_mode_{flag}")]
+    if isinstance(mode := config.get("pooling_mode"), str):
+        found = [mode]
     if len(found) != 1 or found[0] not in _POOLING.values():
         raise CseError(
             "its sentence-transformers pooling is neither cls nor mean",

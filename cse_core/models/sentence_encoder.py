@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
-from cse_core.encoders.encoder import PackedEncoder
+from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, SlicePooler
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
@@ -23,8 +23,6 @@ from cse_core.types import (
     ragged_index,
 )
 from cse_core.vocabulary import Role
-
-Hook = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -107,12 +105,12 @@ class SentenceEncoder:
 
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""
-        longest = self.encoder.max_positions
-        excess = tokens.lengths - longest
-        if not bool((excess > 0).any()):
+        excess = tokens.lengths - self.encoder.max_positions
+        long = (excess > 0).nonzero().squeeze(1).tolist()
+        if not long:
             return tokens
         keep = torch.ones(len(tokens.ids), dtype=torch.bool)
-        for row in (excess > 0).nonzero().squeeze(1).tolist():
+        for row in long:
             start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
             content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
             keep[content[len(content) - int(excess[row]) :]] = False
@@ -125,8 +123,8 @@ class SentenceEncoder:
         device: torch.device,
         sentences: int | None = None,
         *,
-        on_words: Hook | None = None,
-        on_input: Hook | None = None,
+        on_words: InputHook | None = None,
+        on_input: InputHook | None = None,
         input_level: bool = False,
     ) -> dict[str, Embeddings]:
         """Return the vectors of wrapped rows by level, from one encoder call.

@@ -66,11 +66,7 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
 
 
 def training_precision(name: str, device: torch.device) -> Precision:
-    """Return the number format called ``name`` for training, as :func:`resolve_precision`.
-
-    Raises:
-        CseError: If there is no such format, or training in it is not supported.
-    """
+    """Return the format of :func:`resolve_precision`; fp16 raises a ``CseError`` too."""
     precision = resolve_precision(name, device)
     if precision.dtype == torch.float16:
         raise CseError(

@@ -20,12 +20,12 @@ from cse_core.training.rounds import TrainingRound
 
 
 class TrainingLoop:
-    """Steps of a round, one at a time; whoever drives it decides when it logs, scores and stops.
+    """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
 
     Args:
-        assembly: The parts, which have begun the round.
+        assembly: The parts of the run.
         current: The round.
-        rows: Its rows.
+        rows: Those of the round.
         precision: Number format of the encoder.
         total: Steps that schedules reckon with; by default those of the round.
         drop_last: Whether an epoch ends before a batch that would be smaller than the others.
@@ -84,9 +84,8 @@ class TrainingLoop:
             index = self.batches.at(self.done)
             if self.prefetch and self.done + 1 < self.total:
                 then = self.batches.at(self.done + 1)
-        position = StepPosition(
-            self.done, self.total, self.batches.epoch(self.done), self.current.number
-        )
+        epoch = self.batches.epoch(self.done)
+        position = StepPosition(self.done, self.total, epoch, self.current.number)
         result = self.engine.step(
             index, position, self._update, count_negatives=count_negatives, then=then
         )

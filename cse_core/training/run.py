@@ -43,17 +43,10 @@ def train(
     reporter: Reporter,
     corpus: Corpus | None = None,
 ) -> Outcome:
-    """Train a composition into a new run folder.
+    """Train a composition into the new run folder ``out``.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
-    every part has prepared itself for them.
-
-    Args:
-        composition: The checked recipe.
-        registry: The installed parts.
-        out: The run's folder.
-        reporter: Hears how it goes.
-        corpus: The rows that ``data.*`` names, where they were read already.
+    every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder holds a run already.
@@ -120,10 +113,7 @@ def training_corpus(
 ) -> Corpus:
     """Return the rows that a composition trains on, numbered as its parts saw them.
 
-    Args:
-        composition: Of a run, that of its ``run.toml``.
-        registry: The installed parts.
-        corpus: The rows that ``data.*`` names, where they were read already.
+    ``corpus`` is what ``data.*`` names, where it was read already.
 
     Raises:
         CseError: If a file or a column is missing or wrong.
@@ -147,9 +137,6 @@ def training_corpus(
 
 class Prepared:
     """Everything that is read before a run writes its first file.
-
-    Attributes:
-        main: Whether this is the first process.
 
     Raises:
         CseError: If the model, the data, a dev set, the device or the number format is wrong.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,11 +28,7 @@ class RunFolder:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Refuse a folder that holds a run.
-
-        Raises:
-            CseError: If it does.
-        """
+        """Raise a ``CseError`` if the folder holds a run."""
         if (path / RUN_FILE).exists():
             raise CseError(
                 "holds a run already",
@@ -42,11 +39,7 @@ class RunFolder:
 
     @staticmethod
     def open(path: Path) -> RunFolder:
-        """Find the folder of a run that was begun.
-
-        Raises:
-            CseError: If it is no run.
-        """
+        """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
         if not (path / RUN_FILE).is_file():
             raise CseError(
                 "is no run: it has no run.toml",
@@ -83,13 +76,13 @@ class RunFolder:
     def checkpoints(self) -> list[Path]:
         """Return complete checkpoints, the newest last."""
         folders = [p for p in (self.path / "checkpoints").glob("*step-*") if not p.name[0] == "."]
-        return sorted(folders, key=_order)
+        # step-4, round-1-step-4
+        return sorted(folders, key=lambda p: [int(n) for n in re.findall(r"\d+", p.name)])
 
     def open_metrics(self, until: tuple[int, int] | None = None) -> TextIO:
         """Open ``metrics.jsonl``: a JSON object a line, with step, loss, lr and the speeds.
 
-        Args:
-            until: Keep the lines up to this (round, step), drop the rest; None keeps none.
+        Lines up to ``until``, a (round, step), are kept.
         """
         path = self.path / "metrics.jsonl"
         kept = _lines_until(path, until) if until is not None and path.is_file() else []
@@ -108,11 +101,6 @@ class RunFolder:
             os.replace(beside, link)
         except OSError:
             beside.unlink(missing_ok=True)
-
-
-def _order(path: Path) -> tuple[int, int]:
-    words = path.name.split("-")
-    return (int(words[1]) if words[0] == "round" else 0, int(words[-1]))
 
 
 def _lines_until(path: Path, until: tuple[int, int]) -> Iterator[str]:

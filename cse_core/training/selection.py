@@ -138,10 +138,9 @@ class Scorer:
 
 
 def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[AnyDevSet]:
-    """Return the dev sets that ``train.dev`` names.
+    """Return the dev sets that ``train.dev`` names: files or installed data sets.
 
-    ``auto`` takes the pairs of an installed data set where that is what is trained on, ``none``
-    none; other names are files or installed data sets.
+    ``auto`` takes the pairs of an installed data set where that is what is trained on.
 
     Raises:
         CseError: If a name is neither.

@@ -23,9 +23,6 @@ class StopSignals:
 
     A launcher sends its processes once more what they have had already, and must not end the
     writing of a checkpoint: SIGTERM never interrupts, and SIGINT not within a second.
-
-    Attributes:
-        asked: Whether one has come.
     """
 
     def __init__(self) -> None:

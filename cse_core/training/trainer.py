@@ -109,12 +109,9 @@ class Trainer:
         until = None
         if resume is not None:
             saved.restore_assembly(self.assembly, resume)
-            scores, rounds = resume.values["scores"], resume.values["rounds"]
-            self.scorer.of_round, self.scorer.of_run = (
-                Best(**scores["round"]),
-                Best(**scores["run"]),
-            )
-            vars(self.rounds).update(rounds)
+            best = resume.values["scores"]
+            self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
+            vars(self.rounds).update(resume.values["rounds"])
             until = resume.values["round"], resume.values["step"]
             self._steps_before = resume.values["steps_before"]
         with ExitStack() as stack:

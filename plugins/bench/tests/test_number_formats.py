@@ -13,8 +13,8 @@ from tests.core.training.test_loop import copied, loop_of
 from tests.fixtures.tiny import CPU
 
 
-def test_another_number_format_trains_the_same_weights(encoder: str, folder: Path) -> None:
-    loop = loop_of(encoder, folder, prefetch=False)
+def test_another_number_format_trains_the_same_weights(encoder: str, tmp_path: Path) -> None:
+    loop = loop_of(encoder, tmp_path, prefetch=False)
     other = with_precision(loop, resolve_precision("bf16", CPU))
     before = copied(loop)
     other.step()
