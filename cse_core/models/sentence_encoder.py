@@ -191,7 +191,6 @@ class SentenceEncoder:
             vectors = head(vectors)
         return replace(pooled, vectors=vectors)
 
-    @torch.no_grad()
     def encode(
         self, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
     ) -> Tensor:

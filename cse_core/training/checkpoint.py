@@ -91,9 +91,8 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the state of every part that is no module: tensors and JSON values."""
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
-    for path, part in assembly.parts.items():
-        if isinstance(part, nn.Module):
-            continue
+    others = ((path, p) for path, p in assembly.parts.items() if not isinstance(p, nn.Module))
+    for path, part in others:
         for name, value in part.state_dict().items():
             if isinstance(value, Tensor):
                 tensors[f"part.{path}.{name}"] = value

@@ -17,7 +17,6 @@ from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.model_files import RUN_FILE
 
 RESULT = "result.json"
-_VERSIONS = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def _lines_until(path: Path, until: tuple[int, int]) -> Iterator[str]:
 def versions(composition: Composition) -> dict[str, str]:
     """Return the version of every distribution that the run stands on."""
     names = {part.distribution: part.version for part in composition.parts}
-    for name in ("cse-toolkit", *_VERSIONS):
+    for name in ("cse-toolkit", "torch", "transformers", "tokenizers", "safetensors", "numpy"):
         try:
             names.setdefault(name, version(name))
         except PackageNotFoundError:
