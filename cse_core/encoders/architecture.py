@@ -11,6 +11,9 @@ from transformers import PreTrainedModel
 
 from cse_core.errors import CseError
 
+Evidence = tuple[Tensor, Tensor, list[int]]
+"""What a model does with a few rows: output states ``[T, H]``, token ids ``[T]``, rows' lengths."""
+
 
 def unusable(what: str) -> CseError:
     """Return the error of a model that is no text encoder."""
@@ -26,11 +29,8 @@ def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
     """
     name = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
-        raise CseError(
-            f"{name} is an encoder with a decoder",
-            where="model.name",
-            hint="name an encoder such as bert-base-uncased",
-        )
+        hint = "name an encoder such as bert-base-uncased"
+        raise CseError(f"{name} is an encoder with a decoder", where="model.name", hint=hint)
     arguments = frozenset(inspect.signature(model.forward).parameters)
     if not {"inputs_embeds", "attention_mask"} <= arguments:
         raise unusable(f"{name} cannot be given word embeddings (inputs_embeds)")
@@ -57,12 +57,9 @@ def embedding_layer(model: PreTrainedModel) -> nn.Module:
 
     That is the module which holds the table, or the table alone where the model itself holds it.
     """
-    table = word_table(model)
-    modules: list[nn.Module] = list(model.modules())
-    for module in modules:
-        if module is not model and table in module.children():
-            return module
-    return table
+    table: nn.Module = word_table(model)
+    holders = (m for m in model.modules() if m is not model and table in m.children())
+    return next(holders, table)
 
 
 def position_range(model: PreTrainedModel) -> tuple[int, int]:
@@ -90,28 +87,19 @@ def transformer_layers(model: PreTrainedModel) -> list[nn.Module]:
     recorded = (getattr(model, "_can_record_outputs", None) or {}).get("hidden_states")
     if not isinstance(recorded, type):
         return []
-    modules: list[nn.Module] = list(model.modules())
-    return [module for module in modules if isinstance(module, recorded)]
+    return [m for m in model.modules() if isinstance(m, nn.Module) and isinstance(m, recorded)]
 
 
 @torch.no_grad()
-def plain_forward(model: PreTrainedModel, longest: int) -> tuple[Tensor, Tensor, list[int]]:
-    """Run a few rows through the model as it is, padded and by token ids.
-
-    Args:
-        model: In eval mode.
-        longest: Tokens the longest row may have.
-
-    Returns:
-        Output states ``[T, H]``, token ids ``[T]`` and the rows' lengths.
+def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
+    """Run a few rows, of ``longest`` tokens at most, through the model in eval mode as it is.
 
     Raises:
         CseError: If that fails.
     """
     lengths = [min(5, longest), 1, min(3, longest)]
     device = next(model.parameters()).device
-    pad = model.config.pad_token_id
-    pad = 0 if pad is None else pad
+    pad = model.config.pad_token_id or 0
     vocabulary = word_table(model).num_embeddings
     usable = [i for i in range(min(vocabulary, 64)) if i != pad]
     ids = torch.tensor([usable[7 * i % len(usable)] for i in range(sum(lengths))], device=device)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -57,8 +58,7 @@ def packed_attention(
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads, size = query.shape[1], query.shape[3]
-    alone = row_layout.memory is not None
-    if row_layout.memory is not None:
+    if alone := row_layout.memory is not None:
         key, value = (
             x.view(1, row_layout.tokens, -1, size).transpose(1, 2) for x in row_layout.memory
         )
@@ -72,10 +72,13 @@ def packed_attention(
     rows = [x.transpose(1, 2).reshape(-1, heads, size) for x in (query, key, value)]
     kernel = _varlen_kernel(query, dropout)
     if kernel is not None:
-        attended = kernel(*rows, row_layout, scale, dropout, sliding_window)
+        around = -1 if sliding_window is None else sliding_window - 1
+        attended = kernel(
+            *rows, *_spans(row_layout), scale=scale, p=dropout, window=(around, around)
+        )
         return attended.unsqueeze(0), None
     queries = row_layout.split(rows[0]) if alone else row_layout.pad(rows[0])
-    keys, values = row_layout.pad(rows[1]), row_layout.pad(rows[2])
+    keys, values = map(row_layout.pad, rows[1:])
     parts = []
     with torch.autocast(query.device.type, enabled=False):
         for group, q, k, v in zip(row_layout.classes, queries, keys, values, strict=True):
@@ -107,10 +110,7 @@ def _attend(
         )
     # torch's CPU kernel has no dropout; written out, attention can use our cheap masks.
     shape = q.shape
-    if bias is None:
-        added = q.new_zeros(1, 1, 1)
-    else:
-        added = bias.expand(shape[0], shape[1], -1, -1).flatten(0, 1)
+    added = q.new_zeros(1) if bias is None else bias.expand(*shape[:2], -1, -1).flatten(0, 1)
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     scores = torch.baddbmm(added, q, k.mT, alpha=scale)
     return torch.bmm(drop(scores.softmax(-1), p, source), v).view(shape)
@@ -145,37 +145,16 @@ def _spans(rows: RowLayout) -> tuple[Tensor, Tensor, int, int]:
     return one_each, rows.offsets, 1, rows.longest
 
 
-def _flash_attn(
-    q: Tensor, k: Tensor, v: Tensor, rows: RowLayout, scale: float, p: float, window: int | None
-) -> Tensor:
-    flash_attn_varlen_func = importlib.import_module("flash_attn").flash_attn_varlen_func
-    around = -1 if window is None else window - 1
-    attended: Tensor = flash_attn_varlen_func(
-        q,
-        k,
-        v,
-        *_spans(rows),
-        dropout_p=p,
-        softmax_scale=scale,
-        window_size=(around, around),
-    )
+def _flash_attn(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
+    kernel = importlib.import_module("flash_attn").flash_attn_varlen_func
+    attended: Tensor = kernel(*spans, dropout_p=p, softmax_scale=scale, window_size=window)
     return attended
 
 
-def _torch_varlen(
-    q: Tensor, k: Tensor, v: Tensor, rows: RowLayout, scale: float, p: float, window: int | None
-) -> Tensor:
+def _torch_varlen(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
-    around = -1 if window is None else window - 1
-    attended = varlen_attn(
-        q,
-        k,
-        v,
-        *_spans(rows),
-        scale=scale,
-        window_size=(around, around),
-    )
+    attended = varlen_attn(*spans, scale=scale, window_size=window)
     return attended[0] if isinstance(attended, tuple) else attended
 
 

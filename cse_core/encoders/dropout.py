@@ -44,38 +44,31 @@ class DropoutSource:
         """Restart the masks; the same value and the same shapes give the same masks."""
         # SFC64 gives a 64-bit word in half the time of torch's Mersenne twister.
         self._words = np.random.SFC64(value % 2**64)
-        _seed_accelerators(value % 2**63)
+        if torch.accelerator.is_available():  # the GPUs here, of whatever kind
+            module = torch.get_device_module(torch.accelerator.current_accelerator())
+            (getattr(module, "manual_seed_all", None) or module.manual_seed)(value % 2**63)
 
     def next_seed(self) -> int:
         """Draw a seed for something that has its own generator."""
         words: list[int] = self._words.random_raw(1).tolist()
         return words[0] >> 1
 
-    def steps(self, p: float) -> int:
-        """Return how many of the ``2 ** bits`` equally likely draws drop a value."""
-        draws = 1 << self.bits
-        return min(max(round(p * draws), 0), draws)
-
     def effective_p(self, p: float) -> float:
         """Return the probability with which values are dropped where ``p`` is asked for (CPU)."""
-        return self.steps(p) / (1 << self.bits)
+        draws = 1 << self.bits
+        return min(max(round(p * draws), 0), draws) / draws
 
     def draw(self, shape: torch.Size, p: float) -> tuple[Tensor, int]:
-        """Draw an integer for each value of ``shape``, and the least one that keeps a value."""
+        """Draw an integer for each value of ``shape``, and the least one that keeps a value.
+
+        ``p`` is what :meth:`effective_p` returned.
+        """
         count = shape.numel()
         with record_function("cse.dropout"):  # no operator of torch tells a profiler of it
             words = self._words.random_raw(-(-count * self.bits // 64))
-        if self.bits == 8:
-            return torch.from_numpy(words.view(np.uint8)[:count]).view(shape), self.steps(p)
-        drawn = torch.from_numpy(words.view(np.int16)[:count]).view(shape)
-        return drawn, self.steps(p) - 2**15
-
-
-def _seed_accelerators(value: int) -> None:
-    """Restart the default generators of the GPUs here, of whatever kind."""
-    if torch.accelerator.is_available():
-        module = torch.get_device_module(torch.accelerator.current_accelerator())
-        (getattr(module, "manual_seed_all", None) or module.manual_seed)(value)
+        drawn = words.view(np.uint8 if self.bits == 8 else np.int16)[:count]
+        least = int(p * 2**self.bits) - (0 if self.bits == 8 else 2**15)
+        return torch.from_numpy(drawn).view(shape), least
 
 
 class _Masked(torch.autograd.Function):
@@ -106,16 +99,10 @@ def _masked(values: Tensor, drawn: Tensor, least: int, scale: float) -> Tensor:
 
 
 def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
-    """Drop each value with probability ``p`` and scale the others by ``1 / (1 - p)``.
+    """Drop each value, of any shape, with probability ``p`` in [0, 1] and scale the others up.
 
-    Args:
-        values: Any shape.
-        p: Probability, in [0, 1].
-        source: Where masks come from; None is torch's own dropout.
-
-    Returns:
-        The same shape, its expectation that of ``values`` (exactly: the scale uses the rounded
-        probability).
+    The expectation is that of ``values`` (exactly: the scale uses the rounded probability). Without
+    a source of masks this is torch's own dropout.
     """
     if source is None or values.device.type != "cpu":
         return functional.dropout(values, p)
@@ -124,7 +111,7 @@ def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
         return values
     if dropped == 1.0:
         return values * 0.0
-    drawn, least = source.draw(values.shape, p)
+    drawn, least = source.draw(values.shape, dropped)
     masked: Tensor = _Masked.apply(  # type: ignore[no-untyped-call]
         values, drawn, least, 1.0 / (1.0 - dropped)
     )
@@ -132,22 +119,12 @@ def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """Dropout whose masks come from a shared, seeded source.
-
-    Args:
-        p: Probability of dropping a value, in [0, 1].
-        source: The source, shared by a model's dropouts.
-    """
+    """Dropout whose masks come from a seeded source that a model's dropouts share."""
 
     def __init__(self, p: float, source: DropoutSource) -> None:
         super().__init__()
         self.p = p
         self.source = source
-
-    @property
-    def effective_p(self) -> float:
-        """The probability after rounding to the source's bits."""
-        return self.source.effective_p(self.p)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return ``values`` (any shape) with some dropped in training, unchanged otherwise."""
@@ -156,27 +133,14 @@ class Dropout(nn.Module):
         return dropout(values, self.p, self.source)
 
 
-def replace_dropout(model: nn.Module, source: DropoutSource) -> int:
-    """Replace every ``nn.Dropout`` inside ``model`` by :class:`Dropout`.
+def replace_dropout(model: nn.Module, source: DropoutSource) -> None:
+    """Replace every ``nn.Dropout`` inside ``model``, in place, by a :class:`Dropout`.
 
     A dropout that was replaced before takes the new source.
-
-    Args:
-        model: Changed in place.
-        source: Where all of them draw from.
-
-    Returns:
-        How many dropouts draw from ``source`` now.
     """
-    count = 0
     for module in list(model.modules()):
         if isinstance(module, Dropout):
             module.source = source
-            count += 1
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
-                new = Dropout(child.p, source)
-                new.train(child.training)
-                setattr(module, name, new)
-                count += 1
-    return count
+                setattr(module, name, Dropout(child.p, source).train(child.training))

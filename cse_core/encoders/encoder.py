@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cse_core.encoders.architecture import (
+    Evidence,
     forward_arguments,
     plain_forward,
     position_range,
@@ -29,6 +30,7 @@ from cse_core.errors import CseError
 from cse_core.types import Hidden
 
 InputHook = Callable[[Tensor], Tensor]
+Layout = Literal["auto", "packed", "padded"]
 
 
 class PackedEncoder(nn.Module):
@@ -57,15 +59,7 @@ class PackedEncoder(nn.Module):
             cannot be.
     """
 
-    packed: bool
-    why_padded: str | None
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        *,
-        attention: Literal["auto", "packed", "padded"] = "auto",
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, *, attention: Layout = "auto") -> None:
         super().__init__()
         self.model = model
         self.dropout_source: DropoutSource | None = None
@@ -78,37 +72,36 @@ class PackedEncoder(nn.Module):
         self.layer_count = int(model.config.num_hidden_layers)
         self.first_position, self.max_positions = position_range(model)
         self._windowed = getattr(model.config, "sliding_window", None) is not None
-        self.packed, self.why_padded = False, "padding was asked for"
+        self.packed, self.why_padded = False, cast(str | None, "padding was asked for")
         self._last_layer: LastLayer | None = None
         self._casts = CastOnce()
         self._casts.watch(model)
         self._choose_layout(attention)
 
-    def _choose_layout(self, attention: Literal["auto", "packed", "padded"]) -> None:
+    def _choose_layout(self, attention: Layout) -> None:
         """Pack if the model can be packed, by the evidence of a few tokens."""
         name = type(self.model).__name__
         was_training = self.model.training
         self.model.eval()
         try:
-            plain, ids, lengths = plain_forward(self.model, self.max_positions)
+            evidence = plain_forward(self.model, self.max_positions)
             if attention != "padded":
-                self.why_padded = self._try_to_pack(plain, ids, lengths)
+                self.why_padded = self._try_to_pack(evidence)
                 self.packed = self.why_padded is None
-                self._last_layer = self._try_to_read_alone(plain, ids, lengths)
+                self._last_layer = self._try_to_read_alone(evidence)
             if attention == "packed" and not self.packed:
                 raise CseError(
                     f"{name} cannot be packed: {self.why_padded}",
                     where="model.name",
                     hint='leave attention at "auto" and its rows are padded',
                 )
-            if not self.packed and not self._agrees(plain, ids, lengths):
-                raise unusable(
-                    f"{name} computes something else from word embeddings than from token ids"
-                )
+            if not self.packed and not self._agrees(evidence):
+                what = "computes something else from word embeddings than from token ids"
+                raise unusable(f"{name} {what}")
         finally:
             self.model.train(was_training)
 
-    def _try_to_pack(self, plain: Tensor, ids: Tensor, lengths: list[int]) -> str | None:
+    def _try_to_pack(self, evidence: Evidence) -> str | None:
         """Switch the model to packed attention; return why that failed, and switch back."""
         name = type(self.model).__name__
         if not getattr(self.model, "_supports_attention_backend", False):
@@ -120,7 +113,7 @@ class PackedEncoder(nn.Module):
         self.model.set_attn_implementation(PACKED)
         self.packed = True
         try:
-            if self._agrees(plain, ids, lengths):
+            if self._agrees(evidence):
                 return None
             why = f"packed, {name} does not compute what it computes padded"
         except Exception as error:  # whatever an unknown family does, padding still works
@@ -129,29 +122,27 @@ class PackedEncoder(nn.Module):
         self.model.set_attn_implementation(before)
         return why
 
-    def _try_to_read_alone(
-        self, plain: Tensor, ids: Tensor, lengths: list[int]
-    ) -> LastLayer | None:
+    def _try_to_read_alone(self, evidence: Evidence) -> LastLayer | None:
         """Return the last layer if it can be run for one token a row, by the same evidence."""
         if not self.packed or self._windowed:
             return None
         found = self._last_layer = LastLayer.find(self.model)
         try:
-            agrees = found is not None and self._agrees(plain, ids, lengths, alone=True)
+            agrees = found is not None and self._agrees(evidence, alone=True)
         except Exception:  # whatever an unknown family does, the whole layer still works
             agrees = False
         return found if agrees else None
 
-    def _agrees(
-        self, plain: Tensor, ids: Tensor, lengths: list[int], *, alone: bool = False
-    ) -> bool:
-        """Say whether the present layout gives the model's own output ``[T, H]``."""
+    def _agrees(self, evidence: Evidence, *, alone: bool = False) -> bool:
+        """Return whether the present layout gives the model's own output ``[T, H]``."""
+        expected, ids, lengths = evidence
         offsets = torch.tensor([0, *lengths]).cumsum(0)
         positions = torch.cat([torch.arange(length) for length in lengths]).to(ids.device)
         read = (offsets[1:] - 1).to(ids.device) if alone else None
         with torch.no_grad():
             last = self(self.word_embeddings(ids), positions, offsets, read=read).last
-        expected = plain if read is None else plain[read]
+        if read is not None:
+            expected = expected[read]
         tolerance = 1e-3 if last.dtype == torch.float32 else 5e-2
         return last.shape == expected.shape and torch.allclose(
             last, expected, rtol=tolerance, atol=tolerance
@@ -164,40 +155,29 @@ class PackedEncoder(nn.Module):
         *,
         from_scratch: bool = False,
         dropout: float | None = None,
-        attention: Literal["auto", "packed", "padded"] = "auto",
+        attention: Layout = "auto",
         seed: int,
     ) -> PackedEncoder:
-        """Load a Hugging Face encoder from a folder or by its name on the hub.
-
-        Args:
-            path_or_name: A folder with ``config.json`` and safetensors weights, or a hub name.
-            from_scratch: Read the configuration alone and draw the weights from ``seed``.
-            dropout: Sets every dropout probability of the configuration; None leaves them.
-            attention: As for the class.
-            seed: Seeds weights that are drawn.
+        """Load a Hugging Face encoder as ``pretrained.load_model`` does.
 
         Raises:
-            CseError: If there is no such model, its files are missing, cut short or pickled, they
-                do not fit the configuration, it needs code of its own, or it is no encoder.
+            CseError: What that raises, and if the model is no encoder.
         """
         model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
         return cls(model, attention=attention)
 
-    def use_dropout(self, source: DropoutSource) -> int:
-        """Draw every dropout mask from ``source``; return how many dropout layers there are."""
+    def use_dropout(self, source: DropoutSource) -> None:
+        """Draw every dropout mask from ``source``."""
         self.dropout_source = source
-        return replace_dropout(self.model, source)
+        replace_dropout(self.model, source)
 
     def copy(self, share_embeddings: bool = False) -> PackedEncoder:
-        """Return a copy with weights of its own that draws its dropout from the same source.
+        """Return a copy that draws its dropout from the same source.
 
-        Args:
-            share_embeddings: Whether the copy's word embeddings are this encoder's own.
+        Its weights are its own, but the word embeddings where they are shared.
         """
-        shared: list[Any] = [self.dropout_source]
-        if share_embeddings:
-            shared.append(word_table(self.model))
-        return copy.deepcopy(self, {id(kept): kept for kept in shared if kept is not None})
+        table = word_table(self.model)
+        return copy.deepcopy(self, {id(table): table} if share_embeddings else {})
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
@@ -237,7 +217,8 @@ class PackedEncoder(nn.Module):
         if words.shape[0] == 0:
             empty = words.new_zeros(0, self.hidden_size)
             return Hidden(empty, dict.fromkeys(layers, empty))
-        longest = int(offsets.diff().max())
+        lengths = offsets.diff()
+        longest = int(lengths.max())
         if longest > self.max_positions:
             raise ValueError(f"a row of {longest} tokens; the encoder takes {self.max_positions}")
         layout: Packed | Padded
@@ -246,40 +227,26 @@ class PackedEncoder(nn.Module):
         else:
             layout = Padded(words, positions, offsets)
         taken: dict[int, Tensor] = {}
-        reading = self._reading(layout, offsets, layers, read)
+        reading: AbstractContextManager[None] | None = None
+        if self._last_layer is not None and read is not None and self.layer_count not in layers:
+            if bool(lengths.all()):  # an empty row has no token to read
+                there = read.to(layout.positions.device, non_blocking=True)
+                reading = self._last_layer.reading(layout.arguments["row_layout"], there)
         with (
             self._tapped(layout, on_input, layers, taken),
             reading or nullcontext(),
             self._casts.keeping(),
             self._seeded(),
         ):
-            out = self.model(
-                inputs_embeds=layout.to_model(words),
-                **self._model_arguments(layout, words.device),
-            )
+            arguments = self._model_arguments(layout)
+            out = self.model(inputs_embeds=layout.to_model(words), **arguments)
         last = layout.from_model(out[0])
         if self.layer_count in layers:
             taken[self.layer_count] = last
         return Hidden(last, {i: taken[i] for i in layers}, read_alone=reading is not None)
 
-    def _reading(
-        self,
-        layout: Packed | Padded,
-        offsets: Tensor,
-        layers: Collection[int],
-        read: Tensor | None,
-    ) -> AbstractContextManager[None] | None:
-        """Return the context that runs the last layer for these tokens alone, if it may be."""
-        if self._last_layer is None or read is None or self.layer_count in layers:
-            return None
-        if not bool(offsets.diff().all()):  # an empty row has no token to read
-            return None
-        there = read.to(layout.positions.device, non_blocking=True)
-        return self._last_layer.reading(layout.arguments["row_layout"], there)
-
-    def _model_arguments(self, layout: Packed | Padded, device: torch.device) -> dict[str, Any]:
-        arguments: dict[str, Any] = dict(layout.arguments)
-        positions = layout.positions
+    def _model_arguments(self, layout: Packed | Padded) -> dict[str, Any]:
+        arguments, positions = dict(layout.arguments), layout.positions
         if "position_ids" in self._arguments:
             arguments["position_ids"] = positions + self.first_position
         if "token_type_ids" in self._arguments and hasattr(self.model.config, "type_vocab_size"):
@@ -311,9 +278,7 @@ class PackedEncoder(nn.Module):
             if calls > 1 or (on_input is None and 0 not in layers):
                 return None
             entered = layout.from_model(args[0])
-            changed = entered
-            if on_input is not None:
-                changed = on_input(entered)
+            changed = entered if on_input is None else on_input(entered)
             if 0 in layers:
                 taken[0] = changed
             return None if changed is entered else (layout.to_model(changed), *args[1:])
@@ -329,13 +294,11 @@ class PackedEncoder(nn.Module):
                 where="model.name",
                 hint="use parts that need neither input embeddings nor inner layers",
             )
-        handles = [block.register_forward_pre_hook(before) for block in blocks]
-        handles += [block.register_forward_hook(after) for block in blocks]
-        try:
+        with ExitStack() as hooks:
+            for block in blocks:
+                hooks.enter_context(block.register_forward_pre_hook(before))
+                hooks.enter_context(block.register_forward_hook(after))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:

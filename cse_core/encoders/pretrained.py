@@ -57,7 +57,7 @@ def load_model(
     """Load a Hugging Face encoder in fp32, without a pooling layer of its own where it has one.
 
     Args:
-        path_or_name: A folder, or a name on the hub.
+        path_or_name: A folder with ``config.json`` and safetensors weights, or a name on the hub.
         from_scratch: Read the configuration alone and draw the weights from ``seed``.
         dropout: Sets every dropout probability of the configuration; None leaves them.
         seed: Seeds weights that are drawn.
@@ -77,22 +77,23 @@ def load_model(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if from_scratch:
-                return _without_pooler(
-                    AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-                )
-            with quiet():
-                model, report = AutoModel.from_pretrained(
-                    name,
-                    config=config,
-                    dtype=torch.float32,
-                    use_safetensors=True,
-                    trust_remote_code=False,
-                    local_files_only=local,
-                    ignore_mismatched_sizes=True,
-                    output_loading_info=True,
-                )
-    check_fit(report, name)
-    return _without_pooler(model)
+                model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+            else:
+                with quiet():
+                    model, report = AutoModel.from_pretrained(
+                        name,
+                        config=config,
+                        dtype=torch.float32,
+                        use_safetensors=True,
+                        trust_remote_code=False,
+                        local_files_only=local,
+                        ignore_mismatched_sizes=True,
+                        output_loading_info=True,
+                    )
+                check_fit(report, name)
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # it is not used, and unused parameters would be trained and saved
+    return model
 
 
 def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
@@ -230,10 +231,3 @@ def _set_dropout(config: Any, p: float) -> None:
         )
     for key in known:
         setattr(config, key, float(p))
-
-
-def _without_pooler(model: PreTrainedModel) -> PreTrainedModel:
-    """Drop the pooling layer: it is not used, and unused parameters would be trained and saved."""
-    if getattr(model, "pooler", None) is not None:
-        model.pooler = None
-    return model

@@ -30,10 +30,7 @@ class LengthClass:
     def bias(self, dtype: torch.dtype, window: int | None, device: torch.device) -> Tensor | None:
         """Return what is added to the scores, ``[r or 1, 1, 1 or l, l]``: 0, or minus infinity.
 
-        Args:
-            dtype: Number format of the scores.
-            window: Tokens see others at a distance below this one; None sees the whole row.
-            device: Where the scores are.
+        Tokens see others at a distance below ``window``; without one they see the whole row.
         """
         if window is not None and window >= self.longest:
             window = None
@@ -46,13 +43,10 @@ class LengthClass:
                 # A padded query may see nothing at all near it; its own place keeps it finite.
                 own = torch.eye(self.longest, dtype=torch.bool, device=device)
                 seen = near[None, None] if seen is None else (near & seen) | own
-            self._bias[key] = (
-                None
-                if seen is None
-                else torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(
-                    ~seen, float("-inf")
-                )
-            )
+            self._bias[key] = None
+            if seen is not None:
+                bias = torch.zeros(seen.shape, dtype=dtype, device=device)
+                self._bias[key] = bias.masked_fill_(~seen, float("-inf"))
         return self._bias[key]
 
 
@@ -141,11 +135,9 @@ class RowLayout:
         _, heads, size = tokens.shape
         vectors = tokens.reshape(-1, size)
         slots: Tensor = _Pad.apply(vectors, self._index(heads))  # type: ignore[no-untyped-call]
-        parts = torch.split(slots, [c.rows * heads * c.longest for c in self.classes])
-        return [
-            part.view(c.rows * heads, c.longest, size)
-            for part, c in zip(parts, self.classes, strict=True)
-        ]
+        shapes = [(c.rows * heads, c.longest) for c in self.classes]
+        parts = torch.split(slots, [rows * longest for rows, longest in shapes])
+        return [part.view(*shape, size) for part, shape in zip(parts, shapes, strict=True)]
 
     def unpad(self, parts: list[Tensor], heads: int) -> Tensor:
         """Return what :meth:`pad` gave as ``[T, heads, d]``, without the padding."""
@@ -232,13 +224,7 @@ class _Unpad(torch.autograd.Function):
 
 
 def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
-    """Return each token's slot ``[T]`` in rows of ``width`` slots, at its position.
-
-    Args:
-        positions: ``[T]`` place in the row.
-        offsets: ``[R+1]`` int64 on the CPU.
-        width: Slots of a row.
-    """
+    """Return each token's slot ``[T]`` in rows of ``width`` slots, at its position."""
     starts = torch.arange(len(offsets) - 1) * width
     slots = starts.repeat_interleave(offsets.diff())
     return slots.to(positions.device, non_blocking=True) + positions
@@ -247,13 +233,9 @@ def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
 class Packed:
     """All rows as one sequence ``[1, T]``; attention alone knows where they begin.
 
-    Args:
-        tokens: ``[T, E]``, for its device.
-        positions: ``[T]`` place in the row.
-        offsets: ``[R+1]`` int64 on the CPU.
-        source: Where attention dropout draws from.
-        by_position: Put a row's tokens in the order of their positions, as attention by a sliding
-            window needs when positions were permuted.
+    ``positions`` are the places ``[T]`` in the rows, ``offsets`` are ``[R+1]`` int64 on the CPU.
+    With ``by_position`` a row's tokens are put in the order of their positions, as attention by a
+    sliding window needs when positions were permuted.
     """
 
     def __init__(
@@ -271,9 +253,7 @@ class Packed:
             self._inverse = self._order.argsort()
             positions = positions[self._order]
         self.positions = positions.unsqueeze(0)
-        self.arguments: dict[str, Any] = {
-            "row_layout": RowLayout(offsets, tokens.device, source),
-        }
+        self.arguments: dict[str, Any] = {"row_layout": RowLayout(offsets, tokens.device, source)}
 
     def to_model(self, tokens: Tensor) -> Tensor:
         """Return ``[T, X]`` as ``[1, T, X]``."""
@@ -287,11 +267,6 @@ class Packed:
 
 class Padded:
     """Rows side by side, ``[R, L]``, padded to the longest; a token sits at its position.
-
-    Args:
-        tokens: ``[T, E]``, for its device.
-        positions: ``[T]`` place in the row.
-        offsets: ``[R+1]`` int64 on the CPU.
 
     Raises:
         ValueError: If the positions of a row are not 0 up to its length in some order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,9 +67,6 @@ class WordTable:
 
     On a CPU torch makes a new gradient of the table's size at every step; touching that memory for
     the first time takes a tenth of a training step. Here it is made once and kept.
-
-    Args:
-        table: The embedding module.
     """
 
     def __init__(self, table: nn.Embedding) -> None:
@@ -86,10 +83,8 @@ class WordTable:
         """Return the embeddings ``[T, E]`` of ``[T]`` ids."""
         weight = self.table.weight
         trained = weight.requires_grad and torch.is_grad_enabled()
-        if not (self._plain and trained and weight.device.type == "cpu"):
-            embedded: Tensor = self.table(ids)
-        else:
-            embedded = _LookUp.apply(weight, ids, self)  # type: ignore[no-untyped-call]
+        ours = self._plain and trained and weight.device.type == "cpu"
+        embedded: Tensor = _LookUp.apply(weight, ids, self) if ours else self.table(ids)  # type: ignore[no-untyped-call]
         return embedded
 
     def add(self, ids: Tensor, gradient: Tensor) -> None:
@@ -151,12 +146,7 @@ class LastLayer:
 
     @contextmanager
     def reading(self, layout: RowLayout, read: Tensor) -> Iterator[None]:
-        """Run the last layer for these tokens alone.
-
-        Args:
-            layout: Where the rows are; every row has a token.
-            read: ``[R]`` one token of each row, in the order of the rows.
-        """
+        """Run the last layer for ``[R]`` tokens alone, one of each row in the order of the rows."""
         calls = 0
 
         def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -168,13 +158,11 @@ class LastLayer:
             layout.memory = (self.key(entered), self.value(entered))
             return entered.index_select(1, read), *args[1:]
 
-        handles = [block.register_forward_pre_hook(before) for block in dict.fromkeys(self.blocks)]
-        try:
+        with ExitStack() as hooks:
+            hooks.callback(setattr, layout, "memory", None)
+            for block in dict.fromkeys(self.blocks):
+                hooks.enter_context(block.register_forward_pre_hook(before))
             yield
-        finally:
-            layout.memory = None
-            for handle in handles:
-                handle.remove()
 
 
 def _linear(block: nn.Module, names: tuple[str, ...]) -> nn.Linear | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import nn
 
+from cse_core.data import Corpus
 from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
@@ -36,13 +37,6 @@ from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import INPUT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cse_core.data import Corpus
-
-    Resolve = Callable[[str], str]
-
 
 @dataclass
 class PlacedAugmenter:
@@ -61,8 +55,7 @@ class Assembly:
 
     Attributes:
         online: From texts to vectors, by the encoder in training.
-        branches: Branches by instance name, the online one among them.
-        encoders: The same for each branch, by its instance name.
+        encoders: The same for each branch, the online one among them.
         parts: Every part by its path (``negatives.queue``), in recipe order.
     """
 
@@ -102,19 +95,15 @@ def build(
     *,
     corpus: Corpus | None,
     device: torch.device,
-    resolve_model: Resolve,
+    resolve_model: Callable[[str], str],
     total_steps: int | None = None,
     model_path: str | None = None,
 ) -> Assembly:
-    """Make every part of a composition.
+    """Make every part of a checked composition on its device.
 
-    Args:
-        composition: The checked recipe.
-        corpus: The training rows.
-        device: Where parts belong.
-        resolve_model: Turns a model's name into a folder or hub name.
-        total_steps: Optimiser steps of the first round.
-        model_path: Folder of the encoder, where it is not ``composition.model.name``.
+    ``resolve_model`` turns a model's name into a folder or hub name, ``model_path`` is the folder
+    of an encoder that ``composition.model.name`` does not name, ``total_steps`` are the optimiser
+    steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource(bits=train.dropout_bits)
@@ -149,24 +138,15 @@ def build(
         parts[choice.path] = factory(choice, dimension, heads)
         return parts[choice.path]
 
-    slicer, pooler, heads, online_only, dimension = _poolers(composition, make, encoder)
+    online, dimension = _online(composition, make, encoder, tokenizer)
     inference_pool = None
     if composition.inference_pool is not None:
         choice = composition.inference_pool
         inference_pool = cast(RowPooler, factory(choice, encoder.hidden_size))
         _refuse_untrained(inference_pool, choice)
-    online = SentenceEncoder(
-        encoder=encoder,
-        tokenizer=tokenizer,
-        pooler=pooler,
-        heads=heads,
-        max_length=model.max_length,
-        slicer=slicer,
-        online_only=online_only,
-    )
     branches: dict[str, Branch] = {}
     for choice in composition.of("branch"):
-        branches[choice.name] = cast(Branch, make(choice, dimension, dict(heads)))
+        branches[choice.name] = cast(Branch, make(choice, dimension, dict(online.heads)))
         if choice.use != "online":
             branches[choice.name].encoder.use_dropout(source)
             for head in branches[choice.name].heads.values():
@@ -209,7 +189,7 @@ def build(
         load_encoder=load,
         inference_pool=inference_pool,
     )
-    _check_dimensions(composition, encoders, assembly.stores)
+    _check_dimensions(assembly)
     assembly.train_mode()
     return assembly
 
@@ -225,9 +205,10 @@ def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
         )
 
 
-def _poolers(
-    composition: Composition, make: Any, encoder: PackedEncoder
-) -> tuple[SlicePooler | None, RowPooler, dict[str, nn.Module], frozenset[str], int]:
+def _online(
+    composition: Composition, make: Any, encoder: PackedEncoder, tokenizer: TextTokenizer
+) -> tuple[SentenceEncoder, int]:
+    """Return the encoder in training with its poolers and heads, and their last dimension."""
     slicer: SlicePooler | None = None
     pooler: RowPooler | None = None
     heads: dict[str, nn.Module] = {}
@@ -247,50 +228,38 @@ def _poolers(
             dimension = pooler.dimension
     if pooler is None:
         raise RuntimeError("a composition without a row pooler reached the engine")
-    return slicer, pooler, heads, frozenset(online_only), dimension
+    longest, own = composition.model.max_length, frozenset(online_only)
+    return SentenceEncoder(encoder, tokenizer, pooler, heads, longest, slicer, own), dimension
 
 
-def _check_dimensions(
-    composition: Composition,
-    encoders: Mapping[str, SentenceEncoder],
-    stores: Mapping[str, NegativeStore],
-) -> None:
+def _check_dimensions(assembly: Assembly) -> None:
     """Refuse targets and stored vectors of another dimension than the anchors they are held to.
 
     Branches differ in heads, and by that in dimension. A store that keeps the vectors of a branch
     of another dimension would have no candidate for any loss of its level, in silence.
 
-    Args:
-        composition: The checked recipe.
-        encoders: From texts to vectors, by branch.
-        stores: The stores by instance name.
-
     Raises:
         CseError: If a target's view, or what a store keeps, has another dimension.
     """
-    anchor = composition.view("anchor")
-    own = anchor.branch if anchor is not None else "online"
-    for where, what, level, branch in _meetings(composition, stores):
-        found, wanted = (_dimension(encoders, name, level) for name in (branch, own))
-        if None not in (found, wanted) and found != wanted:
-            raise unequal(where, what, found, wanted)
-
-
-def _meetings(
-    composition: Composition, stores: Mapping[str, NegativeStore]
-) -> Iterator[tuple[str, str, str, str]]:
-    """Yield path, words, level and branch of what is held to the anchors."""
+    composition = assembly.composition
+    held: list[tuple[str, str, str]] = []  # path, level and branch
     for choice in composition.of("negatives"):
         options = cast(StoreOptions, choice.options)
         # One that only weighs brings no vectors: its branch may be a model of any size.
-        brings = type(stores[choice.name]).candidates is not NegativeStore.candidates
+        brings = type(assembly.stores[choice.name]).candidates is not NegativeStore.candidates
         if options.branch is not None and brings:
-            yield choice.path, "its vectors", options.level, options.branch
+            held.append((choice.path, options.level, options.branch))
     for loss in composition.of("loss"):
         wants = cast(LossOptions, loss.options)
         view = composition.view(wants.target)
         if view is not None:
-            yield f"views.{view.name}.branch", "its vectors", wants.level, view.branch
+            held.append((f"views.{view.name}.branch", wants.level, view.branch))
+    anchor = composition.view("anchor")
+    own = anchor.branch if anchor is not None else "online"
+    for where, level, branch in held:
+        found, wanted = (_dimension(assembly.encoders, name, level) for name in (branch, own))
+        if None not in (found, wanted) and found != wanted:
+            raise unequal(where, found, wanted)
 
 
 def _dimension(encoders: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:

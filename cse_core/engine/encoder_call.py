@@ -13,95 +13,70 @@ from cse_core.engine.assembly import PlacedAugmenter
 from cse_core.engine.input_gradients import Fields, GradientCapture, Spans, look_up
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import Draws
 from cse_core.types import Embeddings, StepContext, TokenBatch, View
 
 Levels = dict[str, dict[str, Embeddings]]
 """Embeddings by view and level."""
 EMBEDDINGS = ("word_embeddings", "input_embeddings")
-Change = Callable[[str, Spans, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class EncoderCall:
-    """Views laid end to end, encoded, taken apart again.
+def encode(
+    encoder: SentenceEncoder,
+    views: Mapping[str, PreparedView],
+    device: torch.device,
+    input_level: bool,
+    change: Callable[[str, Spans, Tensor], Tensor] | None,
+) -> Levels:
+    """Encode views laid end to end, and take them apart again.
 
-    Attributes:
-        encoder: Who encodes.
-        views: What is encoded, in order.
-        change: Sees and changes ``[T, E]`` values at a point; None where nobody does.
+    ``change`` sees and changes ``[T, E]`` values at a point; None where nobody does.
+
+    Returns:
+        The embeddings of each view by level; their keys number the texts of the call.
     """
-
-    encoder: SentenceEncoder
-    views: Mapping[str, PreparedView]
-    device: torch.device
-    precision: Precision
-    input_level: bool
-    change: Change | None = None
-
-    def run(self) -> Levels:
-        """Return the embeddings of each view by level; their keys number the texts of the call."""
-        pieces, texts = [], 0
-        for view in self.views.values():
-            # Texts of one sentence, and of several views, are joined each by itself.
-            pieces.append(replace(view.tokens, owner=view.text + texts if texts else view.text))
-            texts += int(view.text[-1]) + 1 if len(view.text) else 0
-        words, inputs = None, None
-        if self.change is not None:
-            spans = self._spans()
-            words = partial(self.change, "word_embeddings", spans)
-            inputs = partial(self.change, "input_embeddings", spans)
-        with self.precision.autocast():
-            levels = self.encoder.embed(
-                TokenBatch.join(pieces, pinned=self.device.type == "cuda"),
-                self.device,
-                sum(view.texts for view in self.views.values()),
-                on_words=words,
-                on_input=inputs,
-                input_level=self.input_level,
-            )
-        found: Levels = {name: {} for name in self.views}
-        for level, joint in levels.items():
-            start = 0
-            for name, view in self.views.items():
-                by_row = level == self.encoder.row_level
-                stop = start + (view.tokens.rows if by_row else view.texts)
-                found[name][level] = _part(joint, slice(start, stop))
-                start = stop
-        return found
-
-    def _spans(self) -> Spans:
-        spans, start = [], 0
-        for view in self.views.values():
+    pieces, texts = [], 0
+    spans, start = [], 0
+    for view in views.values():
+        # Texts of one sentence, and of several views, are joined each by itself.
+        pieces.append(replace(view.tokens, owner=view.text + texts if texts else view.text))
+        texts += int(view.text[-1]) + 1 if len(view.text) else 0
+        if change is not None:
             stop = start + len(view.tokens.ids)
-            spans.append((view.view, view.tokens.to(self.device), start, stop))
+            spans.append((view.view, view.tokens.to(device), start, stop))
             start = stop
-        return spans
+    levels = encoder.embed(
+        TokenBatch.join(pieces, pinned=device.type == "cuda"),
+        device,
+        sum(view.texts for view in views.values()),
+        on_words=None if change is None else partial(change, "word_embeddings", spans),
+        on_input=None if change is None else partial(change, "input_embeddings", spans),
+        input_level=input_level,
+    )
+    found: Levels = {name: {} for name in views}
+    for level, joint in levels.items():
+        start = 0
+        for name, view in views.items():
+            stop = start + (view.tokens.rows if level == encoder.row_level else view.texts)
+            found[name][level] = _part(joint, slice(start, stop))
+            start = stop
+    return found
 
 
 def _part(joint: Embeddings, rows: slice) -> Embeddings:
     vectors = joint.vectors[rows]
-    return Embeddings(
-        vectors if vectors.dtype.itemsize >= 4 else vectors.float(),
-        joint.owner[rows],
-        joint.slot[rows],
-        joint.length[rows],
-    )
+    vectors = vectors if vectors.dtype.itemsize >= 4 else vectors.float()
+    return Embeddings(vectors, joint.owner[rows], joint.slot[rows], joint.length[rows])
 
 
 @dataclass
 class Perturbation:
-    """What changes the embeddings of one encoder call.
+    """What changes and watches the embeddings of one encoder call.
 
     Attributes:
-        augmenters: Those that act in the call.
-        builder: Notes whether an augmenter changes anything.
-        context: Makes what parts see.
         draws: ``draws(path, view)`` is the generator of an augmenter for a view.
         fields: Gradients by mode.
-        capture: Keeps the tensors whose gradients are wanted.
-        watch: Whether to note what never changes anything.
+        watch: Whether the builder notes what never changes anything.
     """
 
     augmenters: list[PlacedAugmenter]
@@ -144,9 +119,8 @@ class Perturbation:
         )
         changed: Tensor = augmenter.part(values, tokens, view, ctx)
         if changed.shape != values.shape:
-            raise RuntimeError(
-                f"{path} made {tuple(changed.shape)} of {tuple(values.shape)} values"
-            )
+            shapes = f"{tuple(changed.shape)} of {tuple(values.shape)}"
+            raise RuntimeError(f"{path} made {shapes} values")
         if self.watch and self.builder.watches(augmenter):
             self.builder.watch(augmenter, bool(torch.equal(changed, values)))
         return changed.to(values.dtype)

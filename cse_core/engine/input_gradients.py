@@ -27,12 +27,6 @@ class GradientField:
     values: Tensor
 
     @staticmethod
-    def of(tokens: Sequence[TokenBatch], values: Sequence[Tensor]) -> GradientField:
-        """Make a field of pieces of a view."""
-        keys = torch.cat([token_keys(piece) for piece in tokens])
-        return GradientField.sort(keys, torch.cat(list(values)))
-
-    @staticmethod
     def sort(keys: Tensor, values: Tensor) -> GradientField:
         """Make a field of keys in any order."""
         order = torch.argsort(keys, stable=True)
@@ -61,12 +55,9 @@ def look_up(
 ) -> Tensor | None:
     """Return ``[T, E]`` the gradient for tokens of a view, by the anchor's where it has none.
 
-    Args:
-        fields: Gradients by mode (``fresh``, ``previous``), point and view.
-        modes: Modes to look in, the first that has any counts.
-        point: ``word_embeddings`` or ``input_embeddings``.
-        view: The view.
-        tokens: Its tokens, with batch rows as owners.
+    ``fields`` are by mode (``fresh``, ``previous``), point (``word_embeddings``,
+    ``input_embeddings``) and view; the first of ``modes`` that has any counts. The tokens' owners
+    are batch rows.
     """
     for mode in modes:
         own = fields.get(mode, {}).get((point, view.name))
@@ -79,11 +70,7 @@ def look_up(
 
 
 class GradientCapture:
-    """Keeps the tensors whose gradients are wanted, and collects these after the backward pass.
-
-    Args:
-        points: ``word_embeddings`` and, or, ``input_embeddings``.
-    """
+    """Keeps tensors at points whose gradients are wanted; collects these after the backward."""
 
     def __init__(self, points: frozenset[str]) -> None:
         self.points = points
@@ -104,12 +91,10 @@ class GradientCapture:
     def send(self, roots: list[Tensor], seeds: list[Any], inputs_only: bool) -> None:
         """Send gradients back from the roots, and collect those of what was kept since.
 
-        Args:
-            roots: What the graph was made of.
-            seeds: Their gradients; None for a scalar.
-            inputs_only: Whether no weight gets a gradient.
+        ``seeds`` are the roots' gradients, None for a scalar; with ``inputs_only`` no weight gets
+        one.
         """
-        kept: list[Tensor] = self.tensors
+        kept = self.tensors
         found: Sequence[Tensor | None]
         if not roots or (inputs_only and not kept):
             found = [None] * len(kept)
@@ -137,20 +122,19 @@ class GradientCapture:
     ) -> Fields:
         """Return the field of each point and view, over all processes.
 
-        Args:
-            views: All views, in the order that every process has them in.
-            sizes: Dimension of the values at each point.
-            device: Where the values are.
+        Every process has the views in the same order; ``sizes`` has the dimension of the values at
+        each point.
         """
-        found = {key: GradientField.of(*pieces) for key, pieces in self._fields.items()}
+        found = {
+            key: GradientField.sort(torch.cat([*map(token_keys, tokens)]), torch.cat(values))
+            for key, (tokens, values) in self._fields.items()
+        }
         if distributed.world()[1] == 1:
             return found
         whole: dict[tuple[str, str], GradientField] = {}
         for point in sorted(self.points):
-            empty = GradientField(
-                torch.zeros(0, dtype=torch.long, device=device),
-                torch.zeros(0, sizes[point], device=device),
-            )
+            none = torch.zeros(0, sizes[point], device=device)
+            empty = GradientField(none.new_zeros(0, dtype=torch.long), none)
             for view in views:
                 own = found.get((point, view), empty)
                 keys = distributed.gather_rows(own.keys)

@@ -14,18 +14,12 @@ from cse_core.types import Batch, Negatives, Positives
 
 
 def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = False) -> Negatives:
-    """Return the in-batch negatives of the losses that pull towards a group.
+    """Return the in-batch negatives of the losses that pull towards a group of positives.
 
-    Args:
-        batch: The batch at the loss's level.
-        group: Name of the group of positives.
-        sides: ``target`` the other rows of the group, ``anchor`` the other anchors, ``both``.
-        siblings: Whether the other segments of the anchor's own sentence are negatives.
-
-    Returns:
-        Rows of the anchor's own sentence are masked, in the group and among the anchors; with
-        ``siblings`` those of its own slot alone. Rows of views with role ``negative`` are added and
-        never masked.
+    ``sides`` is ``target`` for the other rows of the group, ``anchor`` for the other anchors, or
+    ``both``. Rows of the anchor's own sentence are masked, in the group and among the anchors; with
+    ``siblings``, for which its other segments are negatives, those of its own slot alone. Rows of
+    views with role ``negative`` are added and never masked.
     """
     blocks: list[Negatives] = []
     if sides in ("target", "both"):
@@ -36,9 +30,7 @@ def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = F
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
             blocks.append(_rows(batch, name, rows.vectors, rows.owner))
-    if not blocks:
-        return nothing(batch)
-    return Negatives.join(blocks)
+    return Negatives.join(blocks) if blocks else nothing(batch)
 
 
 def nothing(batch: Batch) -> Negatives:
@@ -51,14 +43,8 @@ def nothing(batch: Batch) -> Negatives:
 def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negatives:
     """Return the negatives of a loss before any part weighs them.
 
-    Args:
-        batch: The batch at the loss's level, with its stores' candidates.
-        options: The loss's options.
-        stores: Names of the stores that it takes.
-
-    Returns:
-        Its in-batch negatives and the candidates of its stores, with the masks that its options ask
-        for.
+    These are its in-batch negatives and the candidates of the stores of these names, with the masks
+    that its options ask for.
 
     Raises:
         CseError: If candidates have another dimension than the anchors. Left out, they would be a
@@ -69,11 +55,10 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
         siblings = options.same_sentence == "keep"
         blocks.append(in_batch(batch, options.target, options.in_batch, siblings))
     for name in stores:
-        stored = batch.stored.get(name)
-        if stored is not None:
+        if (stored := batch.stored.get(name)) is not None:
             found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
             if found != wanted:
-                raise unequal(f"negatives.{name}", "its vectors", found, wanted)
+                raise unequal(f"negatives.{name}", found, wanted)
             blocks.append(stored)
     negatives = Negatives.join(blocks) if blocks else nothing(batch)
     return mask_known(batch, negatives, options)
@@ -82,14 +67,8 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
 def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
     """Return the negatives of a loss's second direction: in-batch rows alone.
 
-    Args:
-        batch: The batch as the first direction sees it.
-        turned: What ``reversed_batch`` made of it.
-        options: The loss's options.
-
-    Returns:
-        For each positive the other sentences' anchors, each once, and with ``in_batch`` anchor or
-        both the other sentences' positives too.
+    For each positive of ``turned``, which ``reversed_batch`` made of the batch, the other
+    sentences' anchors, each once, and with ``in_batch`` anchor or both their positives too.
     """
     blocks = []
     siblings = options.same_sentence == "keep"
@@ -98,12 +77,10 @@ def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
             blocks.append(_anchors(turned, batch, "in-batch", siblings))
         if options.in_batch in ("anchor", "both"):
             others = _rows_of_group(batch, batch.targets[options.target], siblings)
-            mask = others.mask.repeat_interleave(len(turned.anchors) // len(batch.anchors), dim=0)
-            blocks.append(
-                Negatives.of(
-                    others.vectors, len(turned.anchors), name="anchors", mask=mask, row=others.row
-                )
-            )
+            count = len(turned.anchors)
+            mask = others.mask.repeat_interleave(count // len(batch.anchors), dim=0)
+            sent = Negatives.of(others.vectors, count, name="anchors", mask=mask, row=others.row)
+            blocks.append(sent)
     negatives = Negatives.join(blocks) if blocks else nothing(turned)
     return mask_known(turned, negatives, options)
 
@@ -144,9 +121,9 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
     """
     targets = batch.targets[group]
     count = targets.vectors.shape[1]
-    weights = None
-    if targets.weights is not None:
-        weights = (targets.weights.reshape(-1, 1) > 0).to(targets.weights.dtype)
+    weights = targets.weights
+    if weights is not None:
+        weights = (weights.reshape(-1, 1) > 0).to(weights.dtype)
     positives = Positives(batch.anchors.repeat_interleave(count, dim=0).unsqueeze(1), weights)
     swapped = replace(
         batch,
@@ -170,9 +147,9 @@ def _rows_of_group(batch: Batch, targets: Positives, siblings: bool) -> Negative
         vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
         absent = None if absent is None else absent[targets.distinct]
     mask = _own(batch, owner, slot, siblings)
-    if absent is not None:
-        mask = mask | absent.unsqueeze(0)
-    return _rows(batch, "in-batch", vectors, owner, mask)
+    return _rows(
+        batch, "in-batch", vectors, owner, mask if absent is None else mask | absent.unsqueeze(0)
+    )
 
 
 def _anchors(seen_by: Batch, batch: Batch, name: str, siblings: bool) -> Negatives:
@@ -193,10 +170,10 @@ def _rows(
     return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])
 
 
-def unequal(where: str, what: str, found: int | None, wanted: int | None) -> CseError:
+def unequal(where: str, found: int | None, wanted: int | None) -> CseError:
     """Return the error of vectors that do not meet the anchors."""
     return CseError(
-        f"{what} have {found} dimensions and the anchors {wanted}",
+        f"its vectors have {found} dimensions and the anchors {wanted}",
         where=where,
         hint="give the heads of all branches one dimension",
     )

@@ -48,9 +48,7 @@ class Objective:
 class Objectives:
     """Computes objectives from the vectors of a batch.
 
-    Args:
-        assembly: The run's parts.
-        active: Names of the losses of this round; None is all.
+    ``active`` names the losses of the round; None is all.
 
     Attributes:
         level_of: Level of the batch that a loss, store or miner sees, by its path.
@@ -93,19 +91,12 @@ class Objectives:
         *,
         count_negatives: bool = False,
     ) -> Objective:
-        """Return the objective of a batch.
+        """Return the objective of the batch of ``[B]`` corpus rows.
 
-        Args:
-            vectors: Embeddings by view and level.
-            roles: Role of each view.
-            rows: ``[B]`` corpus rows.
-            corpus: Keys of all corpus rows.
-            ctx: The step.
-            count_negatives: Whether to count the negatives that each loss saw.
+        With ``count_negatives`` the negatives that each loss saw are counted among its parts.
         """
-        batches = {
-            level: self._batch(level, vectors, roles, rows, corpus, ctx) for level in self.levels
-        }
+        given = (vectors, roles, rows, corpus, ctx)
+        batches = {level: self._batch(level, *given) for level in self.levels}
         total: Tensor | None = None
         parts: dict[str, Tensor] = {}
         for name, options in self.losses.items():
@@ -127,25 +118,21 @@ class Objectives:
         corpus: CorpusKeys,
         ctx: StepContext,
     ) -> Batch:
-        there = {
-            name: levels[level]
-            for name, levels in vectors.items()
-            if level in levels and roles[name] in ALIGNED_ROLES
-        }
-        aligned = align(there)
-        anchors = aligned["anchor"]
-        targets = {
-            name: Positives(view.vectors.unsqueeze(1))
-            for name, view in aligned.items()
-            if name != "anchor"
-        }
+        targets = align(
+            {
+                name: levels[level]
+                for name, levels in vectors.items()
+                if level in levels and roles[name] in ALIGNED_ROLES
+            }
+        )
+        anchors = targets.pop("anchor")
         batch = Batch(
             rows=rows,
             level=level,
             anchors=anchors.vectors,
             owner=anchors.owner,
             slot=anchors.slot,
-            targets=targets,
+            targets={name: Positives(view.vectors.unsqueeze(1)) for name, view in targets.items()},
             stored={},
             views=vectors,
             roles=roles,
@@ -155,7 +142,7 @@ class Objectives:
         for name, miner in self.assembly.miners.items():
             if self.level_of[f"positives.{name}"] == level:
                 found.update(miner.mine(batch, ctx))
-        batch = replace(batch, targets={**targets, **found})
+        batch = replace(batch, targets={**batch.targets, **found})
         stored: dict[str, Negatives] = {}
         for name, store in self.assembly.stores.items():
             if self.level_of[f"negatives.{name}"] == level:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +17,6 @@ class Optimizer:
     """AdamW with the run's learning-rate schedule and clipping.
 
     The learning rate depends on the step alone, so nothing but the moments is state.
-
-    Args:
-        assembly: The run's parts.
-        options: ``train.*`` of the round.
-        total_steps: Steps of the round.
     """
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
@@ -28,23 +24,17 @@ class Optimizer:
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
-        self.groups = [
-            {"names": [], "params": [], "lr": rate, "peak": rate, "weight_decay": decay}
+        groups: list[dict[str, Any]] = [
+            {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
             for rate in (options.lr, head_lr)
             for decay in (options.weight_decay, 0.0)
         ]
         for name, parameter in self.named.items():
             bare = parameter.ndim < 2 or name.endswith("bias")
-            group = self.groups[(0 if name.startswith("encoder.") else 2) + (1 if bare else 0)]
-            group["names"].append(name)  # type: ignore[attr-defined]
-            group["params"].append(parameter)  # type: ignore[attr-defined]
-        self.groups = [group for group in self.groups if group["params"]]
-        self.adamw = torch.optim.AdamW(
-            [{k: v for k, v in group.items() if k != "names"} for group in self.groups],
-            betas=options.betas,
-            eps=options.eps,
-            fused=True,
-        )
+            group = groups[(0 if name.startswith("encoder.") else 2) + (1 if bare else 0)]
+            group["params"].append(parameter)
+        groups = [group for group in groups if group["params"]]
+        self.adamw = torch.optim.AdamW(groups, betas=options.betas, eps=options.eps, fused=True)
         self.adamw.zero_grad(set_to_none=True)
 
     def rate(self, step: int) -> float:
@@ -82,31 +72,25 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments by parameter name."""
-        saved = {}
-        for name, parameter in self.named.items():
-            for key, value in self.adamw.state.get(parameter, {}).items():
-                saved[f"{name}:{key}"] = value
-        return saved
+        return {
+            f"{name}:{key}": value
+            for name, parameter in self.named.items()
+            for key, value in self.adamw.state.get(parameter, {}).items()
+        }
 
     def restore(self, saved: dict[str, Tensor]) -> None:
         """Take the moments that ``state`` returned."""
-        for name, parameter in self.named.items():
-            found = {
-                key.rpartition(":")[2]: value
-                for key, value in saved.items()
-                if key.rpartition(":")[0] == name
-            }
-            if found:
-                self.adamw.state[parameter] = {
-                    key: value.to(parameter.device) for key, value in found.items()
-                }
+        for place, value in saved.items():
+            name, _, key = place.rpartition(":")
+            if name in self.named:
+                parameter = self.named[name]
+                self.adamw.state[parameter][key] = value.to(parameter.device)
 
 
 def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:
-    seen: set[int] = set()
-    modules = [("encoder", assembly.online.encoder), *assembly.modules()]
-    for path, module in modules:
+    seen: set[nn.Parameter] = set()
+    for path, module in [("encoder", assembly.online.encoder), *assembly.modules()]:
         for name, parameter in module.named_parameters():
-            if parameter.requires_grad and id(parameter) not in seen:
-                seen.add(id(parameter))
+            if parameter.requires_grad and parameter not in seen:
+                seen.add(parameter)
                 yield f"{path}.{name}", parameter

@@ -10,8 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from cse_core.engine.assembly import Assembly
-from cse_core.engine.encoder_call import EMBEDDINGS, EncoderCall, Levels, Perturbation
+from cse_core.engine.encoder_call import EMBEDDINGS, Levels, Perturbation, encode
 from cse_core.engine.input_gradients import Fields, GradientCapture, look_up
 from cse_core.engine.row_keys import KeysOnDevice, RowKeys
 from cse_core.engine.views import PreparedView, ViewBuilder
@@ -20,7 +19,6 @@ from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition, derive_seed, draws
-from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext
 from cse_core.vocabulary import Role
 
@@ -32,8 +30,6 @@ Pieces = list[PreparedView]
 class RoundSetup:
     """What all steps of a round share."""
 
-    assembly: Assembly
-    rows: TrainingRows
     builder: ViewBuilder
     train: TrainOptions
     precision: Precision
@@ -43,12 +39,9 @@ class RoundSetup:
 class StepPasses:
     """The passes over one batch.
 
-    Args:
-        setup: What all steps of the round share.
-        index: ``[B]`` rows of the round, over all processes; each encodes its own share.
-        position: Where the run is.
-        logged: Where parts' scalars go.
-        fields: Gradients of the inputs by mode (``fresh``, ``previous``), point and view.
+    ``index`` has the rows ``[B]`` of the round over all processes, each of which encodes its own
+    share. Parts' scalars go to ``logged``. ``fields`` are gradients of the inputs by mode
+    (``fresh``, ``previous``), point and view.
     """
 
     def __init__(
@@ -60,13 +53,13 @@ class StepPasses:
         fields: dict[str, Fields] | None = None,
     ) -> None:
         self.setup = setup
-        self.assembly = setup.assembly
-        self.device = setup.assembly.device
+        self.assembly = setup.builder.assembly
+        self.device = self.assembly.device
         self.train = setup.train
         self.rank, self.size = distributed.world()
         start, stop = distributed.share(len(index), self.rank, self.size)
         self.all_index, self.index, self.first_owner = index, index[start:stop], start
-        self.rows = setup.rows.corpus_row[index]
+        self.rows = setup.builder.rows.corpus_row[index]
         self.position = position
         self.fields = fields or {}
         self.off: frozenset[str] = frozenset()
@@ -75,12 +68,11 @@ class StepPasses:
         self.views = setup.builder.build(
             self.index, self.rows[start:stop], start, self.context(self.index)
         )
-        self.roles: dict[str, Role] = {
-            name: prepared.view.role for name, prepared in self.views.items()
-        }
+        self.roles: dict[str, Role] = {name: v.view.role for name, v in self.views.items()}
         self.tokens = sum(len(prepared.tokens.ids) for prepared in self.views.values())
         size = min(self.train.chunk_size or len(self.index), len(self.index))
         self.chunks = [(s, s + size) for s in range(0, max(len(self.index), 1), max(size, 1))]
+        self.numbers = range(len(self.chunks))
         self._keys_on_device = KeysOnDevice(self.device)
         self.pieces = {name: self._cut(view) for name, view in self.views.items()}
         self.keys = {name: self._keys(pieces) for name, pieces in self.pieces.items()}
@@ -115,11 +107,8 @@ class StepPasses:
 
     def take_over(self, trial: StepPasses) -> None:
         """Keep what a trial encoded without gradient and would encode to the same again."""
-        changed = {
-            view.name
-            for view in self.assembly.composition.views
-            if not trial.off.isdisjoint(view.augmenters)
-        }
+        views = self.assembly.composition.views
+        changed = {view.name for view in views if not trial.off.isdisjoint(view.augmenters)}
         self.extra.update({key: e for key, e in trial.extra.items() if key[0] not in changed})
         self.kept = {name: e for name, e in trial.kept.items() if name not in changed}
 
@@ -127,7 +116,7 @@ class StepPasses:
 
     def encode(self, capture: GradientCapture) -> Levels:
         """Encode every view by its own branch, and what other branches encode for parts."""
-        cached = len(self.chunks) > 1
+        cached, precision = len(self.chunks) > 1, self.setup.precision
         local: Levels = {}
         for planned, names in self.of_the_objective():
             if not planned.gradient and all(name in self.kept for name in names):
@@ -135,14 +124,8 @@ class StepPasses:
                 continue
             # Weights are cast once for all chunks, which are encoded either with gradient or
             # without: a cast that was made without one carries none back to the weights.
-            with (
-                torch.set_grad_enabled(planned.gradient and not cached),
-                self.setup.precision.autocast(),
-            ):
-                calls = [
-                    self.call(planned.branch, names, chunk, capture)
-                    for chunk in range(len(self.chunks))
-                ]
+            with torch.set_grad_enabled(planned.gradient and not cached), precision.autocast():
+                calls = [self.call(planned.branch, names, i, capture) for i in self.numbers]
             for name in names:
                 local[name] = _joined([call[name] for call in calls], self.keys[name])
                 if not planned.gradient:
@@ -171,12 +154,10 @@ class StepPasses:
                 yield planned, names
 
     def _as_leaves(self, view: str, levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
-        leaves = {}
-        for level, rows in levels.items():
-            leaf = rows.vectors.detach()
+        leaves = {level: rows.detach() for level, rows in levels.items()}
+        for level, rows in leaves.items():
             if level != INPUT:
-                self.leaves[view, level] = leaf.requires_grad_(True)
-            leaves[level] = replace(rows, vectors=leaf)
+                self.leaves[view, level] = rows.vectors.requires_grad_(True)
         return leaves
 
     def call(
@@ -188,15 +169,10 @@ class StepPasses:
         label: str = "main",
         pieces: Mapping[str, Pieces] | None = None,
     ) -> Levels:
-        """Encode a chunk of several views in one encoder call.
+        """Encode a chunk of several views in one encoder call of a branch.
 
-        Args:
-            branch: Who encodes.
-            names: The views.
-            chunk: Number of the chunk.
-            capture: Keeps the tensors whose gradients are wanted.
-            label: Names the dropout masks, with the branch.
-            pieces: Rows of the views where they are not those of this step.
+        ``label`` names the dropout masks, with the branch; ``pieces`` are the rows of the views
+        where they are not those of this step.
         """
         position, encoder = self.position, self.assembly.encoders[branch]
         place = (position.round, position.step, "dropout", f"{label}:{branch}", chunk, self.rank)
@@ -219,14 +195,10 @@ class StepPasses:
             watch=not self.off,
         )
         known = pieces or self.pieces
-        return EncoderCall(
-            encoder=encoder,
-            views={name: known[name][chunk] for name in names},
-            device=self.device,
-            precision=self.setup.precision,
-            input_level=self.setup.input_level,
-            change=None if change.idle else change,
-        ).run()
+        views = {name: known[name][chunk] for name in names}
+        seen = None if change.idle else change
+        with self.setup.precision.autocast():
+            return encode(encoder, views, self.device, self.setup.input_level, seen)
 
     # -- what parts may ask for -------------------------------------------------------------
 
@@ -239,31 +211,25 @@ class StepPasses:
             return {level: rows.detach() for level, rows in self.vectors[view].items()}
         if (view, branch) not in self.extra:
             if self.over:
-                raise RuntimeError(
-                    f"view {view} of branch {branch} was not asked for before the weights moved"
-                )
+                what = f"view {view} of branch {branch}"
+                raise RuntimeError(f"{what} was not asked for before the weights moved")
             pieces, keys = self.pieces[view], self.keys[view]
             encoder = self.assembly.encoders[branch]
             if encoder.tokenizer is not self.assembly.encoders[own.branch].tokenizer:
                 ctx = self.context(self.index)
-                pieces = self._cut(
-                    self.setup.builder.prepare(own, self.index, self.first_owner, ctx, encoder)
-                )
+                prepare = self.setup.builder.prepare
+                pieces = self._cut(prepare(own, self.index, self.first_owner, ctx, encoder))
                 keys = self._keys(pieces)
             with torch.no_grad(), self.setup.precision.autocast():
                 calls = [
-                    self.call(branch, [view], chunk, None, f"extra:{view}", {view: pieces})[view]
-                    for chunk in range(len(self.chunks))
+                    self.call(branch, [view], i, None, f"extra:{view}", {view: pieces})[view]
+                    for i in self.numbers
                 ]
             self.extra[view, branch] = _gathered(_joined(calls, keys))
         return self.extra[view, branch]
 
     def context(self, index: Tensor | None = None) -> StepContext:
-        """Return the context that parts see.
-
-        Args:
-            index: ``[b]`` rows whose texts they see; by default those of the whole batch.
-        """
+        """Return the context that parts see, with texts of ``[b]`` rows or of the whole batch."""
         position = self.position
         seen = self.all_index if index is None else index
         return StepContext(
@@ -276,7 +242,7 @@ class StepPasses:
             generator=draws(self.train.seed, position, self.rank),
             vectors=self.vectors_of,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
-            texts=partial(self.setup.rows.texts, index=seen),
+            texts=partial(self.setup.builder.rows.texts, index=seen),
             log=self.logged.__setitem__,
         )
 
@@ -314,7 +280,7 @@ class StepPasses:
     ) -> None:
         """Encode each chunk again, and send its part of the vectors' gradients back."""
         done: dict[tuple[str, str], int] = {}
-        for chunk in range(len(self.chunks)):
+        for chunk in self.numbers:
             pieces = self.call(branch, names, chunk, capture)
             roots, seeds = [], []
             for name, levels in pieces.items():

@@ -28,12 +28,7 @@ class Prefetcher:
         self._expected: tuple[Tensor, Future[Ready]] | None = None
 
     def expect(self, index: Tensor, make: Callable[[Tensor], Ready]) -> None:
-        """Begin to prepare a batch.
-
-        Args:
-            index: ``[b]`` rows of the batch that this process encodes next.
-            make: Prepares it; runs in the thread.
-        """
+        """Begin to prepare the ``[b]`` rows that come next; ``make`` runs in the thread."""
         self._drop()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="cse-prefetch")
@@ -46,10 +41,8 @@ class Prefetcher:
             Exception: What was raised in the thread.
         """
         expected, self._expected = self._expected, None
-        if expected is None:
-            return {}
-        # Not begun yet: whoever needs it is as fast.
-        if expected[1].cancel() or not torch.equal(expected[0], index):
+        # If it is not begun yet, whoever needs it is as fast.
+        if expected is None or expected[1].cancel() or not torch.equal(expected[0], index):
             return {}
         return expected[1].result()
 

@@ -28,8 +28,10 @@ class RowKeys:
     slot: Tensor
 
     def equal(self, other: RowKeys) -> bool:
-        """Return whether these are the same keys in the same order; reads both."""
+        """Return whether these are the same keys in the same order; reads both unless identical."""
         pairs = ((self.owner, other.owner), (self.slot, other.slot))
+        if all(one is two for one, two in pairs):
+            return True
         return len(self.owner) == len(other.owner) and all(torch.equal(*pair) for pair in pairs)
 
 
@@ -90,7 +92,8 @@ def occurrences(keys: Tensor) -> Tensor:
 def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
     """Return the rows that all views have, in the anchor's order: joined by key, not by place."""
     anchor = views["anchor"]
-    if all(_has_keys_of(view, anchor) for view in views.values()):
+    own = RowKeys(anchor.owner, anchor.slot)
+    if all(own.equal(RowKeys(view.owner, view.slot)) for view in views.values()):
         return dict(views)
     keys = {name: number(view.owner, view.slot) for name, view in views.items()}
     common = keys["anchor"]
@@ -101,9 +104,3 @@ def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
         ordered, order = torch.sort(keys[name], stable=True)
         joined[name] = view.take(order[torch.searchsorted(ordered, common)])
     return joined
-
-
-def _has_keys_of(view: Embeddings, anchor: Embeddings) -> bool:
-    if view.owner is anchor.owner and view.slot is anchor.slot:
-        return True
-    return RowKeys(view.owner, view.slot).equal(RowKeys(anchor.owner, anchor.slot))

@@ -55,14 +55,7 @@ class StepResult:
 
 
 class Engine:
-    """Runs the steps of a round.
-
-    Args:
-        assembly: The run's parts.
-        rows: The rows of the round.
-        precision: Number format of the encoder.
-        losses: Names of the losses of the round; None is all.
-        train: Settings of the round; by default those of the run.
+    """Runs the steps of a round, with its losses by name (None is all) and its settings.
 
     Attributes:
         inputs_only: Whether the pass that runs now is for the gradient of the inputs alone.
@@ -77,31 +70,26 @@ class Engine:
         train: TrainOptions | None = None,
     ) -> None:
         self.assembly = assembly
-        self.rows = rows
         self.device = assembly.device
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
-        input_level = INPUT in self.objectives.levels or _requires_input(assembly)
+        input_level = INPUT in self.objectives.levels or any(
+            f"level:{INPUT}" in choice.spec.required(choice.options)
+            for choice in assembly.composition.parts
+        )
         settings = train or assembly.composition.train
-        self.setup = RoundSetup(assembly, rows, self.builder, settings, precision, input_level)
+        self.setup = RoundSetup(self.builder, settings, precision, input_level)
         self.previous: Fields = {}
         self.inputs_only = False
-        self.off = frozenset(
-            path for planned in assembly.composition.passes for path in planned.off
-        )
+        self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.fresh_points = self._points("fresh") if self.off else frozenset()
         self.previous_points = self._points("previous")
         self.input_sizes = {
             "word_embeddings": assembly.online.encoder.embedding_size,
             "input_embeddings": assembly.online.encoder.hidden_size,
         }
-        self.keys = CorpusKeys(
-            rows.keys.documents.to(self.device),
-            rows.keys.text_ids.to(self.device),
-            rows.keys.first,
-        )
-
-    # -- the step ---------------------------------------------------------------------------
+        documents, text_ids = (k.to(self.device) for k in (rows.keys.documents, rows.keys.text_ids))
+        self.keys = CorpusKeys(documents, text_ids, rows.keys.first)
 
     def step(
         self,
@@ -112,15 +100,11 @@ class Engine:
         count_negatives: bool = False,
         then: Tensor | None = None,
     ) -> StepResult:
-        """Run one step.
+        """Run one step on the ``[B]`` rows of a batch, over all processes.
 
-        Args:
-            index: ``[B]`` rows of the batch, over all processes.
-            position: Where the run is.
-            update: Clips, moves the weights and the learning rate; returns the gradient's norm.
-            count_negatives: Whether to count negatives for the log.
-            then: ``[B]`` rows of the batch after this one: it is prepared while this one computes,
-                and :meth:`close` is due in the end.
+        ``update`` clips, moves the weights and the learning rate, and returns the gradient's norm.
+        ``then`` are the rows of the batch after this one, which is prepared while this one
+        computes; call :meth:`close` in the end.
         """
         logged: dict[str, Tensor | float] = {}
         with record_function("cse.views"):
@@ -131,7 +115,7 @@ class Engine:
         if self.off:
             self.inputs_only = True
             with record_function("cse.input_gradients"):
-                fresh = self.fresh_gradients(work)
+                fresh = self._fresh_gradients(work)
             self.inputs_only = False
             work.fields = {"previous": self.previous, "fresh": fresh}
         capture = GradientCapture(self.previous_points)
@@ -195,27 +179,19 @@ class Engine:
         distributed.sum_gradients(encoding)
         distributed.average_gradients(objective)
 
-    # -- gradients of the inputs ------------------------------------------------------------
-
     def _points(self, mode: str) -> frozenset[str]:
-        return frozenset(
-            augmenter.point for augmenter in self.assembly.augmenters if augmenter.gradient == mode
-        )
+        return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)
 
     def _fields(self, capture: GradientCapture, work: StepPasses) -> Fields:
-        if not capture.points:
-            return {}
-        return capture.fields(work.views, self.input_sizes, self.device)
+        return capture.fields(work.views, self.input_sizes, self.device) if capture.points else {}
 
-    def fresh_gradients(self, work: StepPasses) -> Fields:
+    def _fresh_gradients(self, work: StepPasses) -> Fields:
         """Run the objective once with the augmenters off that ask for its gradient.
 
         Nothing is committed or logged.
         """
-        trial = work.trial(self.off)
-        capture = GradientCapture(self.fresh_points)
-        vectors = trial.encode(capture)
-        objective = self._objective(vectors, trial)
+        trial, capture = work.trial(self.off), GradientCapture(self.fresh_points)
+        objective = self._objective(trial.encode(capture), trial)
         if objective.value is not None:
             trial.backward(objective.value, capture)
         work.take_over(trial)
@@ -227,23 +203,10 @@ def _detached(batch: Batch) -> Batch:
     return replace(
         batch,
         anchors=batch.anchors.detach(),
-        targets={
-            name: replace(group, vectors=group.vectors.detach())
-            for name, group in batch.targets.items()
-        },
-        stored={
-            name: replace(held, vectors=held.vectors.detach())
-            for name, held in batch.stored.items()
-        },
+        targets={n: replace(g, vectors=g.vectors.detach()) for n, g in batch.targets.items()},
+        stored={n: replace(s, vectors=s.vectors.detach()) for n, s in batch.stored.items()},
         views={
             name: {level: rows.detach() for level, rows in levels.items()}
             for name, levels in batch.views.items()
         },
-    )
-
-
-def _requires_input(assembly: Assembly) -> bool:
-    return any(
-        f"level:{INPUT}" in choice.spec.required(choice.options)
-        for choice in assembly.composition.parts
     )

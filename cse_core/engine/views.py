@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
 
+_COMPARED = ("offsets", "ids", "positions")
 WATCHED_CALLS = 40
 """Calls after which an augmenter that changed nothing is no longer watched."""
 
@@ -32,24 +33,23 @@ class PreparedView:
         tokens: Wrapped rows, ``owner`` and ``slot`` the row keys over all processes: what
             augmenters of embeddings see.
         text: ``[R]`` which of the view's texts a row is of; rows of a text lie together.
-        texts: How many texts there are.
     """
 
     view: View
     tokens: TokenBatch
     text: Tensor
-    texts: int
+
+    @cached_property
+    def texts(self) -> int:
+        """How many texts there are."""
+        return len(torch.unique_consecutive(self.text))
 
     @staticmethod
     def of(view: View, tokens: TokenBatch, owner: Tensor | None, first_owner: int) -> PreparedView:
-        """Give wrapped rows their keys.
+        """Give wrapped rows, whose ``owner`` numbers their texts, their keys.
 
-        Args:
-            view: The view.
-            tokens: Its wrapped rows; ``owner`` numbers its texts.
-            owner: ``[texts]`` batch row of each text, counted from this process's first; None
-                where text i belongs to row i.
-            first_owner: Batch row of this process's first row.
+        ``owner`` is the batch row of each text, counted from this process's first, which is
+        ``first_owner`` of the batch; None where text i belongs to row i.
         """
         text = tokens.owner
         if owner is None:
@@ -57,7 +57,7 @@ class PreparedView:
         else:
             slot = tokens.slot + occurrences(owner)[text] * SLOTS
             keyed = replace(tokens, owner=owner[text] + first_owner, slot=slot)
-        return PreparedView(view, keyed, text, len(torch.unique_consecutive(text)))
+        return PreparedView(view, keyed, text)
 
     def between(self, start: int, stop: int) -> PreparedView:
         """Return the rows whose batch rows are in ``[start, stop)``."""
@@ -65,10 +65,7 @@ class PreparedView:
         if bool(inside.all()):
             return self
         rows = inside.nonzero().squeeze(1)
-        text = self.text[rows]
-        return PreparedView(
-            self.view, self.tokens.take_rows(rows), text, len(torch.unique_consecutive(text))
-        )
+        return PreparedView(self.view, self.tokens.take_rows(rows), self.text[rows])
 
     def text_keys(self) -> tuple[Tensor, Tensor]:
         """Return owner and slot of each text, the keys of what its rows are joined to."""
@@ -77,12 +74,7 @@ class PreparedView:
 
 
 class ViewBuilder:
-    """Builds the views of batches.
-
-    Args:
-        assembly: The run's parts.
-        rows: The rows of the round.
-    """
+    """Builds the views of batches from the rows of a round."""
 
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
         self.assembly = assembly
@@ -91,19 +83,10 @@ class ViewBuilder:
         self._same: dict[str, int] = {}
 
     def tokenise(self, reporter: Reporter) -> None:
-        """Tokenise what the round's steps will ask for, as far as the plan tells it.
-
-        Args:
-            reporter: Who hears how far a large column is.
-        """
+        """Tokenise what the round's steps will ask for, as far as the plan tells it."""
         rank = distributed.world()[0]
         if rank:
             distributed.wait()  # the first process makes the tables, the others read them
-        self._tokenise(reporter)
-        if not rank:
-            distributed.wait()
-
-    def _tokenise(self, reporter: Reporter) -> None:
         composition, encoders = self.assembly.composition, self.assembly.encoders
         needs = {part.path: part.spec.required(part.options) for part in composition.parts}
         for planned in composition.passes:
@@ -120,13 +103,11 @@ class ViewBuilder:
                 for column in columns:
                     if column in self.rows.columns:
                         self.rows.tokenise(column, encoders[planned.branch].tokenizer, reporter)
+        if not rank:
+            distributed.wait()
 
     def expect(self, index: Tensor) -> None:
-        """Begin to prepare a batch that this process will build next.
-
-        Args:
-            index: ``[b]`` rows of the round.
-        """
+        """Begin to prepare the batch of ``[b]`` rows that this process will build next."""
         views = [view for view in self.assembly.composition.views if self._is_at_hand(view)]
         for view in views:  # the thread asks no part, and finds the tokens of prompts
             encoder = self.assembly.encoders[view.branch]
@@ -156,11 +137,8 @@ class ViewBuilder:
     ) -> dict[str, PreparedView]:
         """Return all views of this process's rows, by name.
 
-        Args:
-            index: ``[b]`` rows of the round.
-            rows: ``[b]`` their corpus rows.
-            first_owner: Batch row of the first of them.
-            ctx: The step.
+        ``index`` are the rows ``[b]`` of the round, ``rows`` their corpus rows, ``first_owner`` the
+        batch row of the first.
         """
         ready = self.prefetcher.take(index)
         built = {}
@@ -180,16 +158,7 @@ class ViewBuilder:
         encoder: SentenceEncoder,
         ready: TokenBatch | None = None,
     ) -> PreparedView:
-        """Return a view as the rows of a branch's encoder.
-
-        Args:
-            view: The view.
-            index: ``[b]`` rows of the round.
-            first_owner: Batch row of the first of them.
-            ctx: The step.
-            encoder: That of the branch.
-            ready: What was prepared of it ahead.
-        """
+        """Return a view as the rows of a branch's encoder; ``ready`` was prepared of it ahead."""
         owner = None if view.owner is None else view.owner.cpu()
         count = len(index if owner is None else owner)
         tokens = self._content(view, index, ctx, encoder) if ready is None else ready
@@ -204,14 +173,15 @@ class ViewBuilder:
                 if not torch.equal(tokens.owner, before.owner):
                     raise RuntimeError(f"{augmenter.choice.path} changed the rows of {view.name}")
                 if self.watches(augmenter):
-                    self.watch(augmenter, tokens is before or _same(tokens, before))
+                    same = (torch.equal(getattr(tokens, n), getattr(before, n)) for n in _COMPARED)
+                    self.watch(augmenter, tokens is before or all(same))
         return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
 
     def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
         position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
-        place = draws(seed, position, rank, augmenter.choice.path, view.name)
-        return replace(ctx, generator=place)
+        place = (augmenter.choice.path, view.name)
+        return replace(ctx, generator=draws(seed, position, rank, *place))
 
     def watches(self, augmenter: PlacedAugmenter) -> bool:
         """Return whether it is still to be seen if an augmenter ever changes anything."""
@@ -260,19 +230,18 @@ class ViewBuilder:
             before = list(texts)
             texts = augmenter.part(before, None, view, self._drawing(ctx, augmenter, view))
             if len(texts) != len(before):
-                raise RuntimeError(
-                    f"{augmenter.choice.path} made {len(texts)} of {len(before)} texts"
-                )
+                path = augmenter.choice.path
+                raise RuntimeError(f"{path} made {len(texts)} of {len(before)} texts")
             self.watch(augmenter, list(texts) == before)
         known = self.rows.content_of(texts, encoder.tokenizer)
         return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""
-        planned = self.assembly.composition.view(view)
-        column = planned.column if planned is not None and planned.column else "text"
         if self.rows.pairs is not None and view in self.rows.pairs:
             return view
+        planned = self.assembly.composition.view(view)
+        column = planned.column if planned is not None and planned.column else "text"
         return column if column in self.rows.columns else "text"
 
     def _of(self, view: str, point: str) -> list[PlacedAugmenter]:
@@ -281,11 +250,3 @@ class ViewBuilder:
             for augmenter in self.assembly.augmenters
             if augmenter.point == point and view in augmenter.views
         ]
-
-
-def _same(one: TokenBatch, other: TokenBatch) -> bool:
-    return (
-        torch.equal(one.offsets, other.offsets)
-        and torch.equal(one.ids, other.ids)
-        and torch.equal(one.positions, other.positions)
-    )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 from cse_core.data.corpus import Corpus
 from cse_core.data.tables import text_table
 from cse_core.errors import CseError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cse_core.tokenization.tokenizer import TextTokenizer
-
-_AT_ONCE = 10_000
+from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer
 
 
 def split_texts(
@@ -22,16 +17,11 @@ def split_texts(
 ) -> Corpus:
     """Return a corpus of the pieces of its texts, which keep their document and title.
 
-    A cut may stand inside a word; the rest of the word is then read as a word of its own.
-
-    Args:
-        corpus: The texts.
-        tokenizer: What counts tokens; special tokens do not count.
-        tokens: Tokens of a piece; the last of a text has those that are left.
-        columns: Further columns that the run encodes.
+    A piece has so many tokens, special ones not counted; the last of a text has those left. A cut
+    may stand inside a word; the rest of the word is then read as a word of its own.
 
     Raises:
-        CseError: If the run encodes another column, since only texts are cut.
+        CseError: If the run encodes further ``columns``, since only texts are cut.
     """
     if columns:
         raise CseError(
@@ -43,17 +33,12 @@ def split_texts(
     pieces: list[str] = []
     parents: list[int] = []
     whole = corpus.column("text")
-    for start in range(0, len(whole), _AT_ONCE):
-        texts = list(whole[start : start + _AT_ONCE])
+    for start in range(0, len(whole), AT_ONCE):
+        texts = list(whole[start : start + AT_ONCE])
         rows = tokenizer.hf(texts, add_special_tokens=False, verbose=False).encodings
         for place, (text, row) in enumerate(zip(texts, rows, strict=True), start):
-            spans = row.offsets
-            cuts = [spans[at][0] for at in range(tokens, len(spans), tokens)]
-            parts = (
-                text[one:other].strip()
-                for one, other in zip([0, *cuts], [*cuts, len(text)], strict=True)
-            )
-            kept = [part for part in parts if part]
+            cuts = [0, *(begin for begin, _ in row.offsets[tokens::tokens]), len(text)]
+            kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
             pieces += kept
             parents += [place] * len(kept)
     columns_kept = {"text": pieces} | {

@@ -22,12 +22,11 @@ import torch
 
 from cse_core.runtime.atomic_files import cache_folder
 from cse_core.runtime.reporter import Reporter
-from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
 _FORMAT = 1
-_AT_ONCE = 10_000
 _QUIET = Reporter()
 
 
@@ -43,11 +42,7 @@ def token_table(
 ) -> TokenTable:
     """Return the token table of texts, read from the cache where it was made before.
 
-    Args:
-        texts: The texts; sliced a batch at a time.
-        tokenizer: What makes tokens of them.
-        longest: Tokens of a text that are kept at most.
-        reporter: Who hears how far a large table is, and why it is not kept.
+    The reporter hears how far a large table is, and why it is not kept.
     """
     if len(texts) < LARGE:
         return tokenizer.table(texts, longest)
@@ -87,24 +82,20 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
         state = json.loads(hf.backend_tokenizer.to_str())
     except Exception as error:  # the library raises nothing more exact
         raise UnserialisableTokenizer(str(error)) from None
-    state.update(truncation=None, padding=None)  # set anew at each call
+    state.update(truncation=None, padding=None)  # every call sets them
     cut = None if longest is None else (longest, hf.truncation_side)
     about = (_FORMAT, __version__, cut, bool(hf.split_special_tokens), len(texts))
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
     digest.update(json.dumps(state, sort_keys=True).encode())
-    for start in range(0, len(texts), _AT_ONCE):
-        part = texts[start : start + _AT_ONCE]
+    for start in range(0, len(texts), AT_ONCE):
+        part = texts[start : start + AT_ONCE]
         digest.update(np.array([len(text) for text in part], dtype="<i8").tobytes())
         digest.update("".join(part).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
 def _write(path: Path, table: TokenTable) -> None:
-    """Write a table beside its file and rename it.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write a table beside its file and rename it; raises what the disk does."""
     import pyarrow as pa
 
     ids, word, offsets = (values.numpy() for values in (table.ids, table.word, table.offsets))
@@ -135,13 +126,11 @@ def _read(path: Path, texts: int) -> TokenTable | None:
         whole = pa.py_buffer(mapped)
         batch = pa.ipc.open_file(whole).get_batch(0)
         column = batch.column("tokens")
+        tokens, fields = len(column.values), (column.values.field(0), column.values.field(1))
+        kinds = ((column, np.int64, len(column) + 1), *((f, np.int32, tokens) for f in fields))
         parts = [
-            np.frombuffer(mapped, dtype, count, buffer.address - whole.address)
-            for buffer, dtype, count in (
-                (column.buffers()[1], np.int64, len(column) + 1),
-                (column.values.field(0).buffers()[1], np.int32, len(column.values)),
-                (column.values.field(1).buffers()[1], np.int32, len(column.values)),
-            )
+            np.frombuffer(mapped, dtype, count, array.buffers()[1].address - whole.address)
+            for array, dtype, count in kinds
         ]
         sums = json.loads(batch.schema.metadata[b"crc32"])
         if len(column) != texts or sums != [zlib.crc32(values.data) for values in parts]:

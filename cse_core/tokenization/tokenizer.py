@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ from transformers.utils import PaddingStrategy
 from cse_core.errors import CseError
 from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
 
-_TOKENISED_AT_ONCE = 10_000
+AT_ONCE = 10_000
+"""Texts that are read, tokenised or hashed together."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,8 @@ class TokenTable:
     word: Tensor
     offsets: Tensor
 
-    def rows(self, index: Tensor, owner: Tensor | None = None) -> TokenBatch:
-        """Return the texts at ``index`` as rows of content.
-
-        Args:
-            index: ``[R]`` texts.
-            owner: ``[R]`` batch row of each; by default one each in order.
-        """
+    def rows(self, index: Tensor) -> TokenBatch:
+        """Return the texts at ``index`` ``[R]`` as rows of content; row i has owner i."""
         lengths = self.offsets[1:][index] - self.offsets[:-1][index]
         tokens = ragged_index(self.offsets[:-1][index], lengths)
         offsets = offsets_of(lengths)
@@ -51,13 +47,18 @@ class TokenTable:
             word=self.word[tokens].long(),
             special=torch.zeros(len(tokens), dtype=torch.bool),
             offsets=offsets,
-            owner=torch.arange(len(index)) if owner is None else owner,
+            owner=torch.arange(len(index)),
             slot=torch.zeros(len(index), dtype=torch.long),
         )
 
 
 class TextTokenizer:
-    """A Hugging Face tokenizer as the core uses it: content first, special tokens by wrapping."""
+    """A Hugging Face tokenizer as the core uses it: content first, special tokens by wrapping.
+
+    Attributes:
+        before: Ids of the special tokens before a row's content; ``after`` of those behind it.
+        special_count: How many they are.
+    """
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
@@ -71,33 +72,22 @@ class TextTokenizer:
         self._prompts: dict[str, list[int]] = {}
         plain = tokenizer("a", add_special_tokens=False)["input_ids"]
         wrapped = tokenizer("a", add_special_tokens=True)["input_ids"]
-        start = next(
-            (
-                place
-                for place in range(len(wrapped) - len(plain) + 1)
-                if wrapped[place : place + len(plain)] == plain
-            ),
-            0,
-        )
+        count = len(plain)
+        places = range(len(wrapped) - count + 1)
+        start = next((at for at in places if wrapped[at : at + count] == plain), 0)
         self.before: list[int] = wrapped[:start]
-        self.after: list[int] = wrapped[start + len(plain) :]
-
-    @property
-    def special_count(self) -> int:
-        """Return the special tokens that wrap a row."""
-        return len(self.before) + len(self.after)
+        self.after: list[int] = wrapped[start + count :]
+        self.special_count = len(self.before) + len(self.after)
 
     @property
     def mask_token(self) -> str | None:
         """Return the mask token's text, None where there is none."""
-        token: str | None = self.hf.mask_token
-        return token
+        return cast(str | None, self.hf.mask_token)
 
     @property
     def mask_id(self) -> int | None:
         """Return the mask token's id, None where there is none."""
-        number: int | None = self.hf.mask_token_id
-        return number
+        return cast(int | None, self.hf.mask_token_id)
 
     @property
     def vocab_size(self) -> int:
@@ -112,25 +102,20 @@ class TextTokenizer:
     ) -> TokenTable:
         """Tokenise texts without special tokens, on all cores; nothing is kept on disk.
 
-        Beside the texts and the table, memory holds one batch of them.
-
-        Args:
-            texts: The texts; sliced a batch at a time.
-            longest: Tokens of a text that are kept at most; the tail is cut.
-            progress: Hears after each batch how many texts are done.
+        Beside the texts and the table, memory holds one batch of them. Of a text at most
+        ``longest`` tokens are kept; ``progress`` hears after each batch how many texts are done.
         """
         ids, words, lengths = array("i"), array("i"), array("q")
-        for start in range(0, len(texts), _TOKENISED_AT_ONCE):
-            for row in self._encodings(list(texts[start : start + _TOKENISED_AT_ONCE]), longest):
-                found = row.ids
-                ids.fromlist(found)
-                lengths.append(len(found))
+        for start in range(0, len(texts), AT_ONCE):
+            for row in self._encodings(list(texts[start : start + AT_ONCE]), longest):
+                ids.fromlist(row.ids)
+                lengths.append(len(row))
                 try:
                     words.fromlist(row.word_ids)
                 except TypeError:
                     words.fromlist([-1 if word is None else word for word in row.word_ids])
             if progress is not None:
-                progress(min(start + _TOKENISED_AT_ONCE, len(texts)))
+                progress(min(start + AT_ONCE, len(texts)))
         return TokenTable(
             ids=torch.from_numpy(np.asarray(ids)),
             word=torch.from_numpy(np.asarray(words)),
@@ -143,12 +128,10 @@ class TextTokenizer:
         Calling the Hugging Face tokenizer does the same and then copies every row into lists that
         nobody reads, in one thread.
         """
-        cut = longest is not None
+        cuts = TruncationStrategy
         self.hf.set_truncation_and_padding(
             padding_strategy=PaddingStrategy.DO_NOT_PAD,
-            truncation_strategy=TruncationStrategy.LONGEST_FIRST
-            if cut
-            else TruncationStrategy.DO_NOT_TRUNCATE,
+            truncation_strategy=cuts.DO_NOT_TRUNCATE if longest is None else cuts.LONGEST_FIRST,
             max_length=longest,
             stride=0,
             pad_to_multiple_of=None,
@@ -156,24 +139,18 @@ class TextTokenizer:
         )
         backend = self.hf.backend_tokenizer
         backend.encode_special_tokens = self.hf.split_special_tokens
-        encodings: list[Any] = backend.encode_batch(texts, add_special_tokens=False)
-        return encodings
+        return cast(list[Any], backend.encode_batch(texts, add_special_tokens=False))
 
-    def content(
-        self, texts: Sequence[str], longest: int | None = None, owner: Tensor | None = None
-    ) -> TokenBatch:
-        """Return texts as rows of content tokens."""
-        return self.table(texts, longest).rows(torch.arange(len(texts)), owner)
+    def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
+        """Return texts as rows of content tokens; row i has owner i."""
+        return self.table(texts, longest).rows(torch.arange(len(texts)))
 
     def wrap(
         self, content: TokenBatch, prompt: tuple[str, str] = ("", ""), longest: int | None = None
     ) -> TokenBatch:
         """Put every row between its special tokens and prompt; cut the content's tail, never them.
 
-        Args:
-            content: Rows of content tokens.
-            prompt: Texts before and after the content.
-            longest: Tokens of a wrapped row at most.
+        ``prompt`` are the texts before and after; a wrapped row has at most ``longest`` tokens.
 
         Raises:
             CseError: If special tokens and prompt alone are longer.
@@ -192,14 +169,13 @@ class TextTokenizer:
                 )
             lengths = lengths.clamp_max(longest - added)
         kept = ragged_index(content.offsets[:-1], lengths)
-        rows = content.rows
         offsets = offsets_of(lengths + added)
         total = int(offsets[-1])
         place = torch.arange(len(kept)) + len(before)
-        place += torch.repeat_interleave(torch.arange(rows) * added, lengths)
+        place += torch.repeat_interleave(torch.arange(content.rows) * added, lengths)
 
         def spread(values: Tensor, fill: int) -> Tensor:
-            out = torch.full((total,), fill, dtype=torch.long)
+            out = torch.full((total,), fill, dtype=values.dtype)
             out[place] = values[kept]
             return out
 
@@ -208,15 +184,13 @@ class TextTokenizer:
             ids[offsets[:-1] + shift] = token
         for shift, token in enumerate(reversed(after)):
             ids[offsets[1:] - 1 - shift] = token
-        special = torch.ones(total, dtype=torch.bool)
-        special[place] = content.special[kept]
         return replace(
             content,
             ids=ids,
             positions=positions_of(offsets),
             source=spread(content.source, -1),
             word=spread(content.word, -1),
-            special=special,
+            special=spread(content.special, 1),
             offsets=offsets,
         )
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,21 +20,13 @@ from cse_core.tokenization.table_cache import token_table
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _ROUND = 2**40
 """Where the row numbers of a round that brings its own texts begin."""
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
 
 
 class ColumnTexts(list[str]):
-    """Texts of a column as a list, which the core still knows for rows that are tokenised.
-
-    Attributes:
-        column: Where they are from.
-        rows: ``[B]`` which of its rows they are.
-    """
+    """Texts of ``[B]`` rows of a column, which the core still knows for rows that are tokenised."""
 
     def __init__(self, texts: Iterable[str], column: str, rows: Tensor) -> None:
         super().__init__(texts)
@@ -43,12 +37,8 @@ class ColumnTexts(list[str]):
 class TrainingRows:
     """Rows with columns of text, each text tokenised once, before a step needs it or then.
 
-    Args:
-        corpus: The run's corpus.
-        longest: Content tokens of a text that are kept.
-        pairs: The columns of a round (``Round.pairs``); None for the corpus itself.
-        base: Rows of the corpus whose tokens can be used again.
-        number: Of the round.
+    Of a text ``longest`` content tokens are kept. ``pairs`` are the columns of a round
+    (``Round.pairs``), None for the corpus itself, whose tokens ``base`` may have already.
 
     Attributes:
         corpus_row: ``[rows]`` the corpus row of each; where the round brings its own texts, numbers
@@ -72,15 +62,17 @@ class TrainingRows:
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
             self.corpus_row = torch.from_numpy(own.astype(np.int64))
-            self.keys = _keys(corpus.text_ids, corpus.documents)
+            text_ids, documents, first = corpus.text_ids, corpus.documents, 0
         else:
-            self.corpus_row = torch.arange(len(own)) + number * _ROUND
-            documents = pairs.get("document")
-            places = None if documents is None else _first_places(documents)
-            self.keys = _keys(_first_places(own), places, number * _ROUND)
+            first = number * _ROUND
+            self.corpus_row = torch.arange(len(own)) + first
+            documents = None if (d := pairs.get("document")) is None else _first_places(d)
+            text_ids = _first_places(own)
+        ids = torch.tensor(text_ids, dtype=torch.int64)
+        known = torch.full_like(ids, -1) if documents is None else torch.tensor(documents).long()
+        self.keys = CorpusKeys(known, ids, first)
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.corpus_row)
 
     @property
@@ -96,13 +88,7 @@ class TrainingRows:
     ) -> tuple[TokenTable, Tensor]:
         """Return the tokens of a column's different texts, made or read once.
 
-        Args:
-            column: Which.
-            tokenizer: What makes tokens of it.
-            reporter: Who hears how far a large column is.
-
-        Returns:
-            The table, and ``[rows]`` which of its texts each row has.
+        With them comes ``[rows]`` which of the texts each row has.
         """
         key = (id(tokenizer), column)
         if key not in self._tables:
@@ -129,24 +115,26 @@ class TrainingRows:
         return self.content(texts.column, texts.rows, tokenizer)
 
     def _texts(self, column: str, index: Tensor) -> list[str]:
-        values: Any = None if self.pairs is None else self.pairs.get(column)
-        if values is not None and not isinstance(values, np.ndarray):
-            return [values[row] for row in index.tolist()]
-        if values is not None:
+        values = self._own(column)
+        if values is None:
+            return self.corpus.column(column).take(self.corpus_row[index].numpy())
+        if isinstance(values, np.ndarray):
             return self.corpus.column("text").take(values[index.numpy()])
-        return self.corpus.column(column).take(self.corpus_row[index].numpy())
+        return [values[row] for row in index.tolist()]
+
+    def _own(self, column: str) -> Sequence[str] | NDArray[Any] | None:
+        """Return the texts or the corpus rows that the round brings for a column."""
+        return None if self.pairs is None else self.pairs.get(column)
 
     def _new_table(
         self, column: str, tokenizer: TextTokenizer, reporter: Reporter
     ) -> tuple[TokenTable, Tensor]:
-        import pyarrow as pa
-
-        if self.pairs is None:
-            texts, place = _distinct(self.corpus.column(column).arrow)
-            return token_table(texts, tokenizer, self.longest, reporter), place
-        values = self.pairs.get(column)
-        if values is not None and not isinstance(values, np.ndarray):
-            texts, place = _distinct(pa.chunked_array([pa.array(values, pa.large_string())]))
+        values = self._own(column)
+        if self.pairs is None or not (values is None or isinstance(values, np.ndarray)):
+            own = (
+                None if values is None else pa.chunked_array([pa.array(values, pa.large_string())])
+            )
+            texts, place = _distinct(self.corpus.column(column).arrow if own is None else own)
             return token_table(texts, tokenizer, self.longest, reporter), place
         # Its rows are rows of the corpus, whose tokens another round may have made already.
         if self._base is None:
@@ -160,39 +148,32 @@ class TrainingRows:
 
 def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
     """Return the different texts, by first appearance, and ``[rows]`` which of them a row has."""
-    import pyarrow as pa
-
     encoded = column.dictionary_encode().unify_dictionaries()
     place = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks], dtype=np.int64)
     return TextColumn(pa.chunked_array([encoded.chunk(0).dictionary])), torch.from_numpy(place)
 
 
+@dataclass
 class Batches:
-    """Which rows each step of a round takes: every row once an epoch, in an order drawn anew.
+    """Which rows each step of a round takes: every row once an epoch, in a new order.
 
-    Args:
-        rows: Rows of the round.
-        size: Rows of a batch; the last of an epoch has those that are left.
-        seed: The run's seed; the order depends on it, on the round and on the epoch.
-        number: Of the round.
-        shuffle: Whether there is a drawn order at all.
-        drop_last: Whether an epoch ends before a batch that would be smaller than the others.
+    The order depends on the run's seed, the number of the round and the epoch. The last batch of an
+    epoch has the rows that are left, or is left out with ``drop_last``.
     """
 
-    def __init__(
-        self,
-        rows: int,
-        size: int,
-        *,
-        seed: int = 0,
-        number: int = 0,
-        shuffle: bool = False,
-        drop_last: bool = False,
-    ) -> None:
-        self.rows, self.size = rows, size
-        self.seed, self.number, self.shuffle = seed, number, shuffle
-        self.per_epoch = rows // size if drop_last else math.ceil(rows / size)
-        self._order: tuple[int, Tensor] = (-1, torch.empty(0))
+    rows: int
+    size: int
+    _: KW_ONLY
+    seed: int = 0
+    number: int = 0
+    shuffle: bool = False
+    drop_last: bool = False
+    _order: tuple[int, Tensor] = field(default=(-1, torch.empty(0)), init=False, repr=False)
+
+    @property
+    def per_epoch(self) -> int:
+        """Return the batches of an epoch."""
+        return self.rows // self.size if self.drop_last else math.ceil(self.rows / self.size)
 
     def epoch(self, step: int) -> int:
         """Return the epoch of a step, counted from 0."""
@@ -210,15 +191,6 @@ class Batches:
         return self._order[1][place * self.size : (place + 1) * self.size]
 
 
-def _keys(text_ids: Any, documents: Any, first: int = 0) -> CorpusKeys:
-    ids = torch.from_numpy(np.array(text_ids, dtype=np.int64))
-    if documents is None:
-        return CorpusKeys(torch.full_like(ids, -1), ids, first)
-    return CorpusKeys(torch.from_numpy(np.array(documents, dtype=np.int64)), ids, first)
-
-
 def _first_places(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
     first: dict[Any, int] = {}
-    return np.array(
-        [first.setdefault(value, place) for place, value in enumerate(values)], dtype=np.int64
-    )
+    return np.array([first.setdefault(v, i) for i, v in enumerate(values)], dtype=np.int64)

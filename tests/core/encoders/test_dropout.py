@@ -28,7 +28,6 @@ def test_rate_and_scale(bits, dtype, p):
 def test_known_probabilities():
     assert DropoutSource(8).effective_p(0.1) == 26 / 256
     assert DropoutSource(16).effective_p(0.1) == 6554 / 65536
-    assert Dropout(0.1, DropoutSource(16)).effective_p == 6554 / 65536
     with pytest.raises(ValueError, match="8 or 16"):
         DropoutSource(4)
 
@@ -83,14 +82,13 @@ def test_replacing_the_dropouts_of_a_model():
     model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.2)))
     model[2].eval()
     source = DropoutSource()
-    assert replace_dropout(model, source) == 2
+    replace_dropout(model, source)
     assert [m.p for m in model.modules() if isinstance(m, Dropout)] == [0.5, 0.2]
     assert model[1].training and not model[2][0].training
     other = DropoutSource(8)
-    assert replace_dropout(model, other) == 2
-    assert model[1].source is other
+    replace_dropout(model, other)
+    assert model[1].source is model[2][0].source is other
     assert copy.deepcopy(model)[1].source is other
-    assert "p=0.5, bits=8" in repr(model)
     model.eval()
     values = torch.randn(4, 8)
     assert torch.equal(model[1](values), values)

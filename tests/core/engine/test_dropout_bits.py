@@ -26,7 +26,7 @@ def test_they_are_recorded_and_drop_26_of_256(encoder: str, folder: Path) -> Non
     prepared = Prepared(composition, registry(), Reporter(), corpus)
     assert tomllib.loads(prepared.record())["train"]["dropout_bits"] == 8
     layers = [m for m in prepared.assembly.online.encoder.modules() if isinstance(m, Dropout)]
-    assert {layer.effective_p for layer in layers} == {26 / 256}
+    assert {layer.source.effective_p(layer.p) for layer in layers} == {26 / 256}
     assert prepared.assembly.dropout.bits == 8
 
 

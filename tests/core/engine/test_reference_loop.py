@@ -128,8 +128,9 @@ def test_negatives_are_the_other_positives_in_one_direction(encoder: str, folder
 
 def test_biases_and_layer_norms_do_not_decay(encoder: str, folder: Path) -> None:
     bench = Bench(encoder, folder, "", "train.weight_decay=0.1")
-    for group in bench.optimizer.groups:
-        for name in group["names"]:  # type: ignore[attr-defined]
+    names = {parameter: name for name, parameter in bench.optimizer.named.items()}
+    for group in bench.optimizer.adamw.param_groups:
+        for name in (names[parameter] for parameter in group["params"]):
             bare = name.endswith("bias") or "LayerNorm" in name
             assert (group["weight_decay"] == 0.0) == bare, name
 

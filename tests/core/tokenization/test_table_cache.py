@@ -133,7 +133,7 @@ def test_a_table_is_the_tokenizer_s_own_answer() -> None:
 def test_many_batches_are_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = starter_like().table(TEXTS, 5)
     heard: list[int] = []
-    monkeypatch.setattr("cse_core.tokenization.tokenizer._TOKENISED_AT_ONCE", 7)
+    monkeypatch.setattr("cse_core.tokenization.tokenizer.AT_ONCE", 7)
     same(starter_like().table(TEXTS, 5, heard.append), whole)
     assert heard == [7, 14, 21, 28, 30]
     assert starter_like().table([], 5).offsets.tolist() == [0]
