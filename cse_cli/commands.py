@@ -60,7 +60,6 @@ class Command:
         from cse_core import __version__
         from cse_core.records import CommandSpec
         from cse_core.registry.discovery import (
-            TOOLKIT,
             describe,
             mending_command,
             version_mismatch,
@@ -69,8 +68,8 @@ class Command:
         where = f"cse {self.name}"
         mismatch = version_mismatch(self.dist)
         if mismatch is not None:
-            wanted = f"{TOOLKIT}{mismatch.specifier}"
-            to_update = f'"{wanted}"' if mismatch.toolkit_too_old else self.distribution
+            wanted, too_old = mismatch
+            to_update = f'"{wanted}"' if too_old else self.distribution
             raise CseError(
                 f"{self.label} needs {wanted}, installed is {__version__}",
                 where=where,

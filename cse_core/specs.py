@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
 from pluggy import HookimplMarker, HookspecMarker
 
 from cse_core.records import (
@@ -90,16 +92,8 @@ def cse_reporters() -> list[ReporterSpec]:  # type: ignore[empty-body]
 
 
 HOOK_RECORDS: dict[str, type] = {
-    "cse_augmenters": AugmenterSpec,
-    "cse_poolers": PoolSpec,
-    "cse_positive_miners": MinerSpec,
-    "cse_negative_stores": StoreSpec,
-    "cse_losses": LossSpec,
-    "cse_branches": BranchSpec,
-    "cse_metrics": MetricSpec,
-    "cse_recipes": RecipeSpec,
-    "cse_encoders": EncoderSpec,
-    "cse_datasets": DatasetSpec,
-    "cse_suites": SuiteSpec,
-    "cse_reporters": ReporterSpec,
+    name: get_args(get_type_hints(hook)["return"])[0]
+    for name, hook in list(globals().items())
+    if name.startswith("cse_")
 }
+"""The record that each hook returns a list of."""

@@ -8,25 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-WORDS = frozenset({"pairs", "mask-token", "gradient:inputs", "vocab:cased"})
-PREFIXES = frozenset({"view", "level", "positives", "branch", "column"})
-
-Need = str | tuple[str, ...]
-"""One token, or alternatives of which one is enough."""
-Tokens = tuple[Need, ...] | Callable[[Any], tuple[Need, ...]]
-"""Tokens of a record: fixed, or a function of the part's options."""
-
-MEANING = {
+WORDS = {
+    "pairs": "the pairs of the current round",
+    "mask-token": "a mask token in the vocabulary",
+    "gradient:inputs": "the gradient of the objective for the inputs of the encoder",
+    "vocab:cased": "a vocabulary that keeps capital letters",
+}
+"""Tokens without a name, and what they mean."""
+PREFIXES = {
     "view": "a view of the batch by its name",
     "level": "rows of a level (sentence, segment, input)",
     "positives": "a group of positives by its name",
     "branch": "a branch by its name",
     "column": "a column of the data",
-    "gradient:inputs": "the gradient of the objective for the inputs of the encoder",
-    "pairs": "the pairs of the current round",
-    "vocab:cased": "a vocabulary that keeps capital letters",
-    "mask-token": "a mask token in the vocabulary",
 }
+"""Prefixes of tokens with a name, and what they mean."""
+
+Need = str | tuple[str, ...]
+"""One token, or alternatives of which one is enough."""
+Tokens = tuple[Need, ...] | Callable[[Any], tuple[Need, ...]]
+"""Tokens of a record: fixed, or a function of the part's options."""
 
 
 def is_known(token: str) -> bool:

@@ -36,7 +36,7 @@ class Found:
     @property
     def place(self) -> str:
         """Return the folder of its metadata, or an empty text."""
-        return _folder(self.dist)
+        return str(getattr(self.dist, "_path", ""))
 
 
 def find_entry_points() -> Iterator[Found]:
@@ -72,7 +72,8 @@ def describe(point: EntryPoint | None, dist: Distribution | None, problem: str =
         problem = problem or f"its metadata cannot be read: {error}"
     if not distribution:
         problem = problem or "its metadata has no name"
-        distribution = canonical(Path(_folder(dist)).name.split("-")[0]) or "unknown"
+        folder = Path(str(getattr(dist, "_path", "")))
+        distribution = canonical(folder.name.split("-")[0]) or "unknown"
     name = point.name if point is not None else "?"
     info = PluginInfo(
         key=f"{distribution}:{name}",
@@ -106,21 +107,12 @@ def in_order(found: Iterable[Found]) -> list[Found]:
     return [row[-1] for row in sorted(kept, key=lambda row: row[:-1])]
 
 
-@dataclass(frozen=True)
-class Mismatch:
-    """A requirement on cse-toolkit that the running version does not meet.
-
-    Attributes:
-        specifier: The version that the plugin asks for.
-        toolkit_too_old: Whether a newer cse-toolkit would meet it.
-    """
-
-    specifier: str
-    toolkit_too_old: bool
-
-
-def version_mismatch(dist: Distribution | None) -> Mismatch | None:
+def version_mismatch(dist: Distribution | None) -> tuple[str, bool] | None:
     """Compare a distribution's requirement on cse-toolkit with the running version.
+
+    Returns:
+        None where it is met; else what is asked for, ``cse-toolkit>=9``, and whether a newer
+        cse-toolkit would meet it.
 
     Raises:
         ValueError: If the requirement cannot be read.
@@ -145,7 +137,7 @@ def version_mismatch(dist: Distribution | None) -> Mismatch | None:
             and running < Version(clause.version.removesuffix(".*"))
             for clause in requirement.specifier
         )
-        return Mismatch(str(requirement.specifier), too_old)
+        return f"{TOOLKIT}{requirement.specifier}", too_old
     return None
 
 
@@ -181,7 +173,3 @@ def _editable_sources(dist: Distribution | None) -> str:
     except (KeyError, TypeError, ValueError, OSError):
         pass
     return ""
-
-
-def _folder(dist: Distribution | None) -> str:
-    return str(getattr(dist, "_path", ""))

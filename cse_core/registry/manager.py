@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
@@ -20,59 +20,17 @@ import pluggy
 
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
-from cse_core.records import Record
 from cse_core.registry.discovery import (
     TOOLKIT,
     Found,
-    Mismatch,
     describe,
     find_entry_points,
     in_order,
     mending_command,
     version_mismatch,
 )
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
-from cse_core.registry.record_checks import (
-    PluginFault,
-    check_names,
-    check_records,
-    hooks_of,
-)
-
-
-def mark_clashes(infos: Sequence[PluginInfo]) -> tuple[PluginInfo, ...]:
-    """Return the plugins with those marked whose parts share a name with another's."""
-    owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
-    for info in infos:
-        for part in info.parts:
-            owners[part.kind, part.name].append(info)
-    return tuple(_with_clashes(info, owners) for info in infos)
-
-
-def _with_clashes(
-    info: PluginInfo, owners: Mapping[tuple[AnyKind, str], Sequence[PluginInfo]]
-) -> PluginInfo:
-    reasons, names, rivals = [], [], []
-    for (kind, name), holders in owners.items():
-        others = [other for other in holders if other is not info]
-        if others and info in holders:
-            keys = [
-                other.key if other.distribution == info.distribution else other.label
-                for other in others
-            ]
-            reasons.append(f"{NOUNS[kind]} {name} is also in {', '.join(keys)}")
-            names.append(name)
-            rivals += others
-    if not names:
-        return info
-    same = any(other.distribution == info.distribution for other in rivals)
-    return replace(
-        info,
-        status="conflicting",
-        reason="; ".join(reasons),
-        fix=f"write {info.key if same else info.distribution}/{names[0]} to use this one",
-    )
-
+from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, Status, canonical
+from cse_core.registry.record_checks import PluginFault, check_names, check_records, hooks_of
 
 BUILTINS = ("cse_core.builtins.plugin",)
 """Modules of the toolkit itself that register parts as any plugin does."""
@@ -80,8 +38,6 @@ DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
 """Environment variable with plugins to leave out, separated by commas."""
 ALL = "all"
 """Leaves out every plugin but the built-ins."""
-OLDEST_API_VERSION = 1
-"""Oldest ``CSE_API_VERSION`` that this version still understands."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +107,7 @@ def load_plugins(
     toolkit = [_builtin(module) for module in builtins]
     everything = in_order([*toolkit, *found])
     loader = _Loader(hooks, left_out, frozenset(item.info.key for item in toolkit))
-    infos = mark_clashes([loader.load(item) for item in everything])
+    infos = tuple(_with_clashes([loader.load(item) for item in everything]))
     unmatched = tuple(
         name
         for name in left_out
@@ -172,28 +128,23 @@ class _Loader:
         info = item.info
         blocked_by = self._blocked_by(info)
         if blocked_by:
-            return replace(
-                info,
-                status="blocked",
-                reason=f"left out by {blocked_by}",
-                fix=f"unset {DISABLE_VARIABLE}"
-                if blocked_by.startswith(DISABLE_VARIABLE)
-                else f"run without {blocked_by}",
-            )
+            variable = blocked_by.startswith(DISABLE_VARIABLE)
+            fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {blocked_by}"
+            return _not_active(info, "blocked", f"left out by {blocked_by}", fix)
         if item.problem:
             return _broken(item, item.problem)
         first = self.places.setdefault(info.key, item)
         if first is not item:
-            return replace(
-                info,
-                status="conflicting",
-                reason=f"{info.key} is there twice: {_place(first)} is used, {_place(item)} is not",
-                fix=f"pip install --force-reinstall {info.distribution}",
-            )
+            reason = f"{info.key} is there twice: {_place(first)} is used, {_place(item)} is not"
+            fix = f"pip install --force-reinstall {info.distribution}"
+            return _not_active(info, "conflicting", reason, fix)
         try:
             mismatch = version_mismatch(item.dist)
             if mismatch is not None:
-                return _too_old_or_new(item, mismatch)
+                wanted, too_old = mismatch
+                reason = f"it needs {wanted}, installed is {__version__}"
+                update = f'"{wanted}"' if too_old else info.distribution
+                return _not_active(info, "incompatible", reason, f"pip install -U {update}")
             with redirect_stdout(sys.stderr):
                 return self._import(item)
         except KeyboardInterrupt:
@@ -215,36 +166,36 @@ class _Loader:
         plugin = item.entry_point.load()
         other = self.hooks.get_name(plugin)
         if other is not None:
-            return replace(
+            reason = f"its module {info.module} is already loaded as {other}"
+            return _not_active(info, "conflicting", reason, f"pip uninstall {info.distribution}")
+        stated: Any = getattr(plugin, "CSE_API_VERSION", specs.CSE_API_VERSION)
+        if not isinstance(stated, int) or isinstance(stated, bool):
+            raise PluginFault(f"CSE_API_VERSION is a whole number, not {stated!r}")
+        if stated != specs.CSE_API_VERSION:
+            reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has "
+            update = TOOLKIT if stated > specs.CSE_API_VERSION else info.distribution
+            return _not_active(
                 info,
-                status="conflicting",
-                reason=f"its module {info.module} is already loaded as {other}",
-                fix=f"pip uninstall {info.distribution}",
+                "incompatible",
+                reason + str(specs.CSE_API_VERSION),
+                f"pip install -U {update}",
             )
-        wrong_api = _wrong_api(info, plugin)
-        if wrong_api is not None:
-            return wrong_api
         names = hooks_of(self.hooks, plugin)
         try:
             self.hooks.register(plugin, info.key)
-            parts = tuple(record for name in names for record in self._call(name, plugin))
+            parts = tuple(
+                record
+                for name in names
+                for implementation in getattr(self.hooks.hook, name).get_hookimpls()
+                if implementation.plugin is plugin
+                for record in check_records(name, implementation.function())
+            )
             check_names(parts)
         except BaseException:
-            self._forget(plugin)
+            if self.hooks.get_name(plugin) is not None:
+                self.hooks.unregister(plugin)
             raise
         return replace(info, hooks=names, parts=parts)
-
-    def _call(self, hook: str, plugin: object) -> tuple[Record, ...]:
-        caller: pluggy.HookCaller = getattr(self.hooks.hook, hook)
-        parts: list[Record] = []
-        for implementation in caller.get_hookimpls():
-            if implementation.plugin is plugin:
-                parts += check_records(hook, implementation.function())
-        return tuple(parts)
-
-    def _forget(self, plugin: object) -> None:
-        if self.hooks.get_name(plugin) is not None:
-            self.hooks.unregister(plugin)
 
 
 def _builtin(module: str) -> Found:
@@ -261,46 +212,41 @@ def _builtin(module: str) -> Found:
     return Found(info, EntryPoint(name, module, specs.GROUP), None)
 
 
+def _not_active(info: PluginInfo, status: Status, reason: str, fix: str) -> PluginInfo:
+    return replace(info, status=status, reason=reason, fix=fix)
+
+
+def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
+    """Yield the plugins, with those marked whose parts share a name with another's."""
+    owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
+    for info in infos:
+        for part in info.parts:
+            owners[part.kind, part.name].append(info)
+    shared = {part: holders for part, holders in owners.items() if len(holders) > 1}
+    for info in infos:
+        clashes = {part: holders for part, holders in shared.items() if info in holders}
+        if not clashes:
+            yield info
+            continue
+        reasons, same = [], False
+        for (kind, name), holders in clashes.items():
+            others = [other for other in holders if other is not info]
+            own = [other.distribution == info.distribution for other in others]
+            keys = [
+                other.key if near else other.label for other, near in zip(others, own, strict=True)
+            ]
+            reasons.append(f"{NOUNS[kind]} {name} is also in {', '.join(keys)}")
+            same = same or any(own)
+        name = next(iter(clashes))[1]
+        fix = f"write {info.key if same else info.distribution}/{name} to use this one"
+        yield _not_active(info, "conflicting", "; ".join(reasons), fix)
+
+
 def _is_meant(info: PluginInfo, name: str) -> bool:
     if ":" in name:
         distribution, _, entry_point = name.partition(":")
         return canonical(distribution) == info.distribution and entry_point == info.name
     return canonical(name) in (canonical(info.name), info.distribution)
-
-
-def _wrong_api(info: PluginInfo, plugin: object) -> PluginInfo | None:
-    stated: Any = getattr(plugin, "CSE_API_VERSION", specs.CSE_API_VERSION)
-    if not isinstance(stated, int) or isinstance(stated, bool):
-        raise PluginFault(f"CSE_API_VERSION is a whole number, not {stated!r}")
-    if stated > specs.CSE_API_VERSION:
-        fix = f"pip install -U {TOOLKIT}"
-    elif stated < OLDEST_API_VERSION:
-        fix = f"pip install -U {info.distribution}"
-    else:
-        return None
-    return replace(
-        info,
-        status="incompatible",
-        reason=f"it is made for API version {stated}, {TOOLKIT} {__version__} has "
-        + (
-            f"{specs.CSE_API_VERSION}"
-            if OLDEST_API_VERSION == specs.CSE_API_VERSION
-            else f"{OLDEST_API_VERSION} to {specs.CSE_API_VERSION}"
-        ),
-        fix=fix,
-    )
-
-
-def _too_old_or_new(item: Found, mismatch: Mismatch) -> PluginInfo:
-    wanted = f"{TOOLKIT}{mismatch.specifier}"
-    return replace(
-        item.info,
-        status="incompatible",
-        reason=f"it needs {wanted}, installed is {__version__}",
-        fix=f'pip install -U "{wanted}"'
-        if mismatch.toolkit_too_old
-        else f"pip install -U {item.info.distribution}",
-    )
 
 
 def _broken(item: Found, reason: str, error: BaseException | None = None) -> PluginInfo:

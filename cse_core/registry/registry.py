@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar, cast
@@ -63,6 +63,25 @@ class Registered(Generic[RecordT]):
         return f"{self.distribution} {self.version}".strip()
 
 
+def _accessors(
+    record: type[RecordT], default: str
+) -> tuple[
+    Callable[[Registry], tuple[Registered[RecordT], ...]], Callable[..., Registered[RecordT]]
+]:
+    """Return the methods for records that are no parts: all by name, and the one of a name.
+
+    The second raises as ``Registry.find`` does; its ``where`` is ``default`` unless it is given.
+    """
+
+    def every(self: Registry) -> tuple[Registered[RecordT], ...]:
+        return cast(tuple[Registered[RecordT], ...], tuple(self._parts.get(record.kind, ())))
+
+    def one(self: Registry, name: str, *, where: str = default) -> Registered[RecordT]:
+        return cast(Registered[RecordT], self._one(record.kind, name, where))
+
+    return every, one
+
+
 class Registry:
     """Every part of every loaded plugin.
 
@@ -109,25 +128,11 @@ class Registry:
             for part in self._parts.get(wanted, ())
         )
 
-    def recipes(self) -> tuple[Registered[RecipeSpec], ...]:
-        """Return the recipes sorted by name."""
-        return cast(tuple[Registered[RecipeSpec], ...], self._all("recipe"))
-
-    def encoders(self) -> tuple[Registered[EncoderSpec], ...]:
-        """Return the encoders sorted by name."""
-        return cast(tuple[Registered[EncoderSpec], ...], self._all("encoder"))
-
-    def datasets(self) -> tuple[Registered[DatasetSpec], ...]:
-        """Return the data sets sorted by name."""
-        return cast(tuple[Registered[DatasetSpec], ...], self._all("dataset"))
-
-    def suites(self) -> tuple[Registered[SuiteSpec], ...]:
-        """Return the evaluation suites sorted by name."""
-        return cast(tuple[Registered[SuiteSpec], ...], self._all("suite"))
-
-    def reporters(self) -> tuple[Registered[ReporterSpec], ...]:
-        """Return the reporters sorted by name."""
-        return cast(tuple[Registered[ReporterSpec], ...], self._all("reporter"))
+    recipes, recipe = _accessors(RecipeSpec, "recipe")
+    encoders, encoder = _accessors(EncoderSpec, "model.name")
+    datasets, dataset = _accessors(DatasetSpec, "data.path")
+    suites, suite = _accessors(SuiteSpec, "--suite")
+    reporters, reporter = _accessors(ReporterSpec, "train.report")
 
     def find(self, kind: Kind, name: str, *, where: str | None = None) -> Registered[ComponentSpec]:
         """Return the part of a kind that a name means.
@@ -141,26 +146,6 @@ class Registry:
             CseError: If there is none, or more than one.
         """
         return cast(Registered[ComponentSpec], self._one(kind, name, where or kind))
-
-    def recipe(self, name: str, *, where: str = "recipe") -> Registered[RecipeSpec]:
-        """Return a recipe; raises as ``find`` does."""
-        return cast(Registered[RecipeSpec], self._one("recipe", name, where))
-
-    def encoder(self, name: str, *, where: str = "model.name") -> Registered[EncoderSpec]:
-        """Return an encoder; raises as ``find`` does."""
-        return cast(Registered[EncoderSpec], self._one("encoder", name, where))
-
-    def dataset(self, name: str, *, where: str = "data.path") -> Registered[DatasetSpec]:
-        """Return a data set; raises as ``find`` does."""
-        return cast(Registered[DatasetSpec], self._one("dataset", name, where))
-
-    def suite(self, name: str, *, where: str = "--suite") -> Registered[SuiteSpec]:
-        """Return a suite; raises as ``find`` does."""
-        return cast(Registered[SuiteSpec], self._one("suite", name, where))
-
-    def reporter(self, name: str, *, where: str = "train.report") -> Registered[ReporterSpec]:
-        """Return a reporter; raises as ``find`` does."""
-        return cast(Registered[ReporterSpec], self._one("reporter", name, where))
 
     def has(self, kind: AnyKind, name: str) -> bool:
         """Tell whether a name, qualified or not, means any record of a kind."""
@@ -181,9 +166,6 @@ class Registry:
             for part in self._known
             if token in part.provides and not self.has(part.kind, part.name)
         ]
-
-    def _all(self, kind: AnyKind) -> tuple[Registered[Record], ...]:
-        return tuple(self._parts.get(kind, ()))
 
     def _matching(self, kind: AnyKind, name: str) -> list[Registered[Record]]:
         owner, separator, bare = name.rpartition("/")
