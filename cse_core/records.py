@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from cse_core.data_records import CommandSpec as CommandSpec
 from cse_core.data_records import DataKind as DataKind
@@ -34,6 +34,12 @@ from cse_core.vocabulary import Need, Tokens
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 GradientMode = Literal["fresh", "previous"]
+T = TypeVar("T")
+
+
+def _with(options: Options, field: T | Callable[[Any], T]) -> T:
+    """Return a field that is a value, or a function of the options."""
+    return field(options) if callable(field) else field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +80,11 @@ class ComponentSpec:
 
     def provided(self, options: Options) -> tuple[Need, ...]:
         """Return what it provides with these options."""
-        return self.provides(options) if callable(self.provides) else self.provides
+        return _with(options, self.provides)
 
     def required(self, options: Options) -> tuple[Need, ...]:
         """Return what it requires with these options."""
-        return self.requires(options) if callable(self.requires) else self.requires
+        return _with(options, self.requires)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +107,11 @@ class AugmenterSpec(ComponentSpec):
 
     def point_of(self, options: Options) -> Point:
         """Return where it acts with these options."""
-        return self.point(options) if callable(self.point) else self.point
+        return _with(options, self.point)
 
     def gradient_of(self, options: Options) -> GradientMode | None:
         """Return the gradient that it needs with these options."""
-        return self.gradient(options) if callable(self.gradient) else self.gradient
+        return _with(options, self.gradient)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +136,7 @@ class SliceSpec(PoolSpec):
 
     def cuts_wrapped(self, options: Options) -> bool:
         """Return whether it slices wrapped rows with these options."""
-        if callable(self.slices_wrapped):
-            return self.slices_wrapped(options)
-        return self.slices_wrapped
+        return _with(options, self.slices_wrapped)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,13 +154,11 @@ class RowPoolerSpec(PoolSpec):
 
     def mode(self, options: Options) -> str | None:
         """Return the equal pooling mode of sentence-transformers with these options."""
-        if callable(self.sentence_transformers):
-            return self.sentence_transformers(options)
-        return self.sentence_transformers
+        return _with(options, self.sentence_transformers)
 
     def has_prompts(self, options: Options) -> bool:
         """Return whether it puts texts around the content with these options."""
-        return self.prompts(options) if callable(self.prompts) else self.prompts
+        return _with(options, self.prompts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,8 +102,26 @@ def plain(value: object) -> str:
     return str(value)
 
 
+_FIELDS: dict[Any, str] = {
+    bool: "flag",
+    int: "whole",
+    float: "number",
+    str: "text",
+    Schedule: "schedule",
+    None: "none",
+    type(None): "none",
+}
+_LISTS = (tuple, list, Sequence, set, frozenset)
+_BOUNDS: tuple[tuple[type, str], ...] = (
+    (annotated_types.Ge, "at least"),
+    (annotated_types.Gt, "greater than"),
+    (annotated_types.Le, "at most"),
+    (annotated_types.Lt, "less than"),
+)
+
+
 def _collect(annotation: Any, found: Accepts) -> None:
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     if origin is Annotated:
         found.bounds += _bounds(arguments[1:])
         _collect(arguments[0], found)
@@ -112,30 +130,15 @@ def _collect(annotation: Any, found: Accepts) -> None:
             _collect(argument, found)
     elif origin is Literal:
         found.choices += arguments
-    elif annotation is None or annotation is type(None):
-        found.none = True
-    elif annotation is bool:
-        found.flag = True
-    elif annotation is int:
-        found.whole = True
-    elif annotation is float:
-        found.number = True
-    elif annotation is str:
-        found.text = True
-    elif annotation is Schedule:
-        found.schedule = True
-    elif annotation in (tuple, list) or origin in (tuple, list, Sequence, set, frozenset):
-        items = tuple(item for item in arguments if item is not Ellipsis) or (str,)
-        found.items = items
+    elif origin in _FIELDS:
+        setattr(found, _FIELDS[origin], True)
+    elif origin in _LISTS:
+        found.items = tuple(item for item in arguments if item is not Ellipsis) or (str,)
         found.fixed = origin is tuple and Ellipsis not in arguments and bool(arguments)
-    elif annotation is dict or origin in (dict, Mapping) or _is_model(annotation):
+    elif origin in (dict, Mapping) or (isinstance(origin, type) and issubclass(origin, BaseModel)):
         found.table = True
     else:
         found.anything = True
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _bounds(metadata: Sequence[Any]) -> list[str]:
@@ -145,12 +148,9 @@ def _bounds(metadata: Sequence[Any]) -> list[str]:
             words += _bounds(list(item))
         if isinstance(item, FieldInfo):
             words += _bounds(item.metadata)
-        for kind, word in (
-            (annotated_types.Ge, "at least"),
-            (annotated_types.Gt, "greater than"),
-            (annotated_types.Le, "at most"),
-            (annotated_types.Lt, "less than"),
-        ):
-            if isinstance(item, kind):
-                words.append(f"{word} {plain(getattr(item, kind.__name__.lower()))}")
+        words += [
+            f"{word} {plain(getattr(item, kind.__name__.lower()))}"
+            for kind, word in _BOUNDS
+            if isinstance(item, kind)
+        ]
     return words

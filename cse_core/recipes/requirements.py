@@ -29,7 +29,10 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
         if name in present:
             continue
         if not registry.has("branch", name):
-            problems.append(_no_branch(registry, where, name, present))
+            known = [*present, *(found.name for found in registry.parts("branch"))]
+            hint = _how_to_add(registry, f"branch:{name}") or did_you_mean(name, known)
+            text = "there is no branch of this name"
+            problems.append(CseError(text, where=where, value=name, hint=hint))
             continue
         added = PlannedPart.of(registry.find("branch", name, where=where))
         present.append(name)
@@ -97,46 +100,48 @@ def _required(part: PlannedPart) -> list[tuple[str, ...]]:
     return [(need,) if isinstance(need, str) else need for need in part.requires]
 
 
+_TAKE_OUT = "choose another --model, or take it out with --{part.kind} ~{part.name}"
+_UNMET = {
+    "view": (
+        "the view {names}, which nothing in this run makes",
+        "name its column: --set views.{name}.column=COLUMN",
+    ),
+    "level": ("rows of level {names}, which nothing in this run makes", ""),
+    "positives": ("positives {names}, which nothing in this run finds", ""),
+    "column": (
+        "a column {names}, and the data has {columns}",
+        "if another column holds it: --set data.columns.{name}=COLUMN",
+    ),
+    "vocab": ("a vocabulary that keeps capital letters, and {model} lower-cases", _TAKE_OUT),
+    "mask-token": ("a mask token, and the vocabulary of {model} has none", _TAKE_OUT),
+    "pairs": (
+        "pairs, and neither a part nor a column 'positive' brings them",
+        "name the column: --set data.columns.positive=COLUMN",
+    ),
+}
+"""What is needed and what there is instead, and what helps where no part provides it."""
+
+
 def _unmet(
     run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
 ) -> CseError:
-    hints = [_how_to_add(registry, token) for token in alternatives]
-    if not any(hints):
-        hints = [_other_remedy(part, token) for token in alternatives]
-    hints = list(dict.fromkeys(hint for hint in (*hints, part.spec.remedy) if hint))
-    hint = ", or ".join(hints) or f"take it out with --{part.kind} ~{part.name}"
-    return CseError(f"needs {_in_words(run, alternatives)}", where=part.path, hint=hint)
-
-
-def _in_words(run: Composition, alternatives: tuple[str, ...]) -> str:
-    """Return what is needed, and what there is instead."""
-    model, columns = run.facts.model, ", ".join(run.facts.columns or ())
-    words = {
-        "view": "the view {}, which nothing in this run makes",
-        "level": "rows of level {}, which nothing in this run makes",
-        "positives": "positives {}, which nothing in this run finds",
-        "column": f"a column {{}}, and the data has {columns}",
-        "vocab": f"a vocabulary that keeps capital letters, and {model} lower-cases",
-        "mask-token": f"a mask token, and the vocabulary of {model} has none",
-        "pairs": "pairs, and neither a part nor a column 'positive' brings them",
-    }
-    named: dict[str, list[str]] = {}
+    words: dict[str, list[str]] = {}
+    remedies = []
     for token in alternatives:
         prefix, _, name = token.partition(":")
-        named.setdefault(words.get(prefix, prefix), []).append(repr(name))
-    return ", or ".join(text.format(" or ".join(names)) for text, names in named.items())
-
-
-def _other_remedy(part: PlannedPart, token: str) -> str:
-    """Return what helps where no part provides a token."""
-    prefix, _, name = token.partition(":")
-    if prefix == "column":
-        return f"if another column holds it: --set data.columns.{name}=COLUMN"
-    if token in ("vocab:cased", "mask-token"):
-        return f"choose another --model, or take it out with --{part.kind} ~{part.name}"
-    if token == "pairs":
-        return "name the column: --set data.columns.positive=COLUMN"
-    return f"name its column: --set views.{name}.column=COLUMN" if prefix == "view" else ""
+        text, remedy = _UNMET.get(prefix, (prefix, ""))
+        words.setdefault(text, []).append(repr(name))
+        remedies.append(remedy.format(name=name, part=part))
+    facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
+    needed = [text.format(names=" or ".join(names), **facts) for text, names in words.items()]
+    added = [_how_to_add(registry, token) for token in alternatives]
+    hints = [*(added if any(added) else remedies), part.spec.remedy]
+    hint = ", or ".join(dict.fromkeys(filter(None, hints)))
+    return CseError(
+        f"needs {', or '.join(needed)}",
+        where=part.path,
+        hint=hint or f"take it out with --{part.kind} ~{part.name}",
+    )
 
 
 def _how_to_add(registry: Registry, token: str) -> str:
@@ -147,13 +152,3 @@ def _how_to_add(registry: Registry, token: str) -> str:
         for part in registry.known_providers(token)[:3]
     ]
     return f"add {' or '.join(flags)}" if flags else ""
-
-
-def _no_branch(registry: Registry, where: str, name: str, present: list[str]) -> CseError:
-    installed = [found.name for found in registry.parts("branch")]
-    return CseError(
-        "there is no branch of this name",
-        where=where,
-        value=name,
-        hint=_how_to_add(registry, f"branch:{name}") or did_you_mean(name, [*present, *installed]),
-    )

@@ -95,10 +95,7 @@ class OptionReader:
         if isinstance(value, FlagText):
             value = _typed_text(value, wanted)
         if isinstance(value, Mapping):
-            return {
-                key: str(item) if isinstance(item, FlagText) else item
-                for key, item in value.items()
-            }
+            return {key: _shown(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             if wanted.items is None:
                 return value
@@ -112,15 +109,15 @@ class OptionReader:
             return value
         if isinstance(value, str) and value.lower() == "none" and wanted.none:
             return None
-        if isinstance(value, str) and not wanted.text and not wanted.anything:
-            if wanted.numeric and wanted.items is None:
-                return self._number(value, wanted, where)
+        numeric = wanted.numeric and wanted.items is None
+        if isinstance(value, str) and numeric and not wanted.text and not wanted.anything:
+            return self._number(value, wanted, where)
         if isinstance(value, bool) and not wanted.flag and not wanted.anything:
             raise _must_be(wanted, where, value)
         if isinstance(value, float) and not math.isfinite(value) and wanted.numeric:
             raise CseError("must be a finite number", where=where, value=value)
         if wanted.items is not None and not wanted.fixed and isinstance(value, str):
-            return [value] if not wanted.text else value
+            return value if wanted.text else [value]
         return value
 
     def _number(self, text: str, wanted: Accepts, where: str) -> Any:
@@ -190,8 +187,11 @@ def _parse(text: str) -> Any:
 
 
 def _must_be(wanted: Accepts, where: str, value: object, hint: str | None = None) -> CseError:
-    shown = str(value) if isinstance(value, FlagText) else value
-    return CseError(f"must be {in_words(wanted)}", where=where, value=shown, hint=hint)
+    return CseError(f"must be {in_words(wanted)}", where=where, value=_shown(value), hint=hint)
+
+
+def _shown(value: Any) -> Any:
+    return str(value) if isinstance(value, FlagText) else value
 
 
 def _mistakes(
@@ -200,16 +200,15 @@ def _mistakes(
     """Return one error for each option that pydantic refused."""
     grouped: dict[str, list[ErrorDetails]] = {}
     for details in error.errors(include_url=False):
-        name = str(details["loc"][0]) if details["loc"] else ""
-        grouped.setdefault(name, []).append(details)
-    found = []
-    for name, group in grouped.items():
-        info = model.model_fields.get(name)
-        where = f"{path}.{name}" if name else path
-        value = written.get(name) if name else None
-        shown = str(value) if isinstance(value, FlagText) else value
-        found.append(CseError(_in_plain_words(group, info), where=where, value=shown))
-    return found
+        grouped.setdefault(str(details["loc"][0]) if details["loc"] else "", []).append(details)
+    return [
+        CseError(
+            _in_plain_words(group, model.model_fields.get(name)),
+            where=f"{path}.{name}" if name else path,
+            value=_shown(written.get(name)),
+        )
+        for name, group in grouped.items()
+    ]
 
 
 def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> str:
