@@ -273,7 +273,7 @@ def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, A
     import numpy as np
     from tokenizers import Tokenizer
 
-    from cse_core.registry.loading import package_path
+    from cse_core.runtime.loading import package_path
     from cse_core.runtime.model_files import model_folder
 
     registry = plugins.registry

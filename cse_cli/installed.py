@@ -101,7 +101,7 @@ class Installed:
             CseError: If its class cannot be imported.
         """
         from cse_core.evaluation.suites import SuiteFiles
-        from cse_core.registry.loading import load_factory
+        from cse_core.runtime.loading import load_factory
 
         if suite not in self.suites:
             return SuiteFiles({})

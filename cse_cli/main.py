@@ -109,7 +109,7 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
     app.add_typer(looks, name="data", rich_help_panel=_WORK)
     chosen = installed.commands.chosen(words)
     if chosen is not None:
-        from cse_core.registry.loading import load_factory
+        from cse_core.runtime.loading import load_factory
 
         function = load_factory(chosen.factory, where=f"cse {chosen.name}")
         if chosen.takes_choice:

@@ -123,7 +123,7 @@ def _blocks(document: Document) -> list[dict[str, Any]]:
 def _text(name: str, plugins: Installed) -> str:
     from pathlib import Path
 
-    from cse_core.registry.loading import package_path
+    from cse_core.runtime.loading import package_path
     from cse_core.runtime.model_files import RUN_FILE
 
     if plugins.registry.has("recipe", name):

@@ -14,7 +14,7 @@ from cse_core.data.readers import read_file
 from cse_core.data.tables import Reading, record_tables
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import DatasetSpec
-from cse_core.registry.loading import load_factory
+from cse_core.runtime.loading import load_factory
 
 _HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(:[\w.-]+)?")
 

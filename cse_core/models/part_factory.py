@@ -14,7 +14,7 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.parts import Branch, Part, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
 from cse_core.records import BranchSpec, SliceSpec
-from cse_core.registry.loading import load_factory
+from cse_core.runtime.loading import load_factory
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 

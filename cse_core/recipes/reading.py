@@ -11,8 +11,8 @@ from typing import Any, cast
 from cse_core.errors import CseError, did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.records import COMPONENT_SPECS, Kind
-from cse_core.registry.loading import package_path
 from cse_core.registry.registry import Registry
+from cse_core.runtime.loading import package_path
 from cse_core.runtime.model_files import RUN_FILE
 
 KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)

@@ -2,5 +2,5 @@
 
 The entry points of the installed distributions go in (``load_plugins``); a ``PluginInfo`` for each
 comes out, broken ones with the reason, and a ``Registry`` in which every record is found by its
-kind and name. Nothing heavy is imported: a record names its code, ``load_factory`` imports it.
+kind and name. Nothing heavy is imported: a record names its code, ``runtime.loading`` imports it.
 """

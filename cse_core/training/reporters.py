@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import Options
 from cse_core.records import ReporterSpec
-from cse_core.registry.loading import load_factory
 from cse_core.registry.registry import Registry
+from cse_core.runtime.loading import load_factory
 from cse_core.runtime.reporter import Reporter
 
 WHERE = "train.report"

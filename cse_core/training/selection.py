@@ -17,9 +17,9 @@ from cse_core.evaluation.pairs import PairSet, pairs_from_rows
 from cse_core.evaluation.vectors import Known
 from cse_core.parts import Metric
 from cse_core.recipes.settings import TrainOptions
-from cse_core.registry.loading import load_factory
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
+from cse_core.runtime.loading import load_factory
 
 MEAN = "mean"
 

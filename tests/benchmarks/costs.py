@@ -264,7 +264,7 @@ def _watching(
 ) -> Iterator[None]:
     """Time what a part does before the first step, and the encoding in that."""
     from cse_core.models.sentence_encoder import SentenceEncoder
-    from cse_core.registry.loading import load_factory
+    from cse_core.runtime.loading import load_factory
 
     choice = next(part for part in composition.parts if part.path == path)
     owner = load_factory(choice.spec.factory)

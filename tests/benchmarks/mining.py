@@ -170,7 +170,7 @@ class Mining:
     def _miner(self) -> PositiveMiner:
         from cse_testkit import make_setup
 
-        from cse_core.registry.loading import load_factory
+        from cse_core.runtime.loading import load_factory
 
         spec = registry().find("positives", "idc").spec
         options = spec.options.model_validate({"shard": self.shard})

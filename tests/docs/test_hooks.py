@@ -171,7 +171,7 @@ def test_hook_cse_metrics(example: Example) -> None:
     trained_with(example, 'use = "norms"')
     from cse_core.evaluation.pairs import read_pairs
     from cse_core.models.saved_model import load
-    from cse_core.registry.loading import load_factory
+    from cse_core.runtime.loading import load_factory
 
     registry = Registry.from_plugins(load_plugins().infos)
 

@@ -19,7 +19,7 @@ from cse_core.options import (
 )
 from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from cse_core.registry.loading import load_factory
+from cse_core.runtime.loading import load_factory
 from cse_core.vocabulary import PREFIXES, WORDS, Role
 from tests.docs.pages import DOCS, ROOT, Page, pages
 

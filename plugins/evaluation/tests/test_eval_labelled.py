@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cse_core.registry.loading import package_path
+from cse_core.runtime.loading import package_path
 from tests.fixtures.command_line import Cse, refused
 
 THINGS = ("dog", "cat", "horse", "boat", "train", "car")

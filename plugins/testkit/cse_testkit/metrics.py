@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cse_core.evaluation.pairs import PairSet, ScoredPair
 from cse_core.parts import Metric
-from cse_core.registry.loading import load_factory
+from cse_core.runtime.loading import load_factory
 from cse_testkit.batches import make_setup
 from cse_testkit.corpora import tiny_corpus
 from cse_testkit.promises import promise

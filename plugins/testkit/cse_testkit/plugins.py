@@ -17,10 +17,10 @@ from packaging.requirements import Requirement
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
 from cse_core.registry.discovery import TOOLKIT
-from cse_core.registry.loading import load_factory, package_path
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.registry.registry import Registry
+from cse_core.runtime.loading import load_factory, package_path
 from cse_testkit.promises import BrokenPromise, failures, promise
 from cse_testkit.record_suite import RecordSuite
 

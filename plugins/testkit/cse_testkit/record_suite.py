@@ -22,9 +22,9 @@ from cse_core.records import (
     SliceSpec,
     StoreSpec,
 )
-from cse_core.registry.loading import load_factory
 from cse_core.registry.record_checks import PluginFault, check_record, default_options
 from cse_core.registry.registry import Registered, Registry
+from cse_core.runtime.loading import load_factory
 from cse_core.vocabulary import flatten, is_known
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, promise

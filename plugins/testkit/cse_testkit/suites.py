@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import Suite, SuiteScore
-from cse_core.registry.loading import load_factory
 from cse_core.registry.registry import Registry
+from cse_core.runtime.loading import load_factory
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, promise
 from cse_testkit.snapshots import difference, snapshot

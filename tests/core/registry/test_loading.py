@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.registry.loading import load_factory, package_path
+from cse_core.runtime.loading import load_factory, package_path
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def read_texts(file: str, plugins: Installed) -> TextCollection:
 
 def _installed_pairs(name: str, plugins: Installed) -> PairSet:
     from cse_core.evaluation.pairs import pairs_from_rows
-    from cse_core.registry.loading import load_factory
+    from cse_core.runtime.loading import load_factory
 
     spec = plugins.registry.dataset(name, where="--data").spec
     return pairs_from_rows(f"{name}.test", load_factory(spec.factory)().pairs("test"))

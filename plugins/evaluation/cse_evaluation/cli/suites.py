@@ -11,7 +11,7 @@ from cse_cli.console import say_table
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import DATA_VARIABLE, Progress, Suite, SuiteScore
 from cse_core.records import SuiteSpec
-from cse_core.registry.loading import load_factory
+from cse_core.runtime.loading import load_factory
 from cse_evaluation.suite import existing_folder
 
 if TYPE_CHECKING:
