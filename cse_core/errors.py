@@ -45,12 +45,8 @@ class CseErrors(CseError):
         self.errors = tuple(errors)
         Exception.__init__(self, "\n".join(error.line() for error in errors))
         first = errors[0]
-        self.what, self.where, self.value, self.hint = (
-            first.what,
-            first.where,
-            first.value,
-            first.hint,
-        )
+        self.what, self.where = first.what, first.where
+        self.value, self.hint = first.value, first.hint
 
     def line(self) -> str:
         """Return one line for each mistake."""

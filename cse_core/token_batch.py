@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+_OF_TOKENS = ("ids", "positions", "source", "word", "special")
+_OF_ROWS = ("owner", "slot")
+
 
 @dataclass(frozen=True)
 class TokenBatch:
@@ -60,7 +63,7 @@ class TokenBatch:
         """Return the batch on a device; the offsets stay on the CPU."""
         moved = {
             name: getattr(self, name).to(device, non_blocking=True)
-            for name in ("ids", "positions", "source", "word", "special", "owner", "slot")
+            for name in (*_OF_TOKENS, *_OF_ROWS)
         }
         return replace(self, **moved)
 
@@ -92,17 +95,9 @@ class TokenBatch:
         """Return the rows at ``index`` (``[R']``, CPU), in that order."""
         lengths = self.lengths[index]
         tokens = ragged_index(self.offsets[:-1][index], lengths)
-        offsets = offsets_of(lengths)
-        return TokenBatch(
-            ids=self.ids[tokens],
-            positions=self.positions[tokens],
-            source=self.source[tokens],
-            word=self.word[tokens],
-            special=self.special[tokens],
-            offsets=offsets,
-            owner=self.owner[index],
-            slot=self.slot[index],
-        )
+        taken = {name: getattr(self, name)[tokens] for name in _OF_TOKENS}
+        taken |= {name: getattr(self, name)[index] for name in _OF_ROWS}
+        return TokenBatch(offsets=offsets_of(lengths), **taken)
 
     @staticmethod
     def join(batches: Sequence[TokenBatch], *, pinned: bool = False) -> TokenBatch:
@@ -117,7 +112,7 @@ class TokenBatch:
             return batches[0]
         joined = {
             name: _end_to_end([getattr(batch, name) for batch in batches], pinned)
-            for name in ("ids", "positions", "source", "word", "special", "owner", "slot")
+            for name in (*_OF_TOKENS, *_OF_ROWS)
         }
         lengths = torch.cat([batch.lengths for batch in batches])
         return TokenBatch(offsets=offsets_of(lengths), **joined)

@@ -261,19 +261,15 @@ def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | N
     Raises:
         CseError: If ``inference.pool`` names no row pooler.
     """
-    name = run.inference.pool
+    name, where = run.inference.pool, "inference.pool"
     own = [part.name for part in run.pools(RowPoolerSpec)]
     if name is None or name in own:
         return None
     rows = installed_poolers(registry, RowPoolerSpec)
     if name.rpartition("/")[2] not in rows or not registry.has("pool", name):
-        raise CseError(
-            "there is no row pooler of this name",
-            where="inference.pool",
-            value=name,
-            hint=did_you_mean(name, [*own, *rows]),
-        )
-    return PlannedPart.of(registry.find("pool", name, where="inference.pool"))
+        hint = did_you_mean(name, [*own, *rows])
+        raise CseError("there is no row pooler of this name", where=where, value=name, hint=hint)
+    return PlannedPart.of(registry.find("pool", name, where=where))
 
 
 def check_patience(run: Composition, registry: Registry) -> Iterator[Problem]:

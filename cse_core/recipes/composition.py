@@ -38,8 +38,7 @@ class PlannedPart:
     """A named instance of an installed part.
 
     Attributes:
-        use: Name of its record.
-        name: Name of the instance, unique in its kind.
+        use: Name of its record; ``name`` is that of the instance, unique in its kind.
     """
 
     kind: Kind
@@ -220,9 +219,8 @@ class Composition:
         first: dict[str, PlannedPart] = {}
         for part in parts:
             for token in part.provides:
-                head, _, name = token.partition(":")
-                if head == prefix:
-                    first.setdefault(name, part)
+                if token.startswith(f"{prefix}:"):
+                    first.setdefault(token.partition(":")[2], part)
         return first
 
 

@@ -10,11 +10,7 @@ from cse_core.records import Facts
 from cse_core.registry.registry import Registry
 from cse_core.runtime.hub import json_files_on_hub
 from cse_core.runtime.loading import package_path
-from cse_core.runtime.model_files import (
-    facts_of_files,
-    model_folder,
-    read_json_files,
-)
+from cse_core.runtime.model_files import facts_of_files, model_folder, read_json_files
 
 STARTER = "starter"
 """Name of the embedded default encoder."""

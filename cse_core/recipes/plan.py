@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast, get_args
 
 from cse_core.errors import CseError, did_you_mean
@@ -70,12 +71,13 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     names = dict.fromkeys(["anchor", *run.view_makers])
     problems: list[Problem] = []
 
-    def need(name: str, where: str) -> None:
+    def need(
+        name: str, where: str, text: str = "this run has no such view", groups: Iterable[str] = ()
+    ) -> None:
         if run.can_have_view(name):
             names.setdefault(name)
         else:
-            hint = did_you_mean(name, run.possible_views())
-            text = "this run has no such view"
+            hint = did_you_mean(name, [*run.possible_views(), *groups])
             problems.append(CseError(text, where=where, value=name, hint=hint))
 
     def view_of(token: str) -> str | None:
@@ -94,19 +96,9 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
         if name not in BASE_VIEWS and settings.column is not None:
             names.setdefault(name)
     for loss, wanted in run.losses():
-        if wanted.target in run.groups:
-            continue
-        if run.can_have_view(wanted.target):
-            names.setdefault(wanted.target)
-        else:
-            problems.append(
-                CseError(
-                    "is neither a view of this run nor a group that a miner finds",
-                    where=f"{loss.path}.target",
-                    value=wanted.target,
-                    hint=did_you_mean(wanted.target, [*run.possible_views(), *run.groups]),
-                )
-            )
+        if wanted.target not in run.groups:
+            text = "is neither a view of this run nor a group that a miner finds"
+            need(wanted.target, f"{loss.path}.target", text, run.groups)
     for store, held in run.stores():
         for name in cast(StoreSpec, store.spec).encoded(held):
             need(name, f"{store.path}.view")

@@ -51,18 +51,9 @@ lr = 1e-4
 
 _TEXTS = ("name", "summary", "paper", "say")
 _RECORDS_OF_A_RUN = ("run", "versions")
-_KEYS = (
-    *_TEXTS,
-    *_RECORDS_OF_A_RUN,
-    "extends",
-    "params",
-    *CORE_TABLES,
-    "views",
-    *KINDS,
-    "remove",
-    "when",
-)
-_WHEN_KEYS = (*CONDITIONS, "say", "params", *CORE_TABLES, "views", *KINDS, "remove")
+_SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
+_KEYS = (*_TEXTS, *_RECORDS_OF_A_RUN, "extends", *_SETTINGS, "when")
+_WHEN_KEYS = (*CONDITIONS, "say", *_SETTINGS)
 
 
 @dataclass(frozen=True)
@@ -180,16 +171,11 @@ def _load(path: Path, label: str) -> dict[str, Any]:
         raise CseError(f"cannot be read: {error.strerror or error}", where=label) from None
 
 
-def _take_over_precision(run: object, train: object) -> None:
-    """Let a run's repeat have its number format: what ``auto`` is may have been measured since."""
+def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
+    run, train, versions = table.pop("run", None), table.get("train"), table.pop("versions", None)
     precision = run.get("precision") if isinstance(run, dict) else None
     if isinstance(train, dict) and train.get("precision") == "auto" and precision is not None:
-        train["precision"] = precision
-
-
-def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
-    _take_over_precision(table.pop("run", None), table.get("train"))
-    versions = table.pop("versions", None)
+        train["precision"] = precision  # that of the run: here auto may be another
     _check_shape(table, label, _KEYS)
     blocks = table.get("when", [])
     if not _is_tables(blocks):

@@ -32,8 +32,6 @@ class OptionReader:
     """Reads written values into options models and collects the mistakes.
 
     Attributes:
-        params: Values of the recipe's parameters.
-        errors: Every mistake that was found.
         expressions: Values that were written as expressions of parameters, by option path.
     """
 
@@ -224,6 +222,7 @@ def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> st
         "string_too_long": ("max_length", "must have at most {} characters"),
         "string_pattern_mismatch": ("pattern", "must look like {}"),
     }
+    texts = {"missing": "must be given", "finite_number": "must be a finite number"}
     for details in group:
         context = details.get("ctx", {})
         if details["type"] in bounds:
@@ -232,10 +231,6 @@ def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> st
             return text.format(f"{bound:g}" if isinstance(bound, float) else bound)
         if details["type"] in ("value_error", "assertion_error"):
             return str(context.get("error", "is refused"))
-        if details["type"] == "missing":
-            return "must be given"
-        if details["type"] == "finite_number":
-            return "must be a finite number"
-    if info is None:
-        return "is refused"
-    return f"must be {in_words(field_accepts(info))}"
+        if details["type"] in texts:
+            return texts[details["type"]]
+    return "is refused" if info is None else f"must be {in_words(field_accepts(info))}"

@@ -22,9 +22,7 @@ class Found:
     """An entry point and the metadata of its distribution.
 
     Attributes:
-        info: What is known before it is loaded.
         entry_point: What to load; None where the metadata cannot be read.
-        dist: The distribution, if there is one.
         problem: Why the metadata cannot be read; empty where it can.
     """
 

@@ -84,9 +84,6 @@ class KnownPart:
     """A part that need not be installed, and who brings it; the core itself knows none.
 
     Attributes:
-        kind: Its kind, recipes and data included.
-        name: Its name.
-        distribution: The distribution that brings it.
         provides: Tokens that it provides with default options.
     """
 

@@ -31,9 +31,6 @@ class Registered(Generic[RecordT]):
     """A record and the plugin that brings it.
 
     Attributes:
-        spec: The record.
-        distribution: The plugin's distribution.
-        version: Version of that distribution.
         plugin: Key of the plugin, ``distribution:entry-point``.
     """
 
