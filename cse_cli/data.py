@@ -232,10 +232,11 @@ def fetch(
 ) -> None:
     """Fetch a data set of the Hugging Face hub to a file."""
     from cse_cli.writing import write_rows, written_format
-    from cse_core.data.sources import HubSource, find_source
+    from cse_core.data.sources import find_source
 
     plugins = installed(context)
-    if not isinstance(find_source(name, plugins.datasets), HubSource):
+    source = find_source(name, plugins.datasets)
+    if source.spec is not None or source.file is not None:
         raise CseError(
             "is no data set of the hub",
             where="NAME",

@@ -83,13 +83,13 @@ def _rows_and_columns(
     options: DataOptions, installed: Installed
 ) -> tuple[int | None, tuple[str, ...] | None]:
     from cse_core.data import peek_columns
-    from cse_core.data.sources import FileSource, InstalledSource, find_source
+    from cse_core.data.sources import find_source
 
     columns = peek_columns(options, datasets=installed.datasets)
     sources = [find_source(name, installed.datasets) for name in options.path]
     small = all(
-        isinstance(source, InstalledSource)
-        or (isinstance(source, FileSource) and source.file.path.stat().st_size <= _COUNTED_BYTES)
+        source.spec is not None
+        or (source.file is not None and source.file.path.stat().st_size <= _COUNTED_BYTES)
         for source in sources
     )
     rows = len(installed.corpus(options)) if small else None

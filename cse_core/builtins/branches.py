@@ -6,14 +6,12 @@ import copy
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_core.builtins.options import EmaOptions, FrozenOptions
-from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.options import BranchOptions
 from cse_core.parts import Branch, Setup
-from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, StepContext
 
 
@@ -41,12 +39,14 @@ class Ema(Branch):
         self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         self._followers = [self.encoder, *self.heads.values()]
         self._leaders = [online, *(setup.heads[name] for name in self.heads)]
-        self._own, self._online = _pairs(self._followers, self._leaders)
-        shared = {id(parameter) for parameter in online.parameters()}
-        for follower in self._followers:
-            for parameter in follower.parameters():
-                if id(parameter) not in shared:
-                    parameter.requires_grad_(False)
+        self._own: list[Tensor] = []
+        self._online: list[Tensor] = []
+        for follower, leader in zip(self._followers, self._leaders, strict=True):
+            for own, other in zip(follower.parameters(), leader.parameters(), strict=True):
+                if own is not other:  # shared embeddings are the online encoder's
+                    own.requires_grad_(False)
+                    self._own.append(own.data)
+                    self._online.append(other.data)
 
     @torch.no_grad()
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
@@ -72,13 +72,8 @@ class Ema(Branch):
         """Restore its weights."""
         for number, module in enumerate(self._followers):
             start = f"{number}."
-            module.load_state_dict(
-                {
-                    name[len(start) :]: value
-                    for name, value in state.items()
-                    if name.startswith(start)
-                }
-            )
+            own = {n.removeprefix(start): v for n, v in state.items() if n.startswith(start)}
+            module.load_state_dict(own)
 
 
 class Frozen(Branch):
@@ -90,28 +85,12 @@ class Frozen(Branch):
             self.encoder = setup.online_encoder().copy()
             self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         else:
-            self.encoder, self.tokenizer = _named(options.model, setup)
             self.heads = {}
+            try:
+                self.encoder, self.tokenizer = setup.load_encoder(options.model)
+            except CseError as error:
+                where = f"branch.{setup.name}.model"
+                value = options.model
+                raise CseError(error.what, where=where, value=value, hint=error.hint) from error
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)
-
-
-def _named(model: str, setup: Setup) -> tuple[PackedEncoder, TextTokenizer]:
-    try:
-        return setup.load_encoder(model)
-    except CseError as error:
-        where = f"branch.{setup.name}.model"
-        raise CseError(error.what, where=where, value=model, hint=error.hint) from error
-
-
-def _pairs(
-    followers: list[nn.Module], leaders: list[nn.Module]
-) -> tuple[list[Tensor], list[Tensor]]:
-    own: list[Tensor] = []
-    online: list[Tensor] = []
-    for follower, leader in zip(followers, leaders, strict=True):
-        for mine, theirs in zip(follower.parameters(), leader.parameters(), strict=True):
-            if mine is not theirs:
-                own.append(mine.data)
-                online.append(theirs.data)
-    return own, online

@@ -28,7 +28,6 @@ class Mlp(nn.Module, Head):
     def __init__(self, options: MlpOptions, setup: Setup) -> None:
         super().__init__()
         self.dimension = options.dimension or setup.dimension
-        self.activation = options.activation
         draws = setup.generator("weights")
         stages: list[nn.Module] = []
         size = setup.dimension

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.builtins.options import (
-    CsvOptions,
-    EmaOptions,
-    FirstLastOptions,
-    FrozenOptions,
-    InfonceOptions,
-    MlpOptions,
-    OnlineOptions,
-)
+from cse_core.builtins import options
 from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, ReporterSpec, RowPoolerSpec
 from cse_core.specs import hookimpl
 
@@ -35,13 +27,13 @@ def cse_poolers() -> list[PoolSpec]:
             name="first-last",
             summary="the mean of a first and the last layer",
             factory="cse_core.builtins.poolers:FirstLast",
-            options=FirstLastOptions,
+            options=options.FirstLastOptions,
         ),
         HeadSpec(
             name="mlp",
             summary="linear layers with tanh, in training only or kept",
             factory="cse_core.builtins.heads:Mlp",
-            options=MlpOptions,
+            options=options.MlpOptions,
         ),
     ]
 
@@ -54,7 +46,7 @@ def cse_losses() -> list[LossSpec]:
             name="infonce",
             summary="cross entropy of the positive among the negatives",
             factory="cse_core.builtins.infonce:Infonce",
-            options=InfonceOptions,
+            options=options.InfonceOptions,
         )
     ]
 
@@ -67,7 +59,7 @@ def cse_branches() -> list[BranchSpec]:
             name="online",
             summary="the encoder in training itself",
             factory="cse_core.builtins.branches:Online",
-            options=OnlineOptions,
+            options=options.OnlineOptions,
             provides=("branch:online",),
             trainable=True,
         ),
@@ -75,14 +67,14 @@ def cse_branches() -> list[BranchSpec]:
             name="ema",
             summary="an exponential moving average of the online weights",
             factory="cse_core.builtins.branches:Ema",
-            options=EmaOptions,
+            options=options.EmaOptions,
             provides=("branch:ema",),
         ),
         BranchSpec(
             name="frozen",
             summary="an encoder that never changes",
             factory="cse_core.builtins.branches:Frozen",
-            options=FrozenOptions,
+            options=options.FrozenOptions,
             provides=("branch:frozen",),
         ),
     ]
@@ -96,6 +88,6 @@ def cse_reporters() -> list[ReporterSpec]:
             name="csv",
             summary="metrics.csv beside metrics.jsonl, a column for each key",
             factory="cse_core.builtins.csv_reporter:CsvReporter",
-            options=CsvOptions,
+            options=options.CsvOptions,
         )
     ]

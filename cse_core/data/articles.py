@@ -29,7 +29,7 @@ def unfold(
     Args:
         record: The article.
         unit: What a row is.
-        number: Its place in the file, which is the document's id where it has none.
+        number: The document's id where the article has none.
         where: File and line, for errors.
 
     Raises:
@@ -57,20 +57,16 @@ def _joined(sentences: Iterable[str]) -> str:
 
 
 def _paragraphs(record: Mapping[str, Any], where: str) -> Iterator[list[str]]:
-    if isinstance(record.get("sections"), list):
-        for section in record["sections"]:
-            if not (isinstance(section, list) and len(section) == 2):
-                raise _shape_error("sections", "[heading, [sentence, …]]", section, where)
-            yield _sentences("sections", section[1], where)
-    else:
-        for paragraph in record["paras"]:
-            yield _sentences("paras", paragraph, where)
-
-
-def _sentences(field: str, value: Any, where: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(sentence, str) for sentence in value):
-        raise _shape_error(field, "a list of sentences", value, where)
-    return value
+    field = "sections" if isinstance(record.get("sections"), list) else "paras"
+    for value in record[field]:
+        paragraph = value
+        if field == "sections":
+            if not (isinstance(value, list) and len(value) == 2):
+                raise _shape_error(field, "[heading, [sentence, …]]", value, where)
+            paragraph = value[1]
+        if not isinstance(paragraph, list) or not all(isinstance(s, str) for s in paragraph):
+            raise _shape_error(field, "a list of sentences", paragraph, where)
+        yield paragraph
 
 
 def _shape_error(field: str, due: str, value: Any, where: str) -> CseError:

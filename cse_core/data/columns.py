@@ -86,14 +86,16 @@ def match_columns(
     lowered = {name.strip().lower(): name for name in reversed(names)}
     guessed = _guess(lowered, sources, messages, pairs=not mapping)
     if "text" not in sources and "text" not in guessed and len(names) == 1:
-        if from_header and not _header_like(names[0]):
+        name = names[0]
+        long = len(name) > _LONG_UNSPACED and unspaced(names)
+        if from_header and (long or not _HEADER.fullmatch(name)):
             raise CseError(
                 "the first line is no header with a column text",
                 where=where,
-                value=names[0][:60],
+                value=name[:60],
                 hint="put a header above the texts, or name the file .txt: one text a line",
             )
-        guessed["text"] = names[0]
+        guessed["text"] = name
     if guessed:
         shown = ", ".join(f"{target} = {source}" for target, source in guessed.items())
         messages.append(f"{shown} (otherwise: --set data.columns.text=NAME)")
@@ -121,11 +123,8 @@ def _guess(
         if target not in sources and lowered[name] not in used:
             guessed[target] = lowered[name]
 
-    if "document" not in sources:
-        for name in _DOCUMENT_NAMES:
-            if name in lowered:
-                take("document", name)
-                break
+    if document := next((name for name in _DOCUMENT_NAMES if name in lowered), None):
+        take("document", document)
     if "text" in sources:
         return guessed
     group = next((group for group in _GROUPS if set(group.values()) <= set(lowered)), None)
@@ -144,18 +143,10 @@ def _guess(
         if name in lowered and "text" not in guessed:
             take("text", name)
     if pairs and guessed.get("text", "").lower() == "en":
-        others = [
-            name for name in lowered if _LANGUAGE.fullmatch(name) and name not in ("en", "id")
-        ]
+        others = [n for n in lowered if _LANGUAGE.fullmatch(n) and n not in ("en", "id")]
         if len(others) == 1:
             take("fraternal", others[0])
     return guessed
-
-
-def _header_like(name: str) -> bool:
-    """Tell whether a lone first line may be a column's name and not a sentence."""
-    long = len(name) > _LONG_UNSPACED and unspaced([name])
-    return _HEADER.fullmatch(name) is not None and not long
 
 
 def listed(names: Sequence[str]) -> str:

@@ -25,8 +25,6 @@ class FileReport:
     """What one file, or one data set, gave.
 
     Attributes:
-        name: As it was given.
-        rows: Rows that it gave.
         blank: Rows and lines dropped because their text is blank.
         incomplete: Rows dropped because a positive, negative or fraternal text is blank.
         columns: Its columns, by the core's names.
@@ -124,10 +122,6 @@ class Corpus:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
         """Make a corpus of texts at hand.
-
-        Args:
-            columns: ``text``, and other columns of the same length.
-            name: What reports call it.
 
         Raises:
             CseError: There is no column ``text``, the lengths differ, or a text is blank.

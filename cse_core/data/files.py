@@ -53,7 +53,12 @@ def open_file(name: str, path: Path) -> TextFile:
     """
     try:
         if path.is_dir():
-            raise _folder_error(name, path)
+            names = loadable_names(path)
+            shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+            hint = f"name a file in it: {shown}"
+            if not names:
+                hint = "name a file; there is none in it that can be read"
+            raise CseError("a folder where a file is due", where=name, hint=hint)
         if not path.exists():
             raise _missing_error(name, path)
     except OSError as error:
@@ -83,23 +88,10 @@ def _missing_error(name: str, path: Path) -> CseError:
     if not folder.is_dir():
         return CseError("no such file", where=name, hint=f"there is no folder {folder}")
     names = loadable_names(folder)
-    hint = did_you_mean(path.name, names) if len(names) <= 12 else _close_only(path.name, names)
+    hint = did_you_mean(path.name, names)
+    if len(names) > 12 and not hint.startswith("did"):
+        hint = f"{len(names)} other files of texts"
     return CseError("no such file", where=name, hint=f"in {folder}: {hint}")
-
-
-def _close_only(name: str, names: list[str]) -> str:
-    hint = did_you_mean(name, names)
-    return hint if hint.startswith("did") else f"{len(names)} other files of texts"
-
-
-def _folder_error(name: str, path: Path) -> CseError:
-    names = loadable_names(path)
-    if names:
-        shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-        hint = f"name a file in it: {shown}"
-    else:
-        hint = "name a file; there is none in it that can be read"
-    return CseError("a folder where a file is due", where=name, hint=hint)
 
 
 def read_error(name: str, error: OSError) -> CseError:
@@ -171,7 +163,12 @@ def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, li
         while True:
             data = source.read(block)
             if number == 1 and not rest:
-                _refuse_utf16(file, data)
+                if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                    raise CseError(
+                        "not UTF-8 but UTF-16",
+                        where=f"{file.name}, line 1",
+                        hint="convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW",
+                    )
             cut = data.rfind(b"\n") + 1
             if data and not cut:
                 rest += data
@@ -211,12 +208,3 @@ def _decode(file: TextFile, data: bytes, number: int) -> str:
             hint="name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW",
         )
     return text
-
-
-def _refuse_utf16(file: TextFile, data: bytes) -> None:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise CseError(
-            "not UTF-8 but UTF-16",
-            where=f"{file.name}, line 1",
-            hint="convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW",
-        )

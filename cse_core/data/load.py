@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import ColumnMatch, listed, match_columns, ordered
 from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_numbers
 from cse_core.data.rows import FILLED, UNJOINABLE, clean_rows, complete_rows, join_documents
-from cse_core.data.sources import FileSource, Source, find_source
+from cse_core.data.sources import Source, find_source
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.records import DatasetSpec
 
 if TYPE_CHECKING:
     from cse_core.recipes.settings import DataOptions
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The rows of one source."""
-
-    table: Any
-    report: FileReport
-    match: ColumnMatch
-    messages: tuple[str, ...]
 
 
 def load_corpus(
@@ -54,34 +43,39 @@ def load_corpus(
     import pyarrow as pa
 
     sources = _sources(options, datasets)
-    parts: list[_Part] = []
-    messages = [f"{name}: named twice, so its rows come twice" for name in _twice(options.path)]
+    raw_tables: list[Any] = []
+    reports: list[FileReport] = []
+    matches: list[ColumnMatch] = []
+    twice = sorted({name for name in options.path if options.path.count(name) > 1})
+    messages = [f"{name}: named twice, so its rows come twice" for name in twice]
     left = options.limit
     for source in sources:
         if left == 0:
             messages.append(f"{source.name}: not read, data.limit is reached before it")
             continue
-        part = _load_source(source, options, required_columns, encoded_columns, left)
-        parts.append(part)
-        messages.extend(part.messages)
+        table, report, match, notes = _load_source(
+            source, options, required_columns, encoded_columns, left
+        )
+        raw_tables.append(table)
+        reports.append(report)
+        matches.append(match)
+        messages.extend(notes)
         if left is not None:
-            left -= part.report.rows
-    reports = [part.report for part in parts]
-    if len(parts) == len(sources):
-        _check_mapping(options, [part.match for part in parts])
+            left -= report.rows
+    if len(reports) == len(sources):
+        _check_mapping(options, matches)
     names, dropped = _common_columns(
         [(report.name, report.columns) for report in reports], required_columns
     )
     messages.extend(dropped)
-    if any(source.synthetic for source in sources):
-        made_up = ", ".join(source.name for source in sources if source.synthetic)
+    if made_up := ", ".join(source.name for source in sources if source.synthetic):
         messages.append(f"{made_up}: synthetic texts, made up to try things; no benchmark")
-    tables = [_with_columns(part.table, names) for part in parts]
-    table = pa.concat_tables(tables).combine_chunks()
-    report = LoadReport(
-        tuple(reports), any(source.synthetic for source in sources), tuple(messages)
+    tables = [_with_columns(table, names) for table in raw_tables]
+    return Corpus(
+        pa.concat_tables(tables).combine_chunks(),
+        _documents(tables) if "document" in names else None,
+        LoadReport(tuple(reports), bool(made_up), tuple(messages)),
     )
-    return Corpus(table, _documents(tables) if "document" in names else None, report)
 
 
 def peek_columns(
@@ -121,17 +115,14 @@ def _sources(options: DataOptions, datasets: Mapping[str, DatasetSpec]) -> list[
     return [find_source(name, datasets) for name in options.path]
 
 
-def _twice(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
-
-
 def _load_source(
     source: Source,
     options: DataOptions,
     required: Sequence[str],
     encoded: Sequence[str],
     limit: int | None,
-) -> _Part:
+) -> tuple[Any, FileReport, ColumnMatch, list[str]]:
+    """Return a source's rows, its report, its columns and messages."""
     import pyarrow as pa
 
     reading = Reading()
@@ -145,18 +136,23 @@ def _load_source(
                 break
     raw = pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
     match = _match(source, tuple(raw.column_names), options, reading)
-    messages = [*match.messages, *_left_out(source, reading)]
+    messages = [
+        *match.messages,
+        *(
+            f"{source.name}: column {name} is left out, it holds {what}"
+            for name, what in reading.left_out.items()
+        ),
+    ]
     raw = pa.table({name: raw.column(old) for name, old in match.sources.items()})
     join = options.unit == "document" and not reading.articles and "document" in match.sources
-    rows = clean_rows(
+    table, dropped, incomplete, notes = clean_rows(
         raw,
         where=source.name,
         required=required,
         encoded=encoded,
         limit=None if join else limit,
     )
-    messages.extend(rows.messages)
-    table = rows.table
+    messages.extend(notes)
     if join:
         table, notes = join_documents(table, where=source.name)
         table = table.slice(0, limit)
@@ -164,14 +160,12 @@ def _load_source(
     elif options.unit != "sentence" and not reading.articles:
         messages.append(f"{source.name}: no {options.unit}s are marked in it; a row stays a row")
     if not table.num_rows:
-        raise _no_rows(source, rows.incomplete)
-    blank = rows.blank + reading.blank
+        raise _no_rows(source, incomplete)
+    blank = dropped + reading.blank
     if blank:
         messages.append(f"{source.name}: {blank} blank lines dropped")
-    report = FileReport(
-        source.name, table.num_rows, blank, rows.incomplete, tuple(table.column_names)
-    )
-    return _Part(table, report, match, tuple(messages))
+    report = FileReport(source.name, table.num_rows, blank, incomplete, tuple(table.column_names))
+    return table, report, match, messages
 
 
 def _match(
@@ -186,17 +180,9 @@ def _match(
             where=source.name,
             hint='a text stands alone: {"text": "…"}',
         )
-    mapping = options.columns
-    if isinstance(source, FileSource) and source.file.format == "txt":
-        mapping = {}
+    headless = source.file is not None and source.file.format == "txt"
+    mapping = {} if headless else options.columns
     return match_columns(names, mapping, where=source.name, from_header=reading.from_header)
-
-
-def _left_out(source: Source, reading: Reading) -> list[str]:
-    return [
-        f"{source.name}: column {name} is left out, it holds {what}"
-        for name, what in reading.left_out.items()
-    ]
 
 
 def _no_rows(source: Source, incomplete: int) -> CseError:
@@ -258,8 +244,7 @@ def _documents(tables: Sequence[Any]) -> Any:
     """Number the documents of all files; one id in two files is two documents."""
     import numpy as np
 
-    numbers: list[Any] = []
-    start = 0
+    numbers, start = [], 0
     for table in tables:
         own = document_numbers(table)
         numbers.append(np.where(own < 0, -1, own + start))

@@ -68,7 +68,9 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         )
     if file.format == "parquet":
         tables = _parquet_tables(file, reading)
-        return list(next(tables).column_names), _placed(file, tables)
+        names = list(next(tables).column_names)
+        values = (row for table in tables for row in table.to_pylist())
+        return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
     if file.format == "jsonl":
         first = next(_json_lines(file, reading), None)
         if first is not None:
@@ -91,33 +93,6 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     raise CseError("the file holds nothing but blank lines", where=file.name)
 
 
-def _placed(file: TextFile, tables: Iterator[Any]) -> Iterator[Row]:
-    number = 0
-    for table in tables:
-        for row in table.to_pylist():
-            number += 1
-            yield f"{file.name}, row {number}", row
-
-
-def read_file(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    """Yield the rows of a file as ``pyarrow.Table``s of strings.
-
-    Args:
-        file: The file.
-        unit: What a row of an article is.
-        reading: Takes notes.
-
-    Raises:
-        CseError: The file cannot be read, with the line where it is wrong.
-    """
-    return _READERS[file.format](file, unit, reading)
-
-
-def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    for _, lines in line_blocks(file, block=reading.block):
-        yield text_table({"text": lines})
-
-
 def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     reading.from_header = True
     records = _separated(file, reading)
@@ -138,10 +113,24 @@ def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str
         if not any(map(str.strip, fields)):
             reading.blank += 1
         elif not names:
-            names = _header(file, fields)
+            names = [name.strip() for name in fields]
+            twice = sorted({name for name in names if name and names.count(name) > 1})
+            if twice:
+                raise CseError(
+                    f"two columns of one name: the header has the column {twice[0]!r} twice",
+                    where=f"{file.name}, line 1",
+                    hint="the first line is the header: name each column once",
+                )
             yield number, names
         elif len(fields) != len(names):
-            raise _ragged(file, number, len(fields), names)
+            tabs = file.format == "tsv"
+            raise CseError(
+                f"{len(fields)} fields where the header has {len(names)} ({', '.join(names)[:80]})",
+                where=f"{file.name}, line {number}",
+                hint="a tab stands between two fields; quotes mean nothing"
+                if tabs
+                else 'a comma stands between two fields; a field with a comma is in "…"',
+            )
         else:
             yield number, fields
 
@@ -153,56 +142,26 @@ def _tsv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    if csv.field_size_limit() < _FIELD_LIMIT:
-        csv.field_size_limit(_FIELD_LIMIT)
+    csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
     lines = (line + "\n" for _, lines in line_blocks(file, block=reading.block) for line in lines)
     records = csv.reader(lines, strict=True)
     start = 1
-    while True:
-        try:
-            record = next(records, None)
-        except csv.Error as error:
-            raise CseError(
-                f"broken csv: {error}",
-                where=f"{file.name}, line {start}",
-                hint='a field with a comma, a quote or a line end stands in "…", '
-                'and a quote in it is written ""',
-            ) from error
-        if record is None:
-            return
-        yield start, record
-        start = records.line_num + 1
-
-
-def _header(file: TextFile, fields: list[str]) -> list[str]:
-    names = [name.strip() for name in fields]
-    twice = sorted({name for name in names if name and names.count(name) > 1})
-    if twice:
+    try:
+        for record in records:
+            yield start, record
+            start = records.line_num + 1
+    except csv.Error as error:
         raise CseError(
-            f"two columns of one name: the header has the column {twice[0]!r} twice",
-            where=f"{file.name}, line 1",
-            hint="the first line is the header: name each column once",
-        )
-    return names
+            f"broken csv: {error}",
+            where=f"{file.name}, line {start}",
+            hint='a field with a comma, a quote or a line end stands in "…", '
+            'and a quote in it is written ""',
+        ) from error
 
 
 def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
     columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [() for _ in names]
     return text_table({name: column for name, column in zip(names, columns, strict=True) if name})
-
-
-def _ragged(file: TextFile, number: int, fields: int, names: list[str]) -> CseError:
-    separator = "a tab" if file.format == "tsv" else "a comma"
-    return CseError(
-        f"{fields} fields where the header has {len(names)} ({', '.join(names)[:80]})",
-        where=f"{file.name}, line {number}",
-        hint=f"{separator} stands between two fields; "
-        + ("quotes mean nothing" if file.format == "tsv" else 'a field with a comma is in "…"'),
-    )
-
-
-def _read_json_lines(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    return record_tables(_json_lines(file, reading), unit, reading)
 
 
 def _json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
@@ -229,7 +188,7 @@ def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     lines = (line for _, part in line_blocks(file, block=1 << 16) for line in part)
     opening = next((line.lstrip() for line in lines if line.strip()), "")
     if not opening.startswith("["):
-        yield from _read_json_lines(file, unit, reading)
+        yield from record_tables(_json_lines(file, reading), unit, reading)
         return
     text = "\n".join(line for _, part in line_blocks(file) for line in part)
     try:
@@ -249,10 +208,6 @@ def _json_problem(error: Exception, *, lines: bool = False) -> str:
         return "too deeply nested" if isinstance(error, RecursionError) else str(error)
     line = f"line {error.lineno}, " if lines else ""
     return f"{error.msg} at {line}column {error.colno}"
-
-
-def _read_parquet(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    return (arrow_text(table, reading) for table in _parquet_tables(file, reading))
 
 
 def _parquet_tables(file: TextFile, reading: Reading) -> Iterator[Any]:
@@ -276,11 +231,16 @@ def _parquet_tables(file: TextFile, reading: Reading) -> Iterator[Any]:
             ) from error
 
 
-_READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
-    "txt": _read_txt,
+READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
+    "txt": lambda file, unit, reading: (
+        text_table({"text": lines}) for _, lines in line_blocks(file, block=reading.block)
+    ),
     "tsv": _read_separated,
     "csv": _read_separated,
-    "jsonl": _read_json_lines,
+    "jsonl": lambda file, unit, reading: record_tables(_json_lines(file, reading), unit, reading),
     "json": _read_json,
-    "parquet": _read_parquet,
+    "parquet": lambda file, unit, reading: (
+        arrow_text(table, reading) for table in _parquet_tables(file, reading)
+    ),
 }
+"""The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""

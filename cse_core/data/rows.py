@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import PAIR_COLUMNS
@@ -13,50 +12,32 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-JOINED = ("text", "fraternal")
-"""Columns whose sentences are joined where documents are the rows."""
 UNJOINABLE = ("positive", "negative")
 """Columns that belong to a sentence and mean nothing for a whole document."""
 FILLED = ("document", "title")
 """Columns that rows may lack: those of no document, and those of a file without the column."""
 
 
-@dataclass(frozen=True)
-class CleanRows:
-    """Rows of which every text that is encoded has content.
-
-    Attributes:
-        table: The rows, every column trimmed and without nulls.
-        blank: Rows dropped because their text is blank.
-        incomplete: Rows dropped because a positive, negative or fraternal text is blank.
-        messages: What was dropped, a line each.
-    """
-
-    table: pa.Table
-    blank: int
-    incomplete: int
-    messages: tuple[str, ...]
-
-
 def complete_rows(table: pa.Table) -> int:
     """Count the rows without a blank in any column: at least so many are usable."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    filled: Any = None
+    filled: Any = pa.scalar(True)
     for column in table.columns:
-        here = pc.not_equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "")
-        filled = here if filled is None else pc.and_(filled, here)
-    return int(pc.sum(filled).as_py() or 0) if filled is not None else 0
+        text = pc.utf8_trim_whitespace(pc.fill_null(column, ""))
+        filled = pc.and_(filled, pc.not_equal(text, ""))
+    return int(pc.sum(filled).as_py() or 0) if table.columns else 0
 
 
 def clean_rows(
     table: pa.Table,
     *,
     where: str,
-    required: Sequence[str] = (),
-    encoded: Sequence[str] = (),
-    limit: int | None = None,
-) -> CleanRows:
+    required: Sequence[str],
+    encoded: Sequence[str],
+    limit: int | None,
+) -> tuple[pa.Table, int, int, list[str]]:
     """Trim every column and drop rows without text.
 
     A row whose positive, negative or fraternal text is blank is dropped too. Where the run requires
@@ -71,6 +52,9 @@ def clean_rows(
         encoded: Those of them whose texts a view encodes.
         limit: Stop at so many usable rows; what comes after is not counted.
 
+    Returns:
+        The rows without nulls, the numbers of blank and of incomplete rows dropped, and messages.
+
     Raises:
         CseError: A value holds a NUL byte, or a required column is blank in some row.
     """
@@ -83,7 +67,13 @@ def clean_rows(
         for name in table.column_names
     }
     for name, column in columns.items():
-        _refuse_nul(name, column, where)
+        found = pc.match_substring(column, "\0")
+        if pc.any(found).as_py():
+            raise CseError(
+                f"column {name} holds a NUL byte, so it is no text",
+                where=f"{where}, row {pc.index(found, True).as_py() + 1}",
+                hint="remove it or the row",
+            )
     has_text = pc.not_equal(columns["text"], "").to_numpy()
     usable = has_text.copy()
     messages: list[str] = []
@@ -116,23 +106,10 @@ def clean_rows(
     rows = pa.table(columns).slice(0, end)
     if blank or incomplete:
         rows = rows.filter(pa.array(usable[:end]))
-    return CleanRows(rows, blank, incomplete, tuple(messages))
+    return rows, blank, incomplete, messages
 
 
-def _refuse_nul(name: str, column: pa.ChunkedArray, where: str) -> None:
-    import pyarrow.compute as pc
-
-    found = pc.match_substring(column, "\0")
-    if pc.any(found).as_py():
-        row = pc.index(found, True).as_py() + 1
-        raise CseError(
-            f"column {name} holds a NUL byte, so it is no text",
-            where=f"{where}, row {row}",
-            hint="remove it or the row",
-        )
-
-
-def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, tuple[str, ...]]:
+def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, list[str]]:
     """Join the rows of each document in their order; rows of no document stay as they are.
 
     ``text`` and ``fraternal`` are joined by a space; another column is kept where it is the same
@@ -152,7 +129,7 @@ def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, tuple[str,
     joined: dict[str, Sequence[str]] = {}
     left_out: list[str] = []
     for name, values in columns.items():
-        if name in JOINED:
+        if name in ("text", "fraternal"):
             joined[name] = [" ".join(values[row] for row in rows) for rows in groups.values()]
         elif name not in UNJOINABLE and (
             name == "title" or all(len({values[r] for r in rows}) == 1 for rows in groups.values())
@@ -160,9 +137,5 @@ def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, tuple[str,
             joined[name] = [values[rows[0]] for rows in groups.values()]
         else:
             left_out.append(name)
-    messages = (
-        (f"{where}: left out, since documents are the rows: {', '.join(left_out)}",)
-        if left_out
-        else ()
-    )
-    return text_table(joined), messages
+    text = f"{where}: left out, since documents are the rows: {', '.join(left_out)}"
+    return text_table(joined), [text] if left_out else []

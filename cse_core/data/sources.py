@@ -10,7 +10,7 @@ from typing import Any
 
 from cse_core.data.articles import Unit
 from cse_core.data.files import TextFile, format_of, loadable_names, open_file, read_error
-from cse_core.data.readers import read_file
+from cse_core.data.readers import READERS
 from cse_core.data.tables import Reading, record_tables
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import DatasetSpec
@@ -20,77 +20,42 @@ _HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(:[\w.-]+)?")
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """A file."""
+class Source:
+    """A data set that a plugin brings (``spec``), a file, or else a data set of the hub."""
 
-    file: TextFile
-    synthetic = False
-
-    @property
-    def name(self) -> str:
-        """Return the path as it was given."""
-        return self.file.name
-
-    def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
-        """Yield its rows as ``pyarrow.Table``s of strings."""
-        return read_file(self.file, unit, reading)
-
-    def columns(self, unit: Unit, reading: Reading) -> tuple[str, ...] | None:
-        """Return the columns at its beginning."""
-        first = next(read_file(self.file, unit, reading), None)
-        return tuple(first.column_names) if first is not None else ()
-
-
-@dataclass(frozen=True)
-class InstalledSource:
-    """A data set that a plugin brings."""
-
-    spec: DatasetSpec
-
-    @property
-    def name(self) -> str:
-        """Return the data set's name."""
-        return self.spec.name
+    name: str
+    spec: DatasetSpec | None = None
+    file: TextFile | None = None
 
     @property
     def synthetic(self) -> bool:
         """Tell whether its texts are made up."""
-        return self.spec.synthetic
-
-    def rows(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield each row with its place."""
-        source = load_factory(self.spec.factory, where=f"data set {self.name}")()
-        for number, row in enumerate(source.rows(), 1):
-            yield f"{self.name}, row {number}", row
+        return self.spec is not None and self.spec.synthetic
 
     def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
         """Yield its rows as ``pyarrow.Table``s of strings."""
-        return record_tables(self.rows(), unit, reading)
-
-    def columns(self, unit: Unit, reading: Reading) -> tuple[str, ...] | None:
-        """Return the columns of its first row."""
-        return next((tuple(row) for _, row in self.rows()), ())
-
-
-@dataclass(frozen=True)
-class HubSource:
-    """A data set of the Hugging Face hub."""
-
-    name: str
-    synthetic = False
-
-    def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
-        """Yield its rows as ``pyarrow.Table``s of strings."""
+        if self.file is not None:
+            return READERS[self.file.format](self.file, unit, reading)
+        if self.spec is not None:
+            return record_tables(_rows(self.spec), unit, reading)
         from cse_core.data.hub import read_hub
 
         return read_hub(self.name, reading)
 
     def columns(self, unit: Unit, reading: Reading) -> tuple[str, ...] | None:
-        """Return None: they are not known before it is loaded."""
-        return None
+        """Return the columns at its beginning, None where only loading it shows them."""
+        if self.spec is not None:
+            return next((tuple(row) for _, row in _rows(self.spec)), ())
+        if self.file is None:
+            return None
+        first = next(self.tables(unit, reading), None)
+        return tuple(first.column_names) if first is not None else ()
 
 
-Source = FileSource | InstalledSource | HubSource
+def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:
+    source = load_factory(spec.factory, where=f"data set {spec.name}")()
+    for number, row in enumerate(source.rows(), 1):
+        yield f"{spec.name}, row {number}", row
 
 
 def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
@@ -99,15 +64,11 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
     An installed data set goes before a file of its name (``./starter`` is the file), a file before
     a hub data set, which is always written ``owner/name``.
 
-    Args:
-        name: One name of ``data.path``.
-        datasets: The installed data sets.
-
     Raises:
         CseError: There is nothing of that name, or it is a file that cannot be read.
     """
     if name in datasets:
-        return InstalledSource(datasets[name])
+        return Source(name, spec=datasets[name])
     if not name.strip():
         raise CseError(
             "an empty name",
@@ -123,7 +84,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
     folder = name.split("/", 1)[0]
     if not there and not format_of(name) and "/" in name:
         if _HUB_NAME.fullmatch(name) and folder not in (".", "..") and not Path(folder).is_dir():
-            return HubSource(name)
+            return Source(name)
     elif not there and not Path(name).suffix:
         hint = did_you_mean(name, [*datasets, *loadable_names(Path())])
         if not hint.startswith("did"):
@@ -134,4 +95,4 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
             value=name,
             hint=f"{hint} (a data set of the hub is written owner/name)",
         )
-    return FileSource(open_file(name, path))
+    return Source(name, file=open_file(name, path))

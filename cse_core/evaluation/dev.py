@@ -18,12 +18,7 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class DevSet:
-    """A named set of graded pairs that training is scored on.
-
-    Attributes:
-        name: Prefix of its scores, ``stsb.dev``.
-        pairs: The pairs.
-    """
+    """Graded pairs that training is scored on; ``name`` is the prefix of its scores."""
 
     name: str
     pairs: PairSet
@@ -63,27 +58,20 @@ class DevSet:
             from sklearn.metrics import average_precision_score
 
             precision = 100.0 * float(average_precision_score(gold, cosines))
-        scores: dict[str, float | None] = {
-            "spearman": 0.0 if correlation is None else correlation,
-            "average_precision": precision,
-            "alignment": geometry.alignment,
-            "uniformity": geometry.uniformity,
-            "mean_cosine": geometry.mean_cosine,
-            "effective_rank": geometry.effective_rank,
-        }
-        return {
-            f"{self.name}.{score}": value for score, value in scores.items() if value is not None
-        }
+        return _named(
+            self.name,
+            spearman=0.0 if correlation is None else correlation,
+            average_precision=precision,
+            alignment=geometry.alignment,
+            uniformity=geometry.uniformity,
+            mean_cosine=geometry.mean_cosine,
+            effective_rank=geometry.effective_rank,
+        )
 
 
 @dataclass(frozen=True)
 class DocumentDevSet:
-    """A named set of documents with titles that training is scored on.
-
-    Attributes:
-        name: Prefix of its scores, ``news.dev``.
-        documents: The documents.
-    """
+    """Documents with titles that training is scored on; ``name`` is the prefix of its scores."""
 
     name: str
     documents: DocumentSet
@@ -111,13 +99,17 @@ class DocumentDevSet:
         vectors = unit(document_vectors(encode, self.documents))
         titles = EncodedTexts(encode, self.documents.titles).unit(self.documents.titles)
         recall = recall_at(vectors, titles, self.documents.gold)
-        scores: dict[str, float | None] = {f"recall@{k}": value for k, value in recall.items()}
         some = vectors[:_SAMPLE]
-        scores["mean_cosine"] = mean_cosine(some)
-        scores["effective_rank"] = effective_rank(singular_values(some))
-        return {
-            f"{self.name}.{score}": value for score, value in scores.items() if value is not None
-        }
+        return _named(
+            self.name,
+            **{f"recall@{k}": value for k, value in recall.items()},
+            mean_cosine=mean_cosine(some),
+            effective_rank=effective_rank(singular_values(some)),
+        )
+
+
+def _named(name: str, **scores: float | None) -> dict[str, float]:
+    return {f"{name}.{score}": value for score, value in scores.items() if value is not None}
 
 
 AnyDevSet = DevSet | DocumentDevSet
@@ -126,14 +118,15 @@ AnyDevSet = DevSet | DocumentDevSet
 def name_dev_sets(sets: Iterable[PairSet | DocumentSet]) -> list[AnyDevSet]:
     """Name sets by their files; of equal names the second becomes ``name-2``."""
     named: dict[str, AnyDevSet] = {}
-    for each in sets:
-        name, count = each.name, 1
+    for read in sets:
+        name, count = read.name, 1
         while name in named:
             count += 1
-            name = f"{each.name}-{count}"
-        named[name] = (
-            DocumentDevSet(name, each) if isinstance(each, DocumentSet) else DevSet(name, each)
-        )
+            name = f"{read.name}-{count}"
+        if isinstance(read, PairSet):
+            named[name] = DevSet(name, read)
+        else:
+            named[name] = DocumentDevSet(name, read)
     return list(named.values())
 
 

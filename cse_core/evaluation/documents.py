@@ -98,8 +98,8 @@ def read_documents(path: str | os.PathLike[str]) -> DocumentSet:
     number: dict[str, int] = {}
     gold = [number.setdefault(title, len(number)) for title in titles if title]
     if len(number) < 2:
-        raise CseError("fewer than two titles that differ", where=where,
-                       hint="name a file of several documents with titles")  # fmt: skip
+        hint = "name a file of several documents with titles"
+        raise CseError("fewer than two titles that differ", where=where, hint=hint)
     name = stem(path)
     return DocumentSet(
         name=name if "." in name else f"{name}.all",

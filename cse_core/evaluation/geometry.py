@@ -91,15 +91,10 @@ class Geometry:
     """The geometry of a pair file's sentences, with what each number was measured over.
 
     Attributes:
-        file: The file.
         alignment: Mean squared distance of the pairs scored above the threshold; None if none is.
-        alignment_pairs: How many pairs that are.
         threshold: Pairs scored above this, not at it, count as positive.
-        uniformity: log mean exp(-2 d^2) over pairs of distinct sentences.
         sentences: Distinct sentences of the file.
         uniformity_sentences: Those that the uniformity is over: all, or ``MOST_SENTENCES`` drawn.
-        mean_cosine: Mean cosine over pairs of distinct sentences.
-        effective_rank: exp of the entropy of the singular values.
         singular_values: Of the unit vectors of the distinct sentences, the largest scaled to 1.
     """
 
@@ -121,14 +116,7 @@ def measure(
     second: NDArray[np.float64],
     distinct: NDArray[np.float64],
 ) -> Geometry:
-    """Measure the geometry of a pair file's sentences.
-
-    Args:
-        pairs: The file's pairs.
-        first: Unit vectors ``[P, D]`` of the first sentences.
-        second: Unit vectors ``[P, D]`` of the second sentences.
-        distinct: Unit vectors ``[N, D]`` of the distinct sentences.
-    """
+    """Measure a pair file by unit vectors: ``[P, D]`` of each side, ``[N, D]`` distinct."""
     threshold = POSITIVE_SHARE * pairs.scale[1]
     positive = np.array([pair.score > threshold for pair in pairs.pairs])
     spread = distinct

@@ -44,13 +44,9 @@ ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Two sentences and how similar people found them.
+    """Two sentences and how similar people found them, on the scale of their set.
 
-    Attributes:
-        sentence1: One sentence.
-        sentence2: The other.
-        score: The graded similarity, on the scale of its set.
-        subset: The part of the set it comes from, empty where the file names none.
+    ``subset`` is the part of the set that they come from, empty where the file names none.
     """
 
     sentence1: str
@@ -135,16 +131,15 @@ def _pair_set(
     names = {column.lower(): column for column in reversed(columns)}
     first, second, score = _columns(names, where)
     subset = names.get("subset")
-    pairs = []
-    for place, row in rows:
-        pairs.append(
-            ScoredPair(
-                _sentence(row, first, place),
-                _sentence(row, second, place),
-                _score(row, score, place),
-                str(row.get(subset) or "").strip() if subset else "",
-            )
+    pairs = [
+        ScoredPair(
+            _sentence(row, first, place),
+            _sentence(row, second, place),
+            _score(row, score, place),
+            str(row.get(subset) or "").strip() if subset else "",
         )
+        for place, row in rows
+    ]
     scores = {pair.score for pair in pairs}
     if len(pairs) < 2:
         raise CseError(
@@ -199,11 +194,8 @@ def _score(row: Mapping[str, Any], column: str, place: str) -> float:
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score):
-        raise CseError(
-            f"{column!r} is not a number",
-            where=place,
-            value="" if value is None else value,
-        )
+        shown = "" if value is None else value
+        raise CseError(f"{column!r} is not a number", where=place, value=shown)
     return score
 
 
@@ -226,15 +218,10 @@ _FLAT = 1e-9
 
 
 def spearman(gold: Sequence[float], values: NDArray[np.float64]) -> float | None:
-    """Return Spearman's rank correlation x100, ties sharing their mean rank.
+    """Return Spearman's rank correlation x100 of ``[P]`` scores, ties sharing their mean rank.
 
-    Args:
-        gold: Graded scores, P of them.
-        values: Values to compare ``[P]``.
-
-    Returns:
-        The correlation, or None where it is undefined: fewer than two pairs, or all gold scores
-        or all values equal (within rounding).
+    None where it is undefined: fewer than two pairs, or all gold scores or all values equal
+    (within rounding).
     """
     if len(gold) < 2 or min(gold) == max(gold) or float(np.ptp(values)) < _FLAT:
         return None

@@ -20,12 +20,7 @@ DATA_VARIABLE = "CSE_DATA_DIR"
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> tuple[Path, str]:
-    """Return the folder in which data sets are looked for, and what chose it.
-
-    Args:
-        data_dir: The folder that the user named; else ``CSE_DATA_DIR``; else the user's data
-            folder of this system.
-    """
+    """Return the folder of data sets, and what chose it: the flag, ``CSE_DATA_DIR`` or neither."""
     if data_dir is not None:
         return Path(data_dir), "--data-dir"
     if variable := os.environ.get(DATA_VARIABLE):

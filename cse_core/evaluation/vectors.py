@@ -53,9 +53,10 @@ class EncodedTexts:
 
     def pair_vectors(self, pairs: PairSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the unit vectors of both sentences of each pair, each ``[P, D]``."""
-        first = self.unit([pair.sentence1 for pair in pairs.pairs])
-        second = self.unit([pair.sentence2 for pair in pairs.pairs])
-        return first, second
+        return (
+            self.unit([pair.sentence1 for pair in pairs.pairs]),
+            self.unit([pair.sentence2 for pair in pairs.pairs]),
+        )
 
 
 class Known:
