@@ -76,7 +76,8 @@ def tokens_table() -> str:
     """Return the tokens of ``requires`` and ``provides``."""
     forms = [f"{prefix}:NAME" for prefix in sorted(vocabulary.PREFIXES)]
     forms += sorted(vocabulary.WORDS)
-    rows = [(f"`{form}`", vocabulary.MEANING[form.removesuffix(":NAME")]) for form in forms]
+    meaning = {**vocabulary.PREFIXES, **vocabulary.WORDS}
+    rows = [(f"`{form}`", meaning[form.removesuffix(":NAME")]) for form in forms]
     return table(("token", "meaning"), rows)
 
 

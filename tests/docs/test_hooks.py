@@ -104,7 +104,7 @@ def check(example: Example, hook: str) -> Any:
     assert (info.status, info.reason) == ("active", "")
     assert info.hooks == (hook,)
     (record,) = info.parts
-    assert type(record) is HOOK_RECORDS[hook]
+    assert isinstance(record, HOOK_RECORDS[hook])
     assert example.commands
     example.run()
     if isinstance(record, ComponentSpec):
