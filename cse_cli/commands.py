@@ -6,12 +6,13 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cse_core.errors import CseError
+from cse_core.registry.distributions import registering_distributions
 
 if TYPE_CHECKING:
     from cse_core.records import CommandSpec
@@ -104,7 +105,9 @@ def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
     blocking |= {n: f"CSE_DISABLE_PLUGINS={variable}" for n in map(str.strip, variable.split(","))}
     blocking.pop("", None)
     found: dict[tuple[str, str], Command] = {}
-    for dist in distributions():
+    for dist, text in registering_distributions():
+        if isinstance(text, Exception) or f"[{GROUP}]" not in text:
+            continue
         for command in _commands_of(dist, blocking):
             # What stands twice on sys.path is imported from its first place.
             found.setdefault((command.name, command.distribution), command)
@@ -113,9 +116,6 @@ def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
 
 def _commands_of(dist: Distribution, blocking: dict[str, str]) -> Iterator[Command]:
     try:
-        text = dist.read_text("entry_points.txt") or ""
-        if f"[{GROUP}]" not in text:
-            return
         metadata, points = dist.metadata, dist.entry_points
         name, version = metadata["Name"].lower(), metadata["Version"] or ""
         summary = metadata["Summary"] or ""

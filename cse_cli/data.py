@@ -52,7 +52,7 @@ def list_data(
     json: JsonOption = False,
 ) -> None:
     """List the installed data sets, and what cse eval would find of each suite."""
-    from cse_core.evaluation.suites import DATA_VARIABLE, data_folder
+    from cse_cli.data_folder import DATA_VARIABLE, data_folder
 
     plugins = installed(context)
     registry = plugins.registry

@@ -61,7 +61,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     else:
         say(f"kept: step {outcome.step:,}, the last; no dev set chose one")
     say(f"model: {outcome.model}")
-    from cse_core.evaluation.suites import data_folder
+    from cse_cli.data_folder import data_folder
 
     there = plugins.locate("sts", data_folder()[0]).there
     say("next:")

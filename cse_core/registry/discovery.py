@@ -6,10 +6,11 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
 from cse_core import __version__
+from cse_core.registry.distributions import registering_distributions
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.specs import GROUP
 
@@ -42,10 +43,11 @@ def find_entry_points() -> Iterator[Found]:
 
     Damaged metadata of one distribution hides nothing but that distribution.
     """
-    for dist in distributions():
+    for dist, text in registering_distributions():
         try:
-            text = dist.read_text("entry_points.txt")
-            if text is None or f"[{GROUP}]" not in text:
+            if isinstance(text, Exception):
+                raise text
+            if f"[{GROUP}]" not in text:
                 continue
             entry_points = [point for point in dist.entry_points if point.group == GROUP]
         except Exception as error:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from cse_cli.data_folder import DATA_VARIABLE
 from cse_core.data.readers import SUFFIXES, stem
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import DATA_VARIABLE
 from cse_evaluation.document_suite import BELOW
 from cse_evaluation.labelled import LabelledSet, is_labelled_file, read_labelled
 from cse_evaluation.suite import existing_folder, locate_files

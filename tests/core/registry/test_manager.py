@@ -365,7 +365,7 @@ def test_metadata_seen_twice_is_one_plugin(
 
     distributions.add("cse-good", GOOD)
     monkeypatch.setattr(
-        "cse_core.registry.discovery.distributions",
+        "cse_core.registry.distributions.distributions",
         lambda: search(path=[str(tmp_path), f"{tmp_path}/."]),
     )
     assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.console import say_table
+from cse_cli.data_folder import DATA_VARIABLE
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import DATA_VARIABLE, Progress, Suite, SuiteScore
+from cse_core.evaluation.suites import Progress, Suite, SuiteScore
 from cse_core.records import SuiteSpec
 from cse_core.runtime.loading import load_factory
 from cse_evaluation.suite import existing_folder
