@@ -61,7 +61,7 @@ class Ema(Branch):
                     own.copy_(online)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Return its weights."""
+        """Return the weights of the encoder and of the heads that it copied."""
         return {
             f"{number}.{name}": value
             for number, module in enumerate(self._followers)

@@ -144,13 +144,9 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
 
 
 def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield the lines of a UTF-8 file, some megabytes at a time.
+    r"""Yield the lines of a UTF-8 file, ``block`` bytes at a time.
 
     ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
-
-    Args:
-        file: The file.
-        block: Bytes read at once.
 
     Yields:
         The number of the first line, from 1, and lines without their ends.

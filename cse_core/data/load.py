@@ -70,7 +70,11 @@ def load_corpus(
     messages.extend(dropped)
     if made_up := ", ".join(source.name for source in sources if source.synthetic):
         messages.append(f"{made_up}: synthetic texts, made up to try things; no benchmark")
-    tables = [_with_columns(table, names) for table in raw_tables]
+    tables = []
+    for table in raw_tables:
+        blank = pa.array([""] * table.num_rows, pa.string())
+        has = table.column_names
+        tables.append(pa.table({n: table.column(n) if n in has else blank for n in names}))
     return Corpus(
         pa.concat_tables(tables).combine_chunks(),
         _documents(tables) if "document" in names else None,
@@ -82,10 +86,6 @@ def peek_columns(
     options: DataOptions, *, datasets: Mapping[str, DatasetSpec]
 ) -> tuple[str, ...] | None:
     """Look at the beginnings of the files for the columns that the data will have.
-
-    Args:
-        options: ``data.*``.
-        datasets: The installed data sets by name.
 
     Returns:
         The columns, or None where only loading can tell (a data set of the hub).
@@ -229,15 +229,6 @@ def _common_columns(
         else:
             messages.append(f"column {name} is left out: {lacking[0]} has none")
     return tuple(kept), messages
-
-
-def _with_columns(table: Any, names: Sequence[str]) -> Any:
-    """Return the table with just these columns; one that it lacks is blank."""
-    import pyarrow as pa
-
-    blank = pa.array([""] * table.num_rows, pa.string())
-    columns = {n: table.column(n) if n in table.column_names else blank for n in names}
-    return pa.table(columns)
 
 
 def _documents(tables: Sequence[Any]) -> Any:
