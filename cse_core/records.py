@@ -196,12 +196,15 @@ class MinerSpec(ComponentSpec):
 
     Attributes:
         rounds: Whether it mines between rounds.
+        own_texts: Whether a round of it may bring texts of its own instead of rows of the data;
+            other columns of the data are not there then.
     """
 
     kind: ClassVar[Kind] = "positives"
 
     options: type[Options] = MinerOptions
     rounds: bool = False
+    own_texts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

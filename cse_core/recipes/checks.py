@@ -8,7 +8,7 @@ from typing import cast
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
-from cse_core.records import HeadSpec, LossSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import HeadSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.vocabulary import flatten
 
@@ -220,6 +220,21 @@ def check_columns(run: Composition) -> Iterator[Problem]:
             "the data has a column 'negative' that this run leaves aside: "
             "--set views.negative.column=negative takes it in"
         )
+
+
+def check_round_texts(run: Composition) -> Iterator[Problem]:
+    """Refuse parts that read a column of the data in rounds whose texts are not the data's."""
+    miners = [part for part in run.round_miners if cast(MinerSpec, part.spec).own_texts]
+    for part in run.parts if miners else ():
+        needs = {token for token in flatten(part.requires) if token.startswith("column:")}
+        if part not in run.round_miners and needs:
+            column = min(needs).removeprefix("column:")
+            yield CseError(
+                f"needs column {column!r} of the data, and {miners[0].path} trains on texts of its "
+                "own, which have none",
+                where=part.path,
+                hint=f"take one out: --{part.kind} ~{part.name} or --positives ~{miners[0].name}",
+            )
 
 
 def check_prompts(run: Composition) -> Iterator[Problem]:

@@ -201,6 +201,7 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     problems += checks.check_sizes(run)
     problems += checks.check_weights(run)
     problems += checks.check_columns(run)
+    problems += checks.check_round_texts(run)
     problems += checks.check_inference(run, registry)
     try:
         run = replace(run, inference_pool=checks.find_inference_pool(run, registry))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
+from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.table_cache import token_table
@@ -123,7 +124,18 @@ class TrainingRows:
         return [values[row] for row in index.tolist()]
 
     def _own(self, column: str) -> Sequence[str] | NDArray[Any] | None:
-        """Return the texts or the corpus rows that the round brings for a column."""
+        """Return the texts or the corpus rows that the round brings for a column.
+
+        Raises:
+            CseError: If the round's rows are texts of its own, without this column.
+        """
+        if self.pairs is not None and column not in self.columns:
+            raise CseError(
+                f"a round of texts of its own has no column {column!r}, only "
+                f"{', '.join(self.columns)}",
+                where="positives",
+                hint="take out the part that needs it, or a miner that pairs rows of the data",
+            )
         return None if self.pairs is None else self.pairs.get(column)
 
     def _new_table(

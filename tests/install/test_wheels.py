@@ -108,7 +108,7 @@ def test_the_core_alone_trains(core: Environment) -> None:
                    _texts(core.folder), "--train.max_steps", "2", "--out", "run")  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
     assert (core.folder / "run/model/model.safetensors").is_file()
-    encoded = core.cse("encode", "run", "--text", "a sentence", "--json")
+    encoded = core.cse("encode", "run", "--text", "a sentence")
     assert encoded.returncode == 0, encoded.stderr
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
+from cse_cli.feeds import feeds
 from cse_cli.known_parts import known_parts
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
@@ -290,8 +291,8 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
         sets=[SHORT, "negatives.queue.branch=ema", "negatives.queue.size=16"],
         steps=4,
     )
-    assert "negatives.queue (positive by branch ema) -> loss.global" in run.composition.feeds
-    assert not any("queue" in line and "local" in line for line in run.composition.feeds)
+    assert "negatives.queue (positive by branch ema) -> loss.global" in feeds(run.composition)
+    assert not any("queue" in line and "local" in line for line in feeds(run.composition))
     assert run.scalars[-1]["global.negatives"] > 3, "more than the other texts of the batch"
 
 

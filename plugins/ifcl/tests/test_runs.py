@@ -23,6 +23,7 @@ from cse_testkit import (
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
+from cse_cli.feeds import feeds
 from cse_cli.main import run as cse
 from cse_core.errors import CseError
 from tests.shared import shared_path
@@ -263,10 +264,10 @@ def test_with_the_queue_and_perturbation_of_others() -> None:
     assert views["positive"].augmenters == ("aug.fgsm",)
     assert not views["identical"].augmenters and views["identical"].branch == "online"
     assert {view.branch for view in run.composition.views} == {"online"}
-    feeds = run.composition.feeds
-    assert "identical -> loss.twins (in-batch: target)" in feeds
-    assert "positive -> loss.twins (view)" in feeds
-    assert any(line.startswith("negatives.queue (positive by branch ") for line in feeds)
+    fed = feeds(run.composition)
+    assert "identical -> loss.twins (in-batch: target)" in fed
+    assert "positive -> loss.twins (view)" in fed
+    assert any(line.startswith("negatives.queue (positive by branch ") for line in fed)
     assert all(loss > 0 for loss in run.losses)
     assert run.scalars[-1]["twins.negatives"] > 3
     assert run.scalars[0]["twins.innate_margin"] != 0, "of the perturbed positive"

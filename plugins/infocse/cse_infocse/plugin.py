@@ -107,6 +107,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         requires: Tokens = (DOCUMENT,),
         notes: Callable[[Any, Any], list[str]] | None = None,
         derive: Callable[[Any, Any], Options] | None = None,
+        own_texts: bool = False,
     ) -> MinerSpec:
         return MinerSpec(
             name=name,
@@ -114,6 +115,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             factory=f"cse_infocse.{factory}",
             options=options,
             rounds=True,
+            own_texts=own_texts,
             provides=("pairs",),
             requires=requires,
             notes=notes,
@@ -144,6 +146,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             requires=_both_needs,
             notes=_rounds,
             derive=_with_its_file,
+            own_texts=True,
         ),
         miner(
             "labels",
@@ -152,6 +155,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             LabelsOptions,
             requires=_label_needs,
             derive=_with_its_file,
+            own_texts=True,
         ),
         miner(
             "neighbour",
@@ -167,6 +171,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             InverseClozeOptions,
             paper="Lee et al.: Latent Retrieval, ACL 2019",
             requires=_context_needs,
+            own_texts=True,
         ),
         miner(
             "preceding-context",
@@ -175,6 +180,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             ContextOptions,
             paper="van den Oord et al.: CPC, 2018",
             requires=_context_needs,
+            own_texts=True,
         ),
         miner(
             "span",
@@ -183,6 +189,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             SpanOptions,
             paper="Giorgi et al.: DeCLUTR, ACL 2021",
             requires=_span_needs,
+            own_texts=True,
         ),
     ]
 

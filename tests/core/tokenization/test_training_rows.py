@@ -11,6 +11,7 @@ from cse_testkit.encoders import shared_encoder
 from cse_core.data import Corpus
 from cse_core.data.corpus import TextColumn
 from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -115,3 +116,11 @@ def test_rows_of_a_column_in_chunks(chunks: int, count: int) -> None:
     parts = [pa.array(texts[at : at + size]) for at in range(0, len(texts), size)]
     rows = np.random.default_rng(0).integers(0, len(texts), count)
     assert TextColumn(pa.chunked_array(parts)).take(rows) == [texts[row] for row in rows]
+
+
+def test_a_round_of_its_own_texts_has_none_of_the_datas_other_columns() -> None:
+    corpus = Corpus.from_columns({"text": TEXTS, "fraternal": TEXTS[::-1]})
+    rows = TrainingRows(corpus, 8, {"text": ["ben"], "positive": ["a"]}, None, 1)
+    assert rows.columns == ("text", "positive")
+    with pytest.raises(CseError, match="has no column 'fraternal', only text, positive"):
+        rows.texts("fraternal", torch.tensor([0]))
