@@ -26,6 +26,24 @@ ROOMS = (
 """Rooms of the core in their order: each imports only earlier ones."""
 TOP = ("cse_cli", "plugins")
 """What stands on the core."""
+IN_A_BOX = {
+    "cse_cli": "the command cse",
+    "plugins": "papers, suites, tools",
+    "contract": "what authors import",
+    "runtime": "process and machine",
+    "registry": "installed plugins",
+    "recipes": "checked compositions",
+    "data": "training texts",
+    "tokenization": "texts to tokens",
+    "encoders": "tokens to states",
+    "parts": "base classes of parts",
+    "models": "texts to vectors",
+    "builtins": "parts of no paper",
+    "engine": "a training step",
+    "evaluation": "scores of an encoder",
+    "training": "a run",
+}
+"""The second line of each box of the picture: what it is for, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -174,31 +192,20 @@ def picture() -> str:
     top = height - 20 - BOX / 2 - ROW * len(levels)
     for number, name in enumerate(TOP):
         x = WIDTH * (number + 1) / (len(TOP) + 1)
-        drawn += _box(
-            name,
-            x,
-            top,
-            "the command cse" if name == "cse_cli" else "papers, suites, tools",
-            "#fff",
-        )
+        drawn += _box(name, x, top, "#fff")
     for room, (x, y) in place.items():
-        count = len(_files_of(room))
-        drawn += _box(room, x, y, f"{count} module{'s' * (count > 1)}", "#eef3fb")
+        drawn += _box(room, x, y, "#eef3fb")
     return "\n".join([*drawn, "</svg>"]) + "\n"
 
 
-def _box(name: str, x: float, y: float, below: str, fill: str) -> list[str]:
+def _box(name: str, x: float, y: float, fill: str) -> list[str]:
     return [
         f'<rect x="{x - WIDE / 2:.0f}" y="{y - BOX / 2:.0f}" width="{WIDE}" height="{BOX}" rx="6" '
         f'fill="{fill}" stroke="#35507a"/>',
         f'<text x="{x:.0f}" y="{y - 3:.0f}" text-anchor="middle" font-weight="bold">{name}</text>',
-        f'<text x="{x:.0f}" y="{y + 14:.0f}" text-anchor="middle" fill="#556">{below}</text>',
+        f'<text x="{x:.0f}" y="{y + 14:.0f}" text-anchor="middle" fill="#556">'
+        f"{IN_A_BOX[name]}</text>",
     ]
-
-
-def _files_of(room: str) -> list[Module]:
-    named = [module for module in modules().values() if module.room == room]
-    return [module for module in named if module.path.name != "__init__.py" or len(named) == 1]
 
 
 def _files() -> Iterator[tuple[Path, str]]:
