@@ -90,6 +90,7 @@ class SuiteSpec:
 
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
+        dev: Whether training may be scored on its files too: ``cse train --dev FILE``.
     """
 
     kind: ClassVar[DataKind] = "suite"
@@ -97,6 +98,7 @@ class SuiteSpec:
     name: str
     summary: str
     factory: str
+    dev: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

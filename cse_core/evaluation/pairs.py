@@ -42,6 +42,10 @@ ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
 """A column that only SICK has: relatedness there runs from 1 to 5."""
 
 
+class NoPairs(CseError):
+    """A table without the columns of graded pairs."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
     """Two sentences and how similar people found them, on the scale of their set.
@@ -105,8 +109,9 @@ def read_pairs(path: str | os.PathLike[str]) -> PairSet:
     else the smallest of 0-1, 0-5, 0-10, 0-100 and -1-1 that holds every score.
 
     Raises:
-        CseError: If the file cannot be read as a table, a column is missing, a sentence is empty,
-            a score is not a number, or Spearman's correlation would be undefined.
+        CseError: If the file cannot be read as a table, a column is missing (``NoPairs``), a
+            sentence is empty, a score is not a number, or Spearman's correlation would be
+            undefined.
     """
     where = os.fspath(path)
     columns, rows = read_table(path)
@@ -167,7 +172,7 @@ def _columns(names: Mapping[str, str], where: str) -> tuple[str, str, str]:
     if not score:
         missing.append(SCORE_COLUMNS[0])
     shown = ", ".join(f"{name[:40]!r}" for name in reversed(list(names.values())))
-    raise CseError(
+    raise NoPairs(
         f"no column {', '.join(missing)}; the columns are {shown}",
         where=where,
         hint="its first line must name score, sentence1 and sentence2 (subset if there is one)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,10 +67,40 @@ class SuiteScore:
         return {**rounded, **about, **self.facts}
 
 
+@dataclass(frozen=True)
+class DevSet:
+    """What training is scored on at each evaluation, read from a file. Subclass it.
+
+    Attributes:
+        name: ``news.dev``: it stands before its scores, ``news.dev.recall@5``.
+        choices: Its scores that may choose a checkpoint, the usual one first; higher is better.
+        size: How many texts it has: with few of them a low ``effective_rank`` says nothing.
+    """
+
+    name: str
+    choices: tuple[str, ...]
+    size: int
+
+    def score(self, encode: Encode) -> dict[str, float]:
+        """Score an encoder.
+
+        Args:
+            encode: As for ``Suite.score``.
+
+        Returns:
+            Finite numbers by name, those of ``choices`` among them; the same for the same vectors.
+            A collapse is seen by ``mean_cosine`` and ``effective_rank``, where they are given.
+
+        Raises:
+            CseError: If the encoder's vectors are not finite.
+        """
+        raise TypeError(f"{type(self).__name__} scores nothing")
+
+
 class Suite:
     """Texts with known answers. Subclass it; the class is called without an argument.
 
-    ``locate`` and ``read`` import no torch. A suite keeps nothing between calls.
+    ``locate``, ``read`` and ``read_dev`` import no torch. A suite keeps nothing between calls.
     """
 
     def locate(self, folder: Path) -> SuiteFiles:
@@ -106,3 +137,14 @@ class Suite:
             One for each set, in the order of ``read``; the same for the same vectors.
         """
         raise TypeError(f"{type(self).__name__} scores nothing")
+
+    def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
+        """Read a file that ``train.dev`` names; asked of suites whose record says ``dev=True``.
+
+        Returns:
+            Its dev set, or None where the file is none of this suite: another suite may take it.
+
+        Raises:
+            CseError: If the file cannot be read, or is one of this suite and broken.
+        """
+        return None

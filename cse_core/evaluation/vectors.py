@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,41 +16,47 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 class EncodedTexts:
-    """Unit vectors of distinct texts.
+    """An encoder that encodes some texts once, when it is first asked for one of them.
 
     Args:
-        encode: The encoder; called once, with every distinct text.
-        texts: Texts, repeated ones too.
-
-    Raises:
-        CseError: If a vector has a component that is not finite.
-        ValueError: If the encoder does not return one vector for each text.
+        encode: The encoder.
+        texts: Texts that are asked for again, repeated ones too; encoded in one call.
     """
 
     def __init__(self, encode: Encode, texts: Iterable[str]) -> None:
-        distinct = list(dict.fromkeys(texts))
-        vectors = np.asarray(encode(distinct))
-        if vectors.ndim != 2 or len(vectors) != len(distinct):
+        self._encode = encode
+        self._row = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors ``[N, D]`` as the encoder gives them; other texts go to it.
+
+        Raises:
+            CseError: If a vector of its texts has a component that is not finite.
+            ValueError: If the encoder does not return one vector for each text.
+        """
+        if any(text not in self._row for text in texts):
+            return np.asarray(self._encode(texts))
+        return self._vectors[[self._row[text] for text in texts]]
+
+    @cached_property
+    def _vectors(self) -> NDArray[np.float32]:
+        vectors = np.asarray(self._encode(list(self._row)))
+        if vectors.ndim != 2 or len(vectors) != len(self._row):
             raise ValueError(
-                f"the encoder returned an array of shape {vectors.shape} for {len(distinct)} texts"
+                f"the encoder returned an array of shape {vectors.shape} for {len(self._row)} texts"
             )
         broken = int((~np.isfinite(vectors).all(axis=1)).sum())
         if broken:
             raise CseError(
-                f"the encoder gave vectors that are not finite for {broken} of {len(distinct)} "
+                f"the encoder gave vectors that are not finite for {broken} of {len(vectors)} "
                 "texts",
                 hint="the model has diverged: train it with a lower train.lr, or in fp32",
             )
-        self._raw = vectors
-        self._row: Mapping[str, int] = {text: row for row, text in enumerate(distinct)}
-
-    def raw(self, texts: Sequence[str]) -> NDArray[np.floating]:
-        """Return the vectors of known texts ``[N, D]`` as the encoder gave them."""
-        return np.asarray(self._raw[[self._row[text] for text in texts]])
+        return vectors
 
     def unit(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the unit vectors of known texts ``[N, D]`` in float64."""
-        return unit(self.raw(texts))
+        """Return the unit vectors of texts ``[N, D]`` in float64."""
+        return unit(self(texts))
 
     def pair_vectors(self, pairs: PairSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the unit vectors of both sentences of each pair, each ``[P, D]``."""
@@ -57,29 +64,6 @@ class EncodedTexts:
             self.unit([pair.sentence1 for pair in pairs.pairs]),
             self.unit([pair.sentence2 for pair in pairs.pairs]),
         )
-
-
-class Known:
-    """An encoder that has encoded some texts already and does not encode them again.
-
-    Args:
-        encode: The encoder.
-        texts: Texts that several numbers are made of; encoded when first asked for.
-    """
-
-    def __init__(self, encode: Encode, texts: Iterable[str]) -> None:
-        self._encode = encode
-        self._texts = list(dict.fromkeys(texts))
-        self._rows = {text: row for row, text in enumerate(self._texts)}
-        self._vectors: NDArray[np.floating] | None = None
-
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.floating]:
-        """Return ``[N, D]`` vectors, of unknown texts by a call of the encoder."""
-        if any(text not in self._rows for text in texts):
-            return np.asarray(self._encode(texts))
-        if self._vectors is None:
-            self._vectors = np.asarray(self._encode(self._texts))
-        return self._vectors[[self._rows[text] for text in texts]]
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

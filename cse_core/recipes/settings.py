@@ -89,8 +89,8 @@ class TrainOptions(Options):
     seed: int = Field(default=42, ge=0)
     """Seed of everything that is drawn."""
     dev: tuple[str, ...] = ("auto",)
-    """Sets that choose the checkpoint: pair or document files, names, or none; auto takes the
-    starter's pairs with the starter's data."""
+    """Sets that choose the checkpoint: files of pairs, or of a suite that reads dev sets (documents
+    with titles), names, or none; auto takes the starter's pairs with the starter's data."""
     select: str | None = None
     """The dev score that chooses the checkpoint, or mean; by default the mean of all."""
     report: tuple[str, ...] = ()

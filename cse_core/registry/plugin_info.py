@@ -84,7 +84,8 @@ class KnownPart:
     """A part that need not be installed, and who brings it; the core itself knows none.
 
     Attributes:
-        provides: Tokens that it provides with default options.
+        provides: Tokens that it provides with default options; ``dev`` of a suite that reads dev
+            sets.
     """
 
     kind: AnyKind

@@ -164,6 +164,16 @@ class Registry:
             if token in part.provides and not self.has(part.kind, part.name)
         ]
 
+    def how_to_get(self, part: KnownPart) -> str:
+        """Return how to get a known part, or an empty text if its plugin is loaded without it."""
+        plugins = [info for info in self.plugins if info.distribution == part.distribution]
+        if not plugins:
+            return f"it is a part of {part.distribution}, not installed: {part.install}"
+        for info in plugins:
+            if not info.loaded:
+                return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
+        return ""
+
     def _matching(self, kind: AnyKind, name: str) -> list[Registered[Record]]:
         owner, separator, bare = name.rpartition("/")
         return [
@@ -192,7 +202,7 @@ class Registry:
         owner = canonical(owner.partition(":")[0])
         for part in self.known(kind, bare):
             if not separator or owner == part.distribution:
-                hint = self._of_known(part)
+                hint = self.how_to_get(part)
                 if hint:
                     return hint
         if separator and not any(info.distribution == owner for info in self.plugins):
@@ -210,18 +220,8 @@ class Registry:
         if not hint.startswith("did you mean"):
             others = {part.name: part for part in self.known(kind) if part.name not in installed}
             for close in get_close_matches(bare, others, n=1, cutoff=0.6):
-                return f"did you mean {close}? {self._of_known(others[close])}"
+                return f"did you mean {close}? {self.how_to_get(others[close])}"
         return hint + self._not_loaded()
-
-    def _of_known(self, part: KnownPart) -> str:
-        """Return how to get a known part, or an empty text if its plugin is loaded without it."""
-        plugins = [info for info in self.plugins if info.distribution == part.distribution]
-        if not plugins:
-            return f"it is a part of {part.distribution}, not installed: {part.install}"
-        for info in plugins:
-            if not info.loaded:
-                return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
-        return ""
 
     def _not_loaded(self) -> str:
         names: Sequence[str] = [

@@ -207,7 +207,7 @@ class Prepared:
                     "incomplete_dropped": report.incomplete_dropped,
                     "synthetic": report.synthetic,
                     "fingerprint": self.corpus.fingerprint,
-                    "dev": [dev_set.name for dev_set in self.scorer.dev],
+                    "dev": list(self.scorer.dev),
                 },
             },
         }

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import AnyDevSet, DocumentDevSet, name_dev_sets, read_dev_set
-from cse_core.evaluation.documents import DocumentSet
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows
-from cse_core.evaluation.vectors import Known
+from cse_core.evaluation.dev import PairDevSet
+from cse_core.evaluation.pairs import NoPairs, pairs_from_rows, read_pairs
+from cse_core.evaluation.suites import DevSet
+from cse_core.evaluation.vectors import EncodedTexts
 from cse_core.parts import Metric
 from cse_core.recipes.settings import TrainOptions
 from cse_core.registry.registry import Registry
@@ -22,6 +22,8 @@ from cse_core.runtime import distributed
 from cse_core.runtime.loading import load_factory
 
 MEAN = "mean"
+DEV = "dev"
+"""What a suite provides whose files may be dev sets, in the list of known parts."""
 
 
 @dataclass
@@ -55,16 +57,22 @@ class Scorer:
     """Scores the model in training and keeps what is best, in the round and in the run.
 
     Args:
-        dev: The sets to score.
+        dev: The sets to score; of equal names the second becomes ``name-2``.
         select: Name of the score that chooses, or of its set, or ``mean``.
 
     Raises:
         CseError: If ``select`` is no score of these sets.
     """
 
-    def __init__(self, dev: Sequence[AnyDevSet], select: str | None) -> None:
-        self.dev = list(dev)
-        self.names = [f"{dev_set.name}.{dev_set.choices[0]}" for dev_set in self.dev]
+    def __init__(self, dev: Sequence[DevSet], select: str | None) -> None:
+        self.dev: dict[str, DevSet] = {}
+        for dev_set in dev:
+            name, number = dev_set.name, 1
+            while name in self.dev:
+                number += 1
+                name = f"{dev_set.name}-{number}"
+            self.dev[name] = dev_set
+        self.names = [f"{name}.{dev_set.choices[0]}" for name, dev_set in self.dev.items()]
         self.select = self._chosen(select)
         self.of_round = Best()
         self.of_run = Best()
@@ -84,15 +92,14 @@ class Scorer:
 
         def measured() -> dict[str, float]:
             found: dict[str, float] = {}
-            for dev_set in self.dev:
-                if isinstance(dev_set, DocumentDevSet):
-                    found.update(dev_set.score(lambda texts: encode(texts).numpy()))
-                    continue
-                known = Known(lambda texts: encode(texts).numpy(), dev_set.pairs.texts)
-                found.update(dev_set.score(known))
-                for name, metric in metrics.items():
-                    numbers = metric.compute(known, dev_set.pairs)
-                    found.update({f"{dev_set.name}.{name}.{k}": v for k, v in numbers.items()})
+            for name, dev_set in self.dev.items():
+                pairs = dev_set.pairs if isinstance(dev_set, PairDevSet) else None
+                texts = pairs.texts if pairs else ()
+                known = EncodedTexts(lambda texts: encode(texts).numpy(), texts)
+                found.update({f"{name}.{k}": value for k, value in dev_set.score(known).items()})
+                for metric_name, metric in metrics.items() if pairs else ():
+                    numbers = metric.compute(known, pairs)
+                    found.update({f"{name}.{metric_name}.{k}": v for k, v in numbers.items()})
             return found
 
         scores = distributed.from_first(measured)
@@ -120,8 +127,8 @@ class Scorer:
             return None
         if wanted in (None, MEAN):
             return self.names[0] if len(self.names) == 1 else MEAN
-        choices = [f"{dev_set.name}.{score}" for dev_set in self.dev for score in dev_set.choices]
-        usual = {dev_set.name: name for dev_set, name in zip(self.dev, self.names, strict=True)}
+        choices = [f"{name}.{score}" for name, each in self.dev.items() for score in each.choices]
+        usual = dict(zip(self.dev, self.names, strict=True))
         if (found := usual.get(wanted, wanted)) in choices:
             return found
         raise CseError(
@@ -137,7 +144,7 @@ class Scorer:
         return sum(scores[score] for score in self.names) / len(self.names)
 
 
-def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[AnyDevSet]:
+def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[DevSet]:
     """Return the dev sets that ``train.dev`` names: files or installed data sets.
 
     ``auto`` takes the pairs of an installed data set where that is what is trained on.
@@ -145,7 +152,7 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
     Raises:
         CseError: If a name is neither.
     """
-    found: list[PairSet | DocumentSet] = []
+    found: list[DevSet] = []
     installed = {dataset.name for dataset in registry.datasets()}
     for wanted in options.dev:
         names = []
@@ -154,8 +161,25 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
         elif wanted in installed and not Path(wanted).exists():
             names = [wanted]
         elif wanted != "none":
-            found.append(read_dev_set(wanted))
+            found.append(_read(wanted, registry))
         for name in names:
             data = load_factory(registry.dataset(name).spec.factory)()
-            found.append(pairs_from_rows(f"{name}.dev", data.pairs("dev")))
-    return name_dev_sets(found)
+            found.append(PairDevSet.of(pairs_from_rows(f"{name}.dev", data.pairs("dev"))))
+    return found
+
+
+def _read(path: str, registry: Registry) -> DevSet:
+    """Read a file as a dev set of the first suite that takes it, else as graded pairs."""
+    for suite in registry.suites():
+        read = load_factory(suite.spec.factory)().read_dev(path) if suite.spec.dev else None
+        if read is not None:
+            return cast(DevSet, read)
+    try:
+        return PairDevSet.of(read_pairs(path))
+    except NoPairs as error:
+        others = [
+            f"be one of suite {part.name} ({registry.how_to_get(part)})"
+            for part in registry.known_providers(DEV)
+        ]
+        hint = ", or ".join([error.hint or "", *others])
+        raise CseError(error.what, where=error.where, hint=hint) from None

@@ -288,7 +288,7 @@ class Trainer:
 
     def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:
         """Warn of a collapse on the dev sets, or on the batch where there are none."""
-        sets = {dev_set.name: dev_set.size for dev_set in self.scorer.dev}
+        sets = {name: dev_set.size for name, dev_set in self.scorer.dev.items()}
         if not sets and evaluated:
             sets = {BATCH: anchors}
         for name, sentences in sets.items():

@@ -18,6 +18,7 @@ FILES: dict[str, bytes] = {
     "blank.txt": b"\n  \n\n",
     "latin.txt": b"caf\xe9\nbar\n",
     "columns.tsv": b"text\tother\na\tb\n",
+    "titles.tsv": b"text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
     "typo.toml": b"[trian]\nlr = 1\n",
     "typo-option.toml": b"[train]\nlearnig_rate = 1\n",
     "typo-part.toml": b'[[loss]]\nuse = "infonc"\n',
@@ -57,6 +58,13 @@ RUNS = [
     ("--data ok.txt --dry-run --save-recipe ok.txt/x.toml", "--save-recipe", "cannot be written"),
     ("--data ok.txt --dev nothere.tsv", "nothere.tsv", "no such file"),
     ("--data ok.txt --dev columns.tsv", "columns.tsv", "sentence1"),
+    (
+        "--data ok.txt --dev titles.tsv --no-plugin evaluation",
+        "titles.tsv",
+        "suite retrieval",
+        "cse-evaluation",
+        "blocked",
+    ),
     ("--data ok.txt --train.device gpu", "train.device", "gpu"),
     ("--data ok.txt --train.precision fp16 --train.device cpu", "train.precision", "fp16"),
     (

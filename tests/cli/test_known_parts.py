@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cse_cli.known_parts import known_parts
-from cse_core.records import ComponentSpec
+from cse_core.records import ComponentSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import KnownPart
+from cse_core.training.selection import DEV
 from cse_core.vocabulary import flatten
 from tests.docs.pages import ROOT
 
@@ -24,6 +25,8 @@ def test_the_list_is_what_the_distribution_brings(distribution: str) -> None:
         provides: tuple[str, ...] = ()
         if isinstance(record, ComponentSpec):
             provides = tuple(flatten(record.provided(record.options())))
+        elif isinstance(record, SuiteSpec) and record.dev:
+            provides = (DEV,)
         brought.add(KnownPart(record.kind, record.name, distribution, provides))
     assert brought == {part for part in known_parts() if part.distribution == distribution}
 

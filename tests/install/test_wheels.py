@@ -103,6 +103,16 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
 
 
+def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(core: Environment) -> None:
+    (core.folder / "titles.tsv").write_text("text\tdocument\ttitle\na\t1\tb\nc\t2\td\n")
+    refused = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
+                       _texts(core.folder), "--dev", "titles.tsv", "-q", "--out", "run")  # fmt: skip
+    assert refused.returncode == 2, refused
+    assert refused.stderr.startswith("error: titles.tsv: no column sentence1, sentence2, score")
+    assert "pip install cse-evaluation" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
+
+
 def test_the_core_alone_trains(core: Environment) -> None:
     run = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
                    _texts(core.folder), "--train.max_steps", "2", "--out", "run")  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cse_cli.data_folder import DATA_VARIABLE
 from cse_core.errors import CseError
-from cse_core.evaluation.documents import DocumentSet, is_document_file, read_documents
+from cse_evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_evaluation.suite import existing_folder
 from cse_evaluation.tables import Located, locate_tables
 

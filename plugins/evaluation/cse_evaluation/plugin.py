@@ -32,5 +32,6 @@ def cse_suites() -> list[SuiteSpec]:
             name="retrieval",
             summary="documents that look for their titles",
             factory="cse_evaluation.suites:Retrieval",
+            dev=True,
         ),
     ]

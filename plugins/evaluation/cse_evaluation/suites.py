@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from cse_core.evaluation.suites import Progress, Suite, SuiteFiles, SuiteScore
+from cse_core.evaluation.suites import DevSet, Progress, Suite, SuiteFiles, SuiteScore
 from cse_evaluation.suite import CHINESE_FILES, STS_FILES, locate_files
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Retrieval(Suite):
 
     def read(self, files: Mapping[str, Path]) -> Any:
         """Return the sets of documents."""
-        from cse_core.evaluation.documents import read_documents
+        from cse_evaluation.documents import read_documents
 
         return [read_documents(path) for path in files.values()]
 
@@ -126,3 +127,10 @@ class Retrieval(Suite):
 
         found = [evaluate_retrieval(encode, each, progress=progress) for each in read]
         return [_score(result, *(f"recall@{k}" for k in result.recall)) for result in found]
+
+    def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
+        """Return a file of documents as a dev set."""
+        from cse_evaluation.documents import is_document_file, read_documents
+        from cse_evaluation.retrieval import DocumentDevSet
+
+        return DocumentDevSet.of(read_documents(path)) if is_document_file(path) else None

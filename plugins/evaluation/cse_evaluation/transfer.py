@@ -99,11 +99,11 @@ class _VectorFeatures:
     """Features ``[N, D]`` of an encoder's vectors, ``[N, 2D]`` of pairs."""
 
     def __init__(self, task: Task, encoded: EncodedTexts) -> None:
-        first = encoded.raw(task.texts).astype(np.float32, copy=False)
+        first = encoded(task.texts).astype(np.float32, copy=False)
         if not task.pairs:
             self._features = first
             return
-        second = encoded.raw(task.seconds).astype(np.float32, copy=False)
+        second = encoded(task.seconds).astype(np.float32, copy=False)
         self._features = np.hstack([np.abs(first - second), first * second])
 
     def of(self, train: Rows) -> NDArray[np.float32]:

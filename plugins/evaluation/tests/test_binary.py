@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import name_dev_sets
+from cse_core.evaluation.dev import PairDevSet
 from cse_core.evaluation.pairs import PairSet, pairs_from_rows, spearman
 from cse_core.training.selection import Scorer
 
@@ -77,10 +77,8 @@ def test_results_dev_scores_and_tables_have_them(encoder: Any) -> None:
     assert told["binary"]["positives"] == 4
     assert told["binary"]["tfidf"]["roc_auc"] == 100.0
     assert told["lexical"]["units"] == "character 1-2-grams"
-    dev = name_dev_sets([labelled("lcqmc.dev")])[0].score(encoder)
-    assert dev["lcqmc.dev.average_precision"] == pytest.approx(
-        told["binary"]["average_precision"], abs=1e-3
-    )
+    dev = PairDevSet.of(labelled("lcqmc.dev")).score(encoder)
+    assert dev["average_precision"] == pytest.approx(told["binary"]["average_precision"], abs=1e-3)
     for table in (results_table(results), comparison_table(results, results)):
         console = Console(width=300, record=True, file=open(os.devnull, "w"))
         console.print(table)
@@ -94,7 +92,7 @@ def test_labelled_pairs_may_choose_by_average_precision() -> None:
     graded = pairs_from_rows(
         "dev", [{"sentence1": "a", "sentence2": b, "score": grade} for grade, b in enumerate("bcd")]
     )
-    sets = name_dev_sets([labelled(), graded])
+    sets = [PairDevSet.of(labelled()), PairDevSet.of(graded)]
     assert Scorer(sets, "lcqmc.test").select == "lcqmc.test.spearman"
     scorer = Scorer(sets, "lcqmc.test.average_precision")
 

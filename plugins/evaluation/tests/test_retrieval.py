@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from cse_evaluation.document_suite import find_documents, locate_documents
-from cse_evaluation.retrieval import evaluate_retrieval, score_words
+from cse_evaluation.documents import is_document_file, read_documents
+from cse_evaluation.retrieval import (
+    DocumentDevSet,
+    document_vectors,
+    evaluate_retrieval,
+    recall_at,
+    score_words,
+)
+from cse_testkit.installed import installed_registry
 
+from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import DocumentDevSet, name_dev_sets, read_dev_set
-from cse_core.evaluation.documents import is_document_file, read_documents
-from cse_core.evaluation.retrieval import document_vectors, recall_at
-from cse_core.training.selection import Scorer
+from cse_core.recipes.settings import TrainOptions
+from cse_core.training.selection import Scorer, dev_sets
 
 WORDS = ("boat", "lamp", "clock", "kite", "drum", "bell", "garden", "bridge")
 
@@ -70,12 +78,12 @@ def test_vectors_are_means_whatever_the_blocks(
         own = documents.rows[documents.offsets[row] : documents.offsets[row + 1]]
         wanted = bag_of_letters([texts[i] for i in own]).mean(axis=0)
         assert np.allclose(whole[row], wanted, atol=1e-6)
-    monkeypatch.setattr("cse_core.evaluation.retrieval._SENTENCES", 5)
+    monkeypatch.setattr("cse_evaluation.retrieval._SENTENCES", 5)
     assert np.array_equal(document_vectors(bag_of_letters, documents), whole)
 
 
 def test_recall_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cse_core.evaluation.retrieval._DOCUMENTS", 7)
+    monkeypatch.setattr("cse_evaluation.retrieval._DOCUMENTS", 7)
     draws = np.random.default_rng(0)
     documents, titles = draws.normal(size=(50, 4)).round(1), draws.normal(size=(30, 4)).round(1)
     titles[5] = titles[6]
@@ -132,9 +140,11 @@ def test_documents_choose_the_checkpoint(tmp_path: Path) -> None:
     documents = write(tmp_path / "news.dev.jsonl", [article(i) for i in range(40)])
     pairs = tmp_path / "sts.tsv"
     pairs.write_text("sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\nb c\tb c\t5\n")
-    sets = name_dev_sets(map(read_dev_set, [documents, pairs]))
+    options = TrainOptions(dev=(str(documents), str(pairs)))
+    sets = dev_sets(options, Corpus.from_columns({"text": ["a"]}), installed_registry())
     assert isinstance(sets[0], DocumentDevSet) and sets[0].size == 40
-    scores = sets[0].score(bag_of_letters)
+    scorer = Scorer(sets, None)
+    scores, _ = scorer.score(lambda texts: torch.from_numpy(bag_of_letters(texts)), 1, 0, None, {})
     assert 0 < scores["news.dev.recall@5"] <= scores["news.dev.recall@20"] <= 100
     assert scores["news.dev.effective_rank"] > 1
     assert Scorer(sets[:1], None).select == "news.dev.recall@5"

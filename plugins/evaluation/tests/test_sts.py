@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from cse_evaluation.lexical import TextCollection
 from cse_evaluation.sts import evaluate_sts
 from cse_evaluation.suite import STS_TESTS
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import name_dev_sets, read_dev_set
+from cse_core.evaluation.dev import PairDevSet
 from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
 from cse_core.evaluation.vectors import Encode
+from cse_core.training.selection import Scorer
 from tests.shared import shared_path
 
 
@@ -121,10 +123,10 @@ def test_collapsed_encoder_is_undefined_not_a_number(encoder: Any) -> None:
     *results, mean = evaluate_sts(collapsed, sets)
     assert [result.spearman for result in (*results, mean)] == [None, None, None]
     assert results[0].to_json()["spearman"] is None
-    scores = name_dev_sets(sets)[0].score(collapsed)
-    assert scores["sts12.test.spearman"] == 0.0
-    assert scores["sts12.test.mean_cosine"] == pytest.approx(1.0)
-    assert scores["sts12.test.effective_rank"] == pytest.approx(1.0, abs=1e-6)
+    scores = PairDevSet.of(sets[0]).score(collapsed)
+    assert scores["spearman"] == 0.0
+    assert scores["mean_cosine"] == pytest.approx(1.0)
+    assert scores["effective_rank"] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_vectors_that_are_not_finite_and_wrong_shapes() -> None:
@@ -151,14 +153,13 @@ def test_dev_sets_have_unique_names_and_the_same_scores(tmp_path: Path, encoder:
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "stsb.dev.tsv").write_text(body)
-    sets = name_dev_sets(
-        map(read_dev_set, [tmp_path / folder / "stsb.dev.tsv" for folder in "abc"])
-    )
-    assert [dev.name for dev in sets] == ["stsb.dev", "stsb.dev-2", "stsb.dev-3"]
-    scores = sets[1].score(encoder)
+    sets = [PairDevSet.of(read_pairs(tmp_path / each / "stsb.dev.tsv")) for each in "abc"]
+    scorer = Scorer(sets, None)
+    assert list(scorer.dev) == ["stsb.dev", "stsb.dev-2", "stsb.dev-3"]
+    scores, _ = scorer.score(lambda texts: torch.from_numpy(encoder(texts)), 1, 0, None, {})
     (result,) = evaluate_sts(encoder, [sets[1].pairs])
     assert result.geometry is not None
-    assert scores == {
+    assert {name: value for name, value in scores.items() if name.startswith("stsb.dev-2.")} == {
         "stsb.dev-2.spearman": result.spearman,
         "stsb.dev-2.alignment": result.geometry.alignment,
         "stsb.dev-2.uniformity": result.geometry.uniformity,
@@ -169,10 +170,9 @@ def test_dev_sets_have_unique_names_and_the_same_scores(tmp_path: Path, encoder:
 
 def test_dev_score_that_the_pairs_do_not_define_is_left_out(encoder: Any) -> None:
     rows = [{"sentence1": "a", "sentence2": f"b{i}", "score": i} for i in range(4)]
-    (dev,) = name_dev_sets([pairs_from_rows("low", rows)])  # no pair above 4
-    scores = dev.score(encoder)
-    assert "low.alignment" not in scores
-    assert "low.uniformity" in scores
+    scores = PairDevSet.of(pairs_from_rows("low", rows)).score(encoder)  # no pair above 4
+    assert "alignment" not in scores
+    assert "uniformity" in scores
 
 
 def test_nothing_here_imports_torch() -> None:

@@ -13,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import Suite, SuiteScore
+from cse_core.evaluation.suites import DevSet, Suite, SuiteScore
+from cse_core.records import SuiteSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, promise
 from cse_testkit.snapshots import difference, snapshot
+
+PAIRS = "sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\n"
+"""A file of graded pairs, which the core reads itself."""
 
 
 def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -33,6 +37,8 @@ def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
 
 class SuiteSuite:
     """What an evaluation suite promises: files found, finite scores, the same twice.
+
+    Of one whose record says ``dev=True`` its files are dev sets too, and graded pairs are none.
 
     ::
 
@@ -50,9 +56,13 @@ class SuiteSuite:
     folder: ClassVar[Path]
     registry: ClassVar[Registry | None] = None
 
+    def spec(self) -> SuiteSpec:
+        """Return its record."""
+        return (self.registry or installed_registry()).suite(self.suite).spec
+
     def made(self) -> Suite:
         """Return the suite."""
-        spec = (self.registry or installed_registry()).suite(self.suite).spec
+        spec = self.spec()
         try:
             suite = load_factory(spec.factory)()
         except CseError as error:
@@ -111,3 +121,35 @@ class SuiteSuite:
             found = [score.to_json() for score in self.scores(again)]
             where = difference(snapshot(first), snapshot(found))
             promise(where is None, f"scored twice, {where} is another")
+
+    def test_it_reads_dev_sets_as_its_record_says(self) -> None:
+        """Each of its files is a dev set where ``dev`` is True; no suite takes graded pairs."""
+        suite = self.made()
+        own = type(suite).read_dev is not Suite.read_dev
+        promise(own == self.spec().dev, f"read_dev is {'' if own else 'not '}its own: dev={own}")
+        if not own:
+            return
+        for name, path in suite.locate(self.folder).there.items():
+            read = suite.read_dev(path)
+            promise(
+                isinstance(read, DevSet), f"{name} is a file of it, and read_dev returns {read}"
+            )
+        with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
+            path = Path(folder) / "pairs.tsv"
+            path.write_text(PAIRS, encoding="utf-8")
+            promise(suite.read_dev(path) is None, "takes a file of graded pairs")
+
+    def test_its_dev_sets_are_scored(self) -> None:
+        """A name, texts, scores that may choose among those there are, finite, the same twice."""
+        suite = self.made()
+        for path in suite.locate(self.folder).there.values() if self.spec().dev else ():
+            dev = suite.read_dev(path)
+            assert dev is not None
+            promise(bool(dev.name and dev.choices), f"{path.name} has no name or no choices")
+            promise(dev.size > 0, f"{dev.name} has no texts")
+            first, again = dev.score(letter_counts), dev.score(letter_counts)
+            lacking = sorted(set(dev.choices) - first.keys())
+            promise(not lacking, f"{dev.name} may choose by {', '.join(lacking)} and has none")
+            for name, value in first.items():
+                promise(math.isfinite(value), f"{name} of {dev.name} is {value}")
+            promise(first == again, f"{dev.name}, scored twice, gives other scores")

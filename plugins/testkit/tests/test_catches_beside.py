@@ -11,7 +11,7 @@ import pytest
 import torch
 from cse_testkit import ReporterSuite, SuiteSuite, failures
 
-from cse_core.evaluation.suites import Suite, SuiteFiles, SuiteScore
+from cse_core.evaluation.suites import DevSet, Suite, SuiteFiles, SuiteScore
 from cse_core.records import ReporterSpec, SuiteSpec
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.reporter import Reporter
@@ -58,6 +58,38 @@ class Random(Sound):
         return super().made(random.random())
 
 
+class Spread(DevSet):
+    def score(self, encode: Any) -> dict[str, float]:
+        return {"spread": float(encode(["a", "b"]).std())}
+
+
+class Dev(Sound):
+    def read_dev(self, path: Any) -> DevSet | None:
+        return self.of(path.stem) if path.suffix == ".txt" else None
+
+    def of(self, name: str) -> DevSet:
+        return Spread(name, ("spread",), 2)
+
+
+class DevOfPairs(Dev):
+    def read_dev(self, path: Any) -> DevSet | None:
+        return self.of(path.stem)
+
+
+class DevOfNothing(Dev):
+    def read_dev(self, path: Any) -> DevSet | None:
+        return None
+
+
+class DevWithoutItsChoice(Dev):
+    def of(self, name: str) -> DevSet:
+        return Spread(name, ("spread", "recall"), 2)
+
+
+class DevUnsaid(Dev):
+    pass
+
+
 class Silent(Reporter):
     def __init__(self, options: Any) -> None:
         self.folder: Path | None = None
@@ -83,7 +115,8 @@ class Draws(Silent):
         torch.rand(1)
 
 
-SUITES = (Sound, FindsAnywhere, Infinite, Twice, Unjson, Random, Silent)
+SUITES = (Sound, FindsAnywhere, Infinite, Twice, Unjson, Random, Silent, DevUnsaid)
+DEVS = (Dev, DevOfPairs, DevOfNothing, DevWithoutItsChoice)
 REPORTERS = (Silent, Raises, NeedsANewFolder, Meddles, Draws, Sound)
 
 
@@ -93,6 +126,9 @@ def registry() -> Registry:
         for each in classes:
             factory = f"{__name__}:{each.__name__}"
             records.append(spec(name=each.__name__.lower(), summary="broken", factory=factory))
+    for each in DEVS:
+        factory, name = f"{__name__}:{each.__name__}", each.__name__.lower()
+        records.append(SuiteSpec(name=name, summary="broken", factory=factory, dev=True))
     return Registry(Registered(each, "cse-x", "1", "cse-x:x") for each in records)
 
 
@@ -105,14 +141,19 @@ def registry() -> Registry:
         (Unjson, "test_its_scores_are_json", "w is no JSON"),
         (Random, "test_it_scores_the_same_twice", "is another"),
         (Silent, "test_it_finds_its_files", "missing 1 required positional argument"),
+        (DevUnsaid, "test_it_reads_dev_sets_as_its_record_says", "read_dev is its own: dev=True"),
+        (DevOfPairs, "test_it_reads_dev_sets_as_its_record_says", "takes a file of graded pairs"),
+        (DevOfNothing, "test_it_reads_dev_sets_as_its_record_says", "read_dev returns None"),
+        (DevWithoutItsChoice, "test_its_dev_sets_are_scored", "may choose by recall"),
     ],
 )
 def test_a_broken_suite_is_found(suite: type, test: str, text: str, tmp_path: Path) -> None:
     assert text in found(tmp_path, suite)[test]
 
 
-def test_a_sound_suite_passes(tmp_path: Path) -> None:
-    assert found(tmp_path, Sound) == {}
+@pytest.mark.parametrize("suite", [Sound, Dev])
+def test_a_sound_suite_passes(suite: type, tmp_path: Path) -> None:
+    assert found(tmp_path, suite) == {}
 
 
 def found(folder: Path, suite: type) -> dict[str, str]:

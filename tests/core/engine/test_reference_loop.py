@@ -91,7 +91,7 @@ def test_scores_and_the_saved_model_leave_the_train_only_head_out(
 def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     encoder: str, folder: Path
 ) -> None:
-    from cse_core.evaluation.dev import name_dev_sets
+    from cse_core.evaluation.dev import PairDevSet
     from cse_core.evaluation.pairs import pairs_from_rows
     from cse_core.training.selection import Scorer
 
@@ -99,7 +99,7 @@ def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     pairs = [
         {"sentence1": texts[i], "sentence2": texts[i + 1], "score": float(i % 5)} for i in range(8)
     ]
-    scorer = Scorer(name_dev_sets([pairs_from_rows("dev", pairs)]), None)
+    scorer = Scorer([PairDevSet.of(pairs_from_rows("dev", pairs))], None)
     composition = composed(
         encoder, '[[pool]]\nuse = "cls"\n', "train.eval_steps=2", "train.log_steps=1",
         "train.schedule=constant", folder=folder, rows=17,

@@ -176,7 +176,7 @@ def evaluate(
                        hint="name some with --pairs FILE or --suite sts")  # fmt: skip
     for wanted in metric or ():
         plugins.registry.find("metric", wanted, where="--metric")
-    from cse_core.evaluation.vectors import Known
+    from cse_core.evaluation.vectors import EncodedTexts
     from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
     from cse_evaluation.sts import evaluate_sts
 
@@ -205,7 +205,8 @@ def evaluate(
                 f"{model.description}, at most {model.sentence_encoder.max_length} tokens"
             )
             lengths.append(model.sentence_encoder.max_length)
-            encode = Known(encoder(model, batch_tokens), chain(*(each.texts for each in sets.sets)))
+            texts = chain(*(each.texts for each in sets.sets))
+            encode = EncodedTexts(encoder(model, batch_tokens), texts)
             if sets.sets:
                 scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
                 results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))

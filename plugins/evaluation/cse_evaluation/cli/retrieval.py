@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.console import say_table, tell
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.documents import DocumentSet
-    from cse_core.evaluation.retrieval import Recall
     from cse_core.evaluation.suites import Progress
     from cse_core.evaluation.vectors import Encode
-    from cse_evaluation.retrieval import RetrievalResult
+    from cse_evaluation.documents import DocumentSet
+    from cse_evaluation.retrieval import Recall, RetrievalResult
 
 Words = dict[str, "tuple[Recall, str]"]
 
@@ -33,8 +32,8 @@ def find_document_sets(
     """
     if not files and "retrieval" not in suites:
         return []
-    from cse_core.evaluation.documents import read_documents
     from cse_evaluation.document_suite import check_distinct, find_documents
+    from cse_evaluation.documents import read_documents
 
     whole = "retrieval" in suites and not (files and data_dir is None)
     found = find_documents(data_dir) if whole else []
@@ -68,7 +67,7 @@ def show_retrieval(models: Sequence[str], results: Sequence[Sequence[RetrievalRe
     """Print the table of all models, TF-IDF below them."""
     from rich.table import Table
 
-    from cse_core.evaluation.retrieval import CUTS
+    from cse_evaluation.retrieval import CUTS
 
     first = results[0]
     lines = [
