@@ -177,14 +177,17 @@ def check_sizes(run: Composition) -> Iterator[Problem]:
             f"{train.batch_size}: nothing is chunked"
         )
     # With a slicing part max_length counts a text's content before it is cut, not a row.
-    too_long = facts.positions is not None and run.model.max_length > facts.positions
-    if too_long and not run.pools(SliceSpec):
-        yield CseError(
-            f"is beyond the {facts.positions} positions of {facts.model}",
-            where="model.max_length",
-            value=run.model.max_length,
-            hint=f"--set model.max_length={facts.positions}",
-        )
+    for where, longest, sliced in (
+        ("model.max_length", run.model.max_length, bool(run.pools(SliceSpec))),
+        ("inference.max_length", run.inference.max_length or 0, run.inference.slice),
+    ):
+        if facts.positions is not None and longest > facts.positions and not sliced:
+            yield CseError(
+                f"is beyond the {facts.positions} positions of {facts.model}",
+                where=where,
+                value=longest,
+                hint=f"--set {where}={facts.positions}",
+            )
     if facts.rows is not None and facts.rows < train.batch_size:
         yield (
             f"train.batch_size {train.batch_size} is larger than the data ({facts.rows} rows): "

@@ -19,7 +19,8 @@ class ModelOptions(Options):
     name: str = "starter"
     """A folder, a run, the name of an installed encoder, or a name on the Hugging Face hub."""
     max_length: int = Field(default=32, ge=2)
-    """Longest row in tokens: the whole wrapped row, or with segments the content before slicing."""
+    """Longest row in training, in tokens: the whole wrapped row, or with segments the content
+    before slicing."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the encoder in training; by default what its configuration says."""
     freeze_embeddings: bool = False
@@ -127,6 +128,9 @@ class InferenceOptions(Options):
     """Names of the heads; by default those kept always."""
     slice: bool = False
     """Whether texts are sliced as in training."""
+    max_length: int | None = Field(default=None, ge=2)
+    """Longest row in tokens, in dev scores and mining too; by default all that the encoder takes
+    (with slices: model.max_length). Papers score whole texts, whatever they train on."""
 
 
 CORE_OPTIONS: dict[str, type[Options]] = {

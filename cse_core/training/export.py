@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from cse_core.engine.assembly import Assembly
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import HeadOptions
 from cse_core.parts import Head
 from cse_core.recipes.composition import Composition, PlannedPart
@@ -31,6 +33,22 @@ def inference_choices(
     return row, kept, slices[0] if slices and wanted.slice else None
 
 
+def inference_encoder(assembly: Assembly) -> SentenceEncoder:
+    """Return what encodes a text after training, for dev scores and for mining."""
+    _, heads, slicer = inference_choices(assembly.composition)
+    online = assembly.online
+    longest = assembly.composition.inference.max_length
+    if longest is None:
+        longest = online.encoder.max_positions if slicer is None else online.max_length
+    return replace(
+        online,
+        pooler=assembly.inference_pool or online.pooler,
+        heads={choice.name: online.heads[choice.name] for choice in heads},
+        slicer=online.slicer if slicer is not None else None,
+        max_length=longest,
+    )
+
+
 def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
     """Write the model folder, whole or not at all.
 
@@ -38,7 +56,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
     """
     composition = assembly.composition
     row, heads, slicer = inference_choices(composition)
-    sentence_encoder = assembly.online
+    sentence_encoder = inference_encoder(assembly)
     manifest = {
         "format": 1,
         "max_length": sentence_encoder.max_length,
@@ -65,7 +83,9 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
             }
             write_tensors(beside / HEADS, tensors)
         _write_json(beside / MANIFEST, manifest)
-        why_not = _write_sentence_transformers(assembly, beside, row, heads, slicer)
+        why_not = _write_sentence_transformers(
+            assembly, sentence_encoder, beside, row, heads, slicer
+        )
         (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
 
 
@@ -80,6 +100,7 @@ def _choice(choice: PlannedPart) -> dict[str, Any]:
 
 def _write_sentence_transformers(
     assembly: Assembly,
+    sentence_encoder: SentenceEncoder,
     folder: Path,
     row: PlannedPart,
     heads: list[PlannedPart],
@@ -87,7 +108,7 @@ def _write_sentence_transformers(
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
     mode = cast(RowPoolerSpec, row.spec).mode(row.options)
-    before, after = (assembly.inference_pool or assembly.online.pooler).prompt("anchor")
+    before, after = sentence_encoder.prompt("anchor")
     if before or after:
         return f"a text X stands in the prompt {f'{before} X{after}'!r}, pooled by {row.use}"
     if slicer is not None:
@@ -102,7 +123,7 @@ def _write_sentence_transformers(
         dense.append(equal)
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
     pooling = {
-        "word_embedding_dimension": assembly.online.encoder.hidden_size,
+        "word_embedding_dimension": sentence_encoder.encoder.hidden_size,
         **{f"pooling_mode_{flag}": mode == name for name, flag in flags.items()},
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
@@ -120,9 +141,7 @@ def _write_sentence_transformers(
         for place, kind in enumerate(("Transformer", "Pooling", *["Dense"] * len(dense)))
     ]
     _write_json(folder / "modules.json", modules)
-    # With segments, training may read texts that are longer than the encoder takes.
-    longest = min(assembly.online.max_length, assembly.online.encoder.max_positions)
-    limits = {"max_seq_length": longest, "do_lower_case": False}
+    limits = {"max_seq_length": sentence_encoder.max_length, "do_lower_case": False}
     _write_json(folder / "sentence_bert_config.json", limits)
     similarity: dict[str, Any] = {
         "prompts": {},

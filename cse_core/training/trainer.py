@@ -16,14 +16,13 @@ from torch import Tensor
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
-from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.reporter import Reporter
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.collapse import BATCH, CollapseWatch, spread
-from cse_core.training.export import inference_choices, save_model
+from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.meters import Meters
@@ -91,7 +90,7 @@ class Trainer:
         if self._prepared:
             return
         encoders = [(self.assembly.encoders[v.branch], v.role) for v in self.composition.views]
-        for sentence_encoder, role in [*encoders, (self._inference_encoder(), "anchor")]:
+        for sentence_encoder, role in [*encoders, (inference_encoder(self.assembly), "anchor")]:
             sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), role)
         for part in self.assembly.parts.values():
             part.prepare(self.corpus)
@@ -206,17 +205,7 @@ class Trainer:
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
         with self.precision.autocast():
-            return self._inference_encoder().encode(texts, self.assembly.device)
-
-    def _inference_encoder(self) -> SentenceEncoder:
-        _, heads, slicer = inference_choices(self.composition)
-        online = self.assembly.online
-        return replace(
-            online,
-            pooler=self.assembly.inference_pool or online.pooler,
-            heads={choice.name: online.heads[choice.name] for choice in heads},
-            slicer=online.slicer if slicer is not None else None,
-        )
+            return inference_encoder(self.assembly).encode(texts, self.assembly.device)
 
     def _evaluate(self, loop: TrainingLoop) -> dict[str, float]:
         current, step = loop.current, loop.done

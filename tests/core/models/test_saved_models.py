@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from safetensors.torch import save_file
 from cse_core.errors import CseError
 from cse_core.models.saved_model import load
 from cse_core.runtime.model_files import HEADS
-from cse_core.training.export import save_model
-from tests.fixtures.tiny import CPU, Bench, registry
+from cse_core.training.export import inference_encoder, save_model
+from tests.fixtures.tiny import CPU, WORDS, Bench, registry
 
 RECIPE = '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "scaled"\n[[pool]]\nuse = "mlp"\nkeep = "always"\n'
 
@@ -38,6 +39,28 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
     save_file({}, weights)
     with pytest.raises(CseError, match="scaled are missing or do not fit"):
         load(str(folder / "model"), registry())
+
+
+@pytest.mark.parametrize("given", [None, 10])
+def test_texts_are_scored_and_saved_at_the_length_of_inference(
+    encoder: str, folder: Path, given: int | None
+) -> None:
+    sets = ["model.max_length=6"] + ([f"inference.max_length={given}"] if given else [])
+    bench = Bench(encoder, folder, '[[pool]]\nuse = "mean"\n', *sets)
+    first = " ".join(WORDS[:8])
+    texts = [f"{first} {WORDS[8]}", f"{first} {WORDS[9]}", f"{first} {WORDS[10]} {WORDS[11]}"]
+    scored = inference_encoder(bench.assembly)
+    longest = given or bench.assembly.online.encoder.max_positions
+    assert scored.max_length == longest > bench.assembly.online.max_length == 6
+    vectors = scored.encode(texts, CPU)
+    assert torch.equal(vectors[0], vectors[1]) == (given is not None)
+    assert torch.equal(vectors[0], vectors[2]) == (given is not None)
+    save_model(bench.assembly, folder / "model", about={})
+    model = load(str(folder / "model"), registry())
+    assert model.sentence_encoder.max_length == longest
+    torch.testing.assert_close(torch.from_numpy(model.encode(texts)), vectors)
+    limits = json.loads((folder / "model/sentence_bert_config.json").read_text())
+    assert limits["max_seq_length"] == longest
 
 
 def test_an_inference_pooler_that_nothing_trains_is_refused(encoder: str, folder: Path) -> None:

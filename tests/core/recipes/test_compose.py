@@ -464,6 +464,13 @@ def test_sizes_are_checked_against_the_model_and_the_data() -> None:
     )
     compose(None, "model.max_length=512")
     compose(None, "model.max_length=9999", facts=replace(BERT, positions=None))
+    (line,) = refused(None, "inference.max_length=513")
+    assert line == (
+        "inference.max_length: is beyond the 512 positions of starter (got 513); "
+        "--set inference.max_length=512"
+    )
+    sliced = ("inference.max_length=9999", "inference.slice=true")
+    assert compose(None, *sliced, kinds={"pool": ["+window"]}).inference.max_length == 9999
     assert compose(None, "model.max_length=9999", kinds={"pool": ["+window"]}).model.max_length
     made = compose(None, "train.chunk_size=65")
     assert "train.chunk_size 65 is larger than train.batch_size 64" in made.warnings[0]
