@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from cse_core.builtins.options import EmaOptions, FrozenOptions
+from cse_core.builtins.heads import Mlp
+from cse_core.builtins.options import EmaOptions, FrozenOptions, MlpOptions
 from cse_core.errors import CseError
 from cse_core.options import BranchOptions
 from cse_core.parts import Branch, Setup
 from cse_core.types import Batch, StepContext
+
+if TYPE_CHECKING:
+    from cse_core.encoders.encoder import PackedEncoder
 
 
 class Online(Branch):
@@ -88,9 +93,18 @@ class Frozen(Branch):
             self.heads = {}
             try:
                 self.encoder, self.tokenizer = setup.load_encoder(options.model)
+                if options.pooler:
+                    self.heads["pooler"] = _own_pooler(self.encoder, setup)
             except CseError as error:
                 where = f"branch.{setup.name}.model"
                 value = options.model
                 raise CseError(error.what, where=where, value=value, hint=error.hint) from error
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)
+
+
+def _own_pooler(encoder: PackedEncoder, setup: Setup) -> Mlp:
+    """Return the trained pooler of an encoder as a head."""
+    size = encoder.hidden_size
+    own = replace(setup, encoder=encoder, dimension=size, hidden_size=size)
+    return Mlp(MlpOptions(start="pooler"), own).to(setup.device)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from cse_core.builtins.options import MlpOptions
+from cse_core.errors import CseError
 from cse_core.parts import Head, Setup
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -22,7 +23,11 @@ class Mlp(nn.Module, Head):
 
     Weights start as in BERT: normal with standard deviation 0.02, biases zero. (SimCSE's code
     initialises this layer by ``nn.Linear``'s own default in one place and by BERT's in another; the
-    model that it trains gets BERT's.)
+    model that it trains gets BERT's.) With ``start = "pooler"`` the first layer starts as the
+    encoder's own pooler, which was trained on the first token with it.
+
+    Raises:
+        CseError: If it is to start from a pooler that the encoder lacks, or of another size.
     """
 
     def __init__(self, options: MlpOptions, setup: Setup) -> None:
@@ -38,6 +43,30 @@ class Mlp(nn.Module, Head):
             stages += [linear, _ACTIVATIONS[options.activation]()]
             size = self.dimension
         self.stages = nn.Sequential(*stages)
+        if options.start == "pooler" and setup.corpus is not None:  # else its weights are loaded
+            self._start_from_pooler(setup)
+
+    def _start_from_pooler(self, setup: Setup) -> None:
+        pooler = setup.online_encoder().own_pooler
+        where, value = f"pool.{setup.name}.start", "pooler"
+        if pooler is None:
+            raise CseError(
+                "the encoder has no trained pooler of its own",
+                where=where,
+                value=value,
+                hint="use start = random, or a model with pooler.dense.weight among its weights",
+            )
+        first = cast(nn.Linear, self.stages[0])
+        if first.weight.shape != pooler["weight"].shape:
+            sizes = " x ".join(map(str, pooler["weight"].shape))
+            raise CseError(
+                f"the encoder's own pooler is {sizes}, this layer {self.dimension} x "
+                f"{setup.dimension}",
+                where=where,
+                value=value,
+                hint="let it stand first among the heads, without a dimension of its own",
+            )
+        first.load_state_dict(pooler)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Return ``[N, D']`` from ``[N, D]``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from cse_core.options import (
     BranchOptions,
@@ -41,6 +41,8 @@ class MlpOptions(HeadOptions):
     """Size of its output; by default that of its input."""
     activation: Literal["tanh", "relu", "gelu", "none"] = "tanh"
     """Function after each linear layer."""
+    start: Literal["random", "pooler"] = "random"
+    """Weights of the first layer: drawn, or those of the encoder's own trained pooler."""
 
 
 class InfonceOptions(LossOptions):
@@ -82,6 +84,8 @@ class FrozenOptions(BranchOptions):
     """train: dropout on; eval: dropout off."""
     model: str = "self"
     """An encoder by name or folder; self is the run's own, as it is at the start."""
+    pooler: bool = False
+    """Whether its own trained pooler (dense, tanh) is its head."""
 
     @field_validator("embeddings")
     @classmethod
@@ -89,3 +93,9 @@ class FrozenOptions(BranchOptions):
         if value == "shared":
             raise ValueError("cannot be shared: the online embeddings change, a frozen branch not")
         return value
+
+    @model_validator(mode="after")
+    def _pooler_of_another(self) -> FrozenOptions:
+        if self.pooler and self.model == "self":
+            raise ValueError("pooler is of another model: with model self the heads are the run's")
+        return self

@@ -62,6 +62,20 @@ def embedding_layer(model: PreTrainedModel) -> nn.Module:
     return next(holders, table)
 
 
+def take_pooler(model: PreTrainedModel) -> dict[str, Tensor] | None:
+    """Take the model's own pooling layer off and return the weights of its dense layer.
+
+    It would be trained and saved for nothing: vectors are made by poolers and heads. A head may
+    start from these weights.
+    """
+    pooler = getattr(model, "pooler", None)
+    if pooler is None:
+        return None
+    model.pooler = None
+    dense = getattr(pooler, "dense", None)
+    return dict(dense.state_dict()) if isinstance(dense, nn.Linear) else None
+
+
 def position_range(model: PreTrainedModel) -> tuple[int, int]:
     """Return the id of a row's first position and how many positions a row may have.
 

@@ -17,6 +17,7 @@ from cse_core.encoders.architecture import (
     forward_arguments,
     plain_forward,
     position_range,
+    take_pooler,
     transformer_layers,
     unusable,
     word_table,
@@ -48,6 +49,8 @@ class PackedEncoder(nn.Module):
     Attributes:
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
+        own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer that was trained
+            with the encoder on its first token (BERT's pooler), as loaded; None without one.
         hidden_size: ``H``.
         embedding_size: ``E``, the width of the word-embedding table.
         layer_count: Number of transformer layers.
@@ -62,6 +65,7 @@ class PackedEncoder(nn.Module):
     def __init__(self, model: PreTrainedModel, *, attention: Layout = "auto") -> None:
         super().__init__()
         self.model = model
+        self.own_pooler = take_pooler(model)
         self.dropout_source: DropoutSource | None = None
         self._arguments = forward_arguments(model)
         table = word_table(model)

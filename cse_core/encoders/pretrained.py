@@ -54,7 +54,7 @@ def load_model(
     dropout: float | None = None,
     seed: int = 0,
 ) -> PreTrainedModel:
-    """Load a Hugging Face encoder in fp32, without a pooling layer of its own where it has one.
+    """Load a Hugging Face encoder in fp32, with its pooling layer where the weights hold one.
 
     Args:
         path_or_name: A folder with ``config.json`` and safetensors weights, or a name on the hub.
@@ -91,8 +91,9 @@ def load_model(
                         output_loading_info=True,
                     )
                 check_fit(report, name)
-    if getattr(model, "pooler", None) is not None:
-        model.pooler = None  # it is not used, and unused parameters would be trained and saved
+    drawn = from_scratch or any(key.startswith("pooler.") for key in report["missing_keys"])
+    if drawn and getattr(model, "pooler", None) is not None:
+        model.pooler = None
     return model
 
 

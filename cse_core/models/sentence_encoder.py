@@ -52,13 +52,14 @@ class SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads, its tokenizer.
 
         A head that it has no copy of is the online one, except where it has its own tokenizer: the
-        online heads were not trained on what that encoder makes.
+        online heads were not trained on what that encoder makes. A head of its own alone stays.
         """
         own = {
             name: heads.get(name, head)
             for name, head in self.heads.items()
             if name not in self.online_only and (tokenizer is None or name in heads)
         }
+        own |= {name: head for name, head in heads.items() if name not in self.heads}
         return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
 
     @property

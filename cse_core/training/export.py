@@ -17,6 +17,9 @@ from cse_core.runtime.atomic_files import whole_folder
 from cse_core.runtime.model_files import HEADS, MANIFEST
 from cse_core.training.checkpoint import write_tensors
 
+LONGEST = 8192
+"""Tokens of a row after training where an encoder without positions takes any number."""
+
 
 def inference_choices(
     composition: Composition,
@@ -39,7 +42,9 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
     online = assembly.online
     longest = assembly.composition.inference.max_length
     if longest is None:
-        longest = online.encoder.max_positions if slicer is None else online.max_length
+        longest = online.max_length
+        if slicer is None:
+            longest = min(online.encoder.max_positions, LONGEST)
     return replace(
         online,
         pooler=assembly.inference_pool or online.pooler,

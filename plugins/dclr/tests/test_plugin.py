@@ -115,7 +115,7 @@ class TestPublished(LossSuite):
 
 class TestDclr(RecipeSuite):
     recipe = "dclr"
-    # The authors' scripts; those of RoBERTa-large and of an unknown encoder are ours.
+    # run.sh of the authors' repository at e2c3430; that of an unknown encoder is ours.
     expects = {
         "bert-base": {
             "train.batch_size": 128,
@@ -127,6 +127,10 @@ class TestDclr(RecipeSuite):
             "negatives.instance-weights.phi": 0.9,
             "negatives.instance-weights.center": False,
             "branch.frozen.model": "princeton-nlp/unsup-simcse-bert-base-uncased",
+            "branch.frozen.pooler": True,
+            "pool.mlp.start": "pooler",
+            "pool.projector.start": "random",
+            "pool.projector.branches": "online",
             "loss.dclr.variant": "paper",
             "loss.dclr.temperature": 0.05,
             "inference.pool": None,
@@ -149,8 +153,13 @@ class TestDclr(RecipeSuite):
         },
         "roberta-large": {
             "train.batch_size": 256,
+            "train.lr": 1e-5,
+            "train.epochs": 1,
+            "negatives.noise.times": 5.0,
             "negatives.instance-weights.phi": 0.85,
-            "branch.frozen.model": "princeton-nlp/unsup-simcse-roberta-large",
+            "branch.frozen.model": "princeton-nlp/unsup-simcse-roberta-base",
+            "branch.frozen.pooler": True,
+            "pool.mlp.start": "pooler",
         },
         "starter": {
             "branch.frozen.model": "self",
@@ -159,3 +168,10 @@ class TestDclr(RecipeSuite):
             "train.lr": 1e-4,
         },
     }
+
+    def test_large_encoders_train_their_own_pooler_alone(self) -> None:
+        for encoder in ("bert-large", "roberta-large"):
+            pools = [part.name for part in self.resolved(encoder).of("pool")]
+            assert pools == ["cls", "mlp"]
+        pools = [part.name for part in self.resolved("bert-base").of("pool")]
+        assert pools == ["cls", "mlp", "projector"]

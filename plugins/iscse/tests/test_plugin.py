@@ -129,6 +129,16 @@ class OverAnother(RecipeSuite):
 
 class TestIscseDclr(OverAnother):
     recipe = "is-cse-dclr"
+    expects = {
+        encoder: {
+            **values,
+            "loss.dclr.variant": "published",
+            "negatives.noise.objective": "batch",
+            "negatives.instance-weights.view": "positive",
+            "branch.frozen.mode": "train",
+        }
+        for encoder, values in OverAnother.expects.items()
+    }
 
     @pytest.fixture(autouse=True)
     def _needs_its_parts(self) -> None:
