@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint test-slow bench clean
+.PHONY: help demo test lint test-slow mutations bench clean
 
 help:
 	@echo "make demo       install, train on the embedded default, evaluate before and after"
 	@echo "make test       ruff, mypy, pytest"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make test-slow  the long tests too"
+	@echo "make mutations  wrong values put into plugins, which their tests must see; PLUGINS=\"hicl sncse\""
 	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
 	@echo "make clean      remove the environment and what was built"
 
@@ -48,6 +49,9 @@ test: lint
 
 test-slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+
+mutations: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutations $(PLUGINS)
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(if $(DATA),--texts "$(DATA)") $(if $(ARTICLES),--articles "$(ARTICLES)") $(if $(QUICK),--quick)

@@ -35,7 +35,8 @@ from cse_testkit.part_suite import PartSuite
 from cse_testkit.plugins import PluginSuite
 from cse_testkit.poolers import PoolerSuite
 from cse_testkit.promises import BrokenPromise, failures, promise
-from cse_testkit.recipes import ENCODERS, RecipeSuite, value_at
+from cse_testkit.recipe_settings import ENCODERS
+from cse_testkit.recipes import RecipeSuite, value_at
 from cse_testkit.record_suite import RecordSuite
 from cse_testkit.reporters import ReporterSuite
 from cse_testkit.rigs import Rig, StepRun, compose, run_steps, tiny_facts

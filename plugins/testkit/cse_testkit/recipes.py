@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -10,42 +11,13 @@ import torch
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.records import Facts
 from cse_core.registry.registry import Registry
-from cse_testkit.corpora import COLUMNS, tiny_corpus
+from cse_testkit.corpora import tiny_corpus
 from cse_testkit.encoders import shared_encoder
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, promise
+from cse_testkit.recipe_settings import ENCODERS, differences, read_settings, settings_of
 from cse_testkit.rigs import Rig, compose
-
-
-def _facts(
-    name: str, family: str, hidden: int, layers: int, *, cased: bool, starter: bool = False
-) -> Facts:
-    return Facts(
-        model=name,
-        family=family,
-        hidden=hidden,
-        embedding=hidden,
-        layers=layers,
-        positions=512,
-        cased=cased,
-        mask_token=True,
-        starter=starter,
-        rows=1_000_000,
-        columns=COLUMNS,
-    )
-
-
-ENCODERS: dict[str, Facts] = {
-    "bert-base": _facts("bert-base-uncased", "bert", 768, 12, cased=False),
-    "bert-base-cased": _facts("bert-base-cased", "bert", 768, 12, cased=True),
-    "bert-large": _facts("bert-large-uncased", "bert", 1024, 24, cased=False),
-    "roberta-base": _facts("roberta-base", "roberta", 768, 12, cased=True),
-    "roberta-large": _facts("roberta-large", "roberta", 1024, 24, cased=True),
-    "starter": _facts("starter", "bert", 256, 4, cased=False, starter=True),
-}
-"""What is known of the encoders that recipes pick settings for; nothing is loaded."""
 
 
 class RecipeSuite:
@@ -59,6 +31,8 @@ class RecipeSuite:
 
     Attributes:
         recipe: Its name.
+        settings: A file with every setting for each encoder, each with its source, as
+            ``cse_testkit.recipe_settings`` describes it; None where there is none.
         expects: Values by encoder (a key of ``ENCODERS``) and option path.
         columns: Columns of the made-up corpus that it trains on; by default ``text`` and those
             that its views and parts ask for.
@@ -68,6 +42,7 @@ class RecipeSuite:
     """
 
     recipe: ClassVar[str]
+    settings: ClassVar[Path | None] = None
     expects: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     columns: ClassVar[Sequence[str] | None] = None
     sets: ClassVar[Sequence[str]] = ()
@@ -100,6 +75,13 @@ class RecipeSuite:
                 promise(
                     found == wanted, f"{self.recipe} for {encoder}: {path} is {found}, not {wanted}"
                 )
+
+    def test_it_is_what_its_table_of_settings_says(self) -> None:
+        """For each encoder of the table, every part, option and view is in it with its value."""
+        tables = read_settings(self.settings) if self.settings is not None else {}
+        for encoder, wanted in tables.items():
+            lines = differences(settings_of(self.resolved(encoder)), wanted)
+            promise(not lines, f"{self.recipe} for {encoder}: " + "; ".join(lines))
 
     def test_it_trains_on_a_tiny_encoder(self) -> None:
         """Some steps with a tiny encoder leave finite losses and gradients, and move weights."""

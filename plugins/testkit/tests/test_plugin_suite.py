@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cse_testkit import PluginSuite, RecipeSuite, failures
+from cse_testkit.recipe_settings import skeleton
 
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
@@ -107,13 +110,20 @@ lr = 1e-5
 
 
 def recipe_failures(
-    made: Distributions, text: str, expects: dict[str, dict[str, object]]
+    made: Distributions,
+    text: str,
+    expects: dict[str, dict[str, object]],
+    table: Callable[[str], str] | None = None,
 ) -> dict[str, str]:
+    """Return what the suite finds; ``table`` makes the file of settings of the printed one."""
     record = 'RecipeSpec(name="mine", summary="A recipe", path="cse_made:mine.toml")'
     made.add("cse-made", plugin(record, hook="cse_recipes"), requires=NEEDS)
     (made.folder / "cse_made" / "mine.toml").write_text(text, encoding="utf-8")
     registry = Registry.from_plugins(load_plugins(environ={}).infos)
-    values = {"recipe": "mine", "registry": registry, "expects": expects}
+    values: dict[str, Any] = {"recipe": "mine", "registry": registry, "expects": expects}
+    if table is not None:
+        values["settings"] = made.folder / "settings.toml"
+        values["settings"].write_text(table(skeleton("mine", registry)), encoding="utf-8")
     return failures(type("Suite", (RecipeSuite,), values))
 
 
@@ -133,3 +143,33 @@ def test_a_recipe_that_is_refused_is_found(distributions: Distributions) -> None
     found = recipe_failures(distributions, RECIPE.format(temperature=-1), {})
     assert "loss.infonce.temperature" in found["test_it_resolves_for_every_encoder"]
     assert "loss.infonce.temperature" in found["test_it_trains_on_a_tiny_encoder"]
+
+
+def sourced(table: str) -> str:
+    return table.replace('""]', '"Table 1"]')
+
+
+def test_a_whole_table_of_settings_passes(distributions: Distributions) -> None:
+    assert recipe_failures(distributions, RECIPE.format(temperature=0.05), {}, sourced) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('temperature" = [0.05', 'temperature" = [0.07', "temperature: 0.05, the table has 0.07"),
+        ('"train.clip" = [1.0, "Table 1"]\n', "", "train.clip: 1.0 is not in the table"),
+        ('"train.clip" =', '"aug.fgsm" =', "aug.fgsm: the table has 1.0, the recipe has none"),
+        ('"train.clip" = [1.0, "Table 1"]', '"train.clip" = [1.0, " "]', "no [value, source]"),
+        ("branch online", "branch ema", "views.anchor: 'anchor, column text, branch online'"),
+    ],
+)
+def test_a_table_that_says_something_else_is_found(
+    distributions: Distributions, old: str, new: str, line: str
+) -> None:
+    def changed(table: str) -> str:
+        assert old in sourced(table)
+        return sourced(table).replace(old, new)
+
+    found = recipe_failures(distributions, RECIPE.format(temperature=0.05), {}, changed)
+    assert list(found) == ["test_it_is_what_its_table_of_settings_says"]
+    assert line in found["test_it_is_what_its_table_of_settings_says"]

@@ -1,0 +1,36 @@
+"""The tables of mutations fit the code; ``make mutations`` runs the tests against each."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from tests.mutations.tables import PLUGINS, mutations
+
+LEAST = 15
+METHODS = sorted(path.parents[1].name for path in PLUGINS.glob("*/cse_*/recipes"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_has_enough_mutations_and_each_fits_its_file(name: str) -> None:
+    found = mutations([name])
+    assert len({(each.file, each.old, each.new) for each in found}) == len(found) >= LEAST
+    for each in found:
+        path = PLUGINS / name / each.file
+        changed = each.applied(path.read_text(encoding="utf-8"))
+        if path.suffix == ".toml":
+            tomllib.loads(changed)
+        else:
+            compile(changed, each.file, "exec")
+        assert not each.test or (PLUGINS / name / "tests" / each.test).is_file()
+        assert bool(each.test) != bool(each.argued), f"{each.label}: name a test, or argue"
+
+
+def test_a_text_that_is_not_there_or_twice_is_refused() -> None:
+    each = mutations([METHODS[0]])[0]
+    for text in ("", each.old * 2):
+        with pytest.raises(ValueError, match="times"):
+            each.applied(text)
+    with pytest.raises(ValueError, match="no table of mutations: nothing"):
+        mutations(["nothing"])
