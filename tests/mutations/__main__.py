@@ -1,4 +1,4 @@
-"""``python -m tests.mutations [PLUGIN ...]``: run a plugin's tests against each of its mutations."""
+"""``python -m tests.mutations [PLUGIN ...]`` runs a plugin's tests against its mutations."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ A mutation replaces a text of a file by another::
     new = "alpha = 0.5"
     test = "test_plugin.py"
 
-``test`` is the file of tests that sees it, run first. Where nothing can see it, ``argued`` says why.
+``test`` is the file of tests that sees it, run first; where nothing can, ``argued`` says why.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -115,6 +116,7 @@ class TestPublished(LossSuite):
 
 class TestDclr(RecipeSuite):
     recipe = "dclr"
+    settings = Path(__file__).parent / "settings" / "dclr.toml"
     # run.sh of the authors' repository at e2c3430; that of an unknown encoder is ours.
     expects = {
         "bert-base": {

@@ -1,7 +1,7 @@
 """A recipe compared whole with a table of its settings, each with its source.
 
 The table is a TOML file: a section for each encoder, the first one whole, the others with what
-differs from it; a row is a value and where it comes from::
+differs from it; a row is a value, or ``absent`` for a part, and where it comes from::
 
     [bert-base]
     "train.lr" = [3e-5, "paper, Table 7"]
@@ -105,7 +105,7 @@ def read_settings(path: Path) -> dict[str, Settings]:
             fine = isinstance(row, list) and len(row) == 2 and str(row[1]).strip()
             promise(bool(fine), f"{path.name}: {encoder}: {name} is no [value, source]")
             if row[0] == "absent":
-                settings.pop(name)
+                settings = {k: v for k, v in settings.items() if not f"{k}.".startswith(f"{name}.")}
             else:
                 settings[name] = row[0]
         whole[encoder] = settings
@@ -133,7 +133,9 @@ def skeleton(recipe: str, registry: Registry) -> str:
         found = settings_of(resolve(registry, recipe=recipe, model=facts.model, facts=facts))
         rows = found if base is None else {k: v for k, v in found.items() if base.get(k) != v}
         if base is not None:
-            rows |= {path: "absent" for path in base if path not in found}
+            gone = [path for path in base if path not in found]
+            heads = [path for path in gone if path.rpartition(".")[0] not in gone]
+            rows |= dict.fromkeys(heads, "absent")
         base = base or found
         if rows:
             table = tomlkit.table()
