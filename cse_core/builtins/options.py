@@ -10,18 +10,10 @@ from cse_core.options import (
     BranchOptions,
     HeadOptions,
     LossOptions,
-    Options,
     PoolerOptions,
     Temperature,
 )
 from cse_core.schedule import Schedule
-
-
-class CsvOptions(Options):
-    """Options of ``csv``."""
-
-    file: str = Field(default="metrics.csv", pattern=r"^[^/\\]+$")
-    """Name of the file in the run's folder."""
 
 
 class FirstLastOptions(PoolerOptions):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cse_core.builtins import options
-from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, ReporterSpec, RowPoolerSpec
+from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, RowPoolerSpec
 from cse_core.specs import hookimpl
 
 
@@ -77,17 +77,4 @@ def cse_branches() -> list[BranchSpec]:
             options=options.FrozenOptions,
             provides=("branch:frozen",),
         ),
-    ]
-
-
-@hookimpl
-def cse_reporters() -> list[ReporterSpec]:
-    """Return the reporters."""
-    return [
-        ReporterSpec(
-            name="csv",
-            summary="metrics.csv beside metrics.jsonl, a column for each key",
-            factory="cse_core.builtins.csv_reporter:CsvReporter",
-            options=options.CsvOptions,
-        )
     ]

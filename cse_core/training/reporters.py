@@ -24,21 +24,24 @@ class Reporters(Reporter):
 
     Args:
         own: The reporter of the caller; what it raises is raised.
-        makers: Make the others, by name, when the run starts: they hear nothing before.
+        makers: Make the others, by name; they hear nothing before the run starts.
+
+    Raises:
+        CseError: If one of the others cannot be made for want of something.
     """
 
     def __init__(self, own: Reporter, makers: Mapping[str, Callable[[], Reporter]]) -> None:
         self._own = own
-        self._makers = makers
         self._others: dict[str, Reporter] = {}
+        self._started = False
+        for name, make in makers.items():
+            with self._guarded(name):
+                self._others[name] = make()
 
     def _tell(self, method: str, *values: Any) -> None:
-        if method == "start":
-            for name, make in self._makers.items():
-                with self._guarded(name):
-                    self._others[name] = make()
+        self._started = self._started or method == "start"
         getattr(self._own, method)(*values)
-        for name, other in list(self._others.items()):
+        for name, other in list(self._others.items()) if self._started else ():
             with self._guarded(name):
                 getattr(other, method)(*values)
 
@@ -47,6 +50,8 @@ class Reporters(Reporter):
         try:
             yield
         except Exception as error:
+            if isinstance(error, CseError) and not self._started:
+                raise
             self._others.pop(name, None)
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             self._own.warning(f"reporter {name} failed and hears nothing more: {reason}")

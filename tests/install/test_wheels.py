@@ -105,8 +105,8 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
 
 def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(core: Environment) -> None:
     (core.folder / "titles.tsv").write_text("text\tdocument\ttitle\na\t1\tb\nc\t2\td\n")
-    refused = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
-                       _texts(core.folder), "--dev", "titles.tsv", "-q", "--out", "run")  # fmt: skip
+    words = ("--model", make_encoder(core.folder / "encoder"), "--data", _texts(core.folder))
+    refused = core.cse("train", *words, "--dev", "titles.tsv", "-q", "--out", "run")
     assert refused.returncode == 2, refused
     assert refused.stderr.startswith("error: titles.tsv: no column sentence1, sentence2, score")
     assert "pip install cse-evaluation" in refused.stderr

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cse_core.builtins.options import CsvOptions
 from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.reporter import Reporter
+from cse_reporters.options import CsvOptions
 
 
 class CsvReporter(Reporter):

@@ -1,0 +1,24 @@
+"""The reporters that this distribution brings."""
+
+from cse_core.records import ReporterSpec
+from cse_core.specs import hookimpl
+from cse_reporters.options import CsvOptions, TensorboardOptions
+
+
+@hookimpl
+def cse_reporters() -> list[ReporterSpec]:
+    """Return the reporters."""
+    return [
+        ReporterSpec(
+            name="csv",
+            summary="metrics.csv beside metrics.jsonl, a column for each key",
+            factory="cse_reporters.csv_reporter:CsvReporter",
+            options=CsvOptions,
+        ),
+        ReporterSpec(
+            name="tensorboard",
+            summary="the numbers of metrics.jsonl as events of TensorBoard",
+            factory="cse_reporters.tensorboard_reporter:TensorboardReporter",
+            options=TensorboardOptions,
+        ),
+    ]
