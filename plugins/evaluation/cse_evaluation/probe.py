@@ -10,8 +10,8 @@ their ``tools/validation.py`` with ``usepytorch = False``:
 
 What differs: several classes are one softmax (in their day one against the rest); the optimiser is
 L-BFGS in float32, started for each C at the solution of the C before; of a training part of more
-than ``MOST_FOLDED`` rows a tenth is held out once in place of the folds. SimCSE's "full" setting
-trains the same model with Adam and early stopping instead, C from 10^-5 .. 10^-2 as weight decay.
+than ``MOST_FOLDED`` rows a tenth is held out once in place of the folds. ``senteval.py`` is the
+same model by Adam and early stopping, as the papers' tables have it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Probed:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """A training part, its features, and the splits of it that choose C."""
 
     features: Any
@@ -125,15 +125,15 @@ def probe(
         name: What ``progress`` is told.
     """
     grid = GRID_WITHOUT_DEV if split.dev is None and split.test is not None else GRID
-    choices, chosen_by = _choices(features, classes, split, seed)
+    choices, chosen_by = choices_of(features, classes, split, seed)
     jobs = [(choice, *rows) for choice in choices for rows in choice.held_out]
     total, done = len(jobs) + len(choices), 0
 
-    def scores(job: tuple[_Choice, Rows, Rows]) -> NDArray[np.float64]:
+    def scores(job: tuple[Choice, Rows, Rows]) -> NDArray[np.float64]:
         choice, fitted, held = job
         return _path(choice.features, classes, fitted, held, grid)
 
-    def final(job: tuple[_Choice, float]) -> tuple[NDArray[np.int64], bool]:
+    def final(job: tuple[Choice, float]) -> tuple[NDArray[np.int64], bool]:
         choice, c = job
         model = _classifier(c).fit(choice.features[choice.train], classes[choice.train])
         return model.predict(choice.features[choice.scored]), _converged(model)
@@ -166,20 +166,21 @@ def probe(
     )
 
 
-def _choices(
+def choices_of(
     features: Features, classes: NDArray[np.int64], split: Split, seed: int
-) -> tuple[list[_Choice], str]:
+) -> tuple[list[Choice], str]:
+    """Return what is fitted and scored, fold by fold, and by which rows a setting is chosen."""
     made = []
     if split.test is None:
         for train, scored in _folds(split.train, classes, seed):
             inner, by = _held_out(train, classes, seed)
-            made.append(_Choice(features.of(train), train, inner, scored))
+            made.append(Choice(features.of(train), train, inner, scored))
         return made, by.replace("folds of train", "inner folds")
     if split.dev is None:
         inner, by = _held_out(split.train, classes, seed)
     else:
         inner, by = ((split.train, split.dev),), "dev"
-    return [_Choice(features.of(split.train), split.train, inner, split.test)], by
+    return [Choice(features.of(split.train), split.train, inner, split.test)], by
 
 
 def _held_out(

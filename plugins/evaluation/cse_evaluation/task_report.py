@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cse_evaluation.task_result import Accuracy, TaskResult
+from cse_evaluation.task_result import CLASSIFIERS, Accuracy, TaskResult
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,14 +70,17 @@ def _lengths(models: Sequence[str], results: Sequence[Sequence[TaskResult]]) -> 
 def _caption(models: Sequence[str], results: Sequence[Sequence[TaskResult]], words: bool) -> str:
     first = [result for result in results[0] if not result.tasks]
     lines = [
-        "Accuracy x100 of logistic regression on frozen vectors; cross-validation: the mean of "
-        "the folds."
+        f"Accuracy x100 of {CLASSIFIERS[first[0].classifier]} on frozen vectors; cross-validation: "
+        "the mean of the folds."
     ]
     by = dict.fromkeys(f"{r.name} {r.probed.chosen_by}" for r in first if r.probed)
-    lines.append(f"C was chosen by: {', '.join(by)}.")
+    strength = "C" if first[0].classifier == "exact" else "Weight decay"
+    lines.append(f"{strength} was chosen by: {', '.join(by)}.")
     if words:
         units = " or ".join(sorted({r.lexical.units for r in first if r.lexical}))
-        lines.append(f"TF-IDF: {units}, lower-cased, the same classifier; idf of training texts.")
+        lines.append(
+            f"TF-IDF: {units}, lower-cased, {CLASSIFIERS['exact']}; idf of training texts."
+        )
     lines += _lengths(models, results)
     lines.append("Majority: always the most frequent label of the training part.")
     lazy = sorted({r.name for own in results for r in own if r.probed and not r.probed.converged})

@@ -7,7 +7,11 @@ from typing import Any
 
 from cse_evaluation.probe import SEED, Probed
 
-CLASSIFIER = "logistic regression"
+CLASSIFIERS = {
+    "exact": "logistic regression",
+    "senteval": "SentEval's linear layer (Adam, early stopping)",
+}
+"""The classifiers by the name that ``--classifier`` gives them, in words."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class TaskResult:
         tasks: The tasks that a mean is over.
         seed: Of the folds.
         seeds: Training runs of the encoder behind the number.
+        classifier: One of ``CLASSIFIERS``.
     """
 
     name: str
@@ -100,6 +105,7 @@ class TaskResult:
     tasks: tuple[str, ...] = ()
     seed: int = SEED
     seeds: int = 1
+    classifier: str = "exact"
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the predictions, scores rounded to 4 places."""
@@ -124,7 +130,7 @@ class TaskResult:
             "files": list(self.files),
             "fingerprint": self.fingerprint,
             "texts": self.texts,
-            "classifier": CLASSIFIER,
+            "classifier": CLASSIFIERS[self.classifier],
             "c": list(self.probed.chosen),
             "c_chosen_by": self.probed.chosen_by,
             "dev_accuracy": round(self.probed.dev_accuracy, 4),

@@ -29,6 +29,7 @@ def evaluate_tasks(
     texts: str = "",
     measure: Callable[[Sequence[str]], TextLengths] | None = None,
     words: Mapping[str, WordScore] | None = None,
+    classifier: str = "exact",
     seed: int = SEED,
     progress: Progress | None = None,
 ) -> list[TaskResult]:
@@ -42,6 +43,7 @@ def evaluate_tasks(
         texts: What ``encode`` does with long texts, for the report.
         measure: Counts the tokens of texts; called for each task with all of its own.
         words: What ``score_words`` gave for each task.
+        classifier: ``exact`` or ``senteval``, as ``CLASSIFIERS`` says.
         seed: Of the folds.
         progress: Hears how far it is.
 
@@ -58,9 +60,12 @@ def evaluate_tasks(
         raise CseError(f"two tasks are called {twice!r}", hint="rename the files of one")
     encoded = EncodedTexts(encode, (text for t in tasks for text in (*t.texts, *t.seconds)))
     results = []
+    classify: Callable[..., Probed] = probe
+    if classifier == "senteval":
+        from cse_evaluation.senteval import probe_as_senteval as classify
     for task in tasks:
         classes, split = _rows(task)
-        probed = probe(
+        probed = classify(
             _VectorFeatures(task, encoded),
             classes,
             split,
@@ -75,6 +80,7 @@ def evaluate_tasks(
                 tokens=measure((*task.texts, *task.seconds)) if measure is not None else None,
                 lexical=(words or {}).get(task.name),
                 seed=seed,
+                classifier=classifier,
             )
         )
     mean = _transfer_mean(results)

@@ -128,6 +128,14 @@ def evaluate(
             "slices; by default transfer is cut, other labelled texts are sliced.",
         ),
     ] = None,
+    classifier: Annotated[
+        str,
+        typer.Option(
+            metavar="exact|senteval",
+            help="What classifies labelled texts: logistic regression, or SentEval's own layer "
+            "trained by Adam, as in the tables of papers.",
+        ),
+    ] = "exact",
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of labelled texts' folds.")
     ] = 1111,
@@ -165,7 +173,7 @@ def evaluate(
         raise CseError("is for one model", where="--pairs-out", hint="evaluate them one by one")
     for name in models:
         check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
-    tasks = find_tasks(own, data_dir, labelled or (), long_texts)
+    tasks = find_tasks(own, data_dir, labelled or (), long_texts, classifier)
     held = find_document_sets(own, data_dir, documents or ())
     others = read_suites([spec for spec in specs if spec not in cse_suites()], data_dir)
     other = bool(tasks.groups or held or others)
@@ -219,6 +227,7 @@ def evaluate(
                         tasks,
                         known,
                         batch_tokens=batch_tokens,
+                        classifier=classifier,
                         seed=seed,
                         progress=progress,
                         max_length=max_length,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LongTexts = Literal["cut", "slice"]
 LONG_TEXTS = ("cut", "slice")
+CLASSIFIERS = ("exact", "senteval")
 CUT_AT = 512
 """Tokens that texts which are cut may have, where the encoder takes so many and none is named."""
 BLOCK = 256
@@ -68,7 +69,11 @@ class Groups:
 
 
 def find_tasks(
-    suites: Sequence[str], data_dir: Path | None, files: Sequence[str], long_texts: str | None
+    suites: Sequence[str],
+    data_dir: Path | None,
+    files: Sequence[str],
+    long_texts: str | None,
+    classifier: str,
 ) -> Groups:
     """Read the tasks that were asked for.
 
@@ -77,17 +82,22 @@ def find_tasks(
         data_dir: Where the suites' files are; without it, files that are named are ``classify``.
         files: Files of labelled texts.
         long_texts: ``cut`` or ``slice``; by default transfer tasks are cut, others sliced.
+        classifier: ``exact`` or ``senteval``, which is checked here.
 
     Raises:
         CseError: If there is nothing of a suite, or a file is broken.
     """
-    if long_texts is not None and long_texts not in LONG_TEXTS:
-        raise CseError(
-            "there is no such way with long texts",
-            where="--long-texts",
-            value=long_texts,
-            hint=did_you_mean(long_texts, LONG_TEXTS),
-        )
+    for where, noun, value, known in (
+        ("--long-texts", "way with long texts", long_texts, LONG_TEXTS),
+        ("--classifier", "classifier", classifier, CLASSIFIERS),
+    ):
+        if value is not None and value not in known:
+            raise CseError(
+                f"there is no such {noun}",
+                where=where,
+                value=value,
+                hint=did_you_mean(value, known),
+            )
     if not (files or {"transfer", "classify"} & set(suites)):
         return Groups()
     from cse_evaluation.tasks import find_classification, find_transfer, read_tasks
@@ -144,6 +154,7 @@ def score_tasks(
     words: dict[str, WordScore],
     *,
     batch_tokens: int | None,
+    classifier: str,
     seed: int,
     progress: Progress,
     max_length: int | None = None,
@@ -158,6 +169,7 @@ def score_tasks(
         found: The tasks.
         words: Scores of words alone.
         batch_tokens: Tokens that the encoder is given at once; by default what the device likes.
+        classifier: ``exact`` or ``senteval``.
         seed: Of the folds.
         progress: Hears how far it is.
         max_length: Longest text in tokens that the user named, with which the model was loaded.
@@ -181,6 +193,7 @@ def score_tasks(
             texts=texts,
             measure=partial(measure, reads.sentence_encoder, group.long_texts),
             words=words,
+            classifier=classifier,
             seed=seed,
             progress=progress,
         )
