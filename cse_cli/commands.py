@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 GROUP = "cse.commands"
 """The entry-point group of commands; a dot in a name stands for the space of a nested command."""
-BROUGHT_BY = {"eval": "cse-evaluation", "bench": "cse-bench", "data translate": "cse-translate"}
-"""Commands of the toolkit that come in distributions of their own."""
 
 
 @dataclass(frozen=True)
@@ -194,10 +192,12 @@ class Commands:
 
     def missing(self, path: str) -> str:
         """Return how to get a command that is not there, or an empty text."""
+        from cse_cli.known_parts import known_commands
+
         left_out = {each.name: f"it is left out by {each.blocked_by}" for each in self.all}
         known = {
             name: f"it is a command of {distribution}, not installed: pip install {distribution}"
-            for name, distribution in BROUGHT_BY.items()
+            for name, distribution in known_commands().items()
         } | left_out
         close = get_close_matches(path, known.keys() - self.usable.keys(), n=1, cutoff=0.75)
         if not close:

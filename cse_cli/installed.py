@@ -72,10 +72,9 @@ class Installed:
     @cached_property
     def registry(self) -> Registry:
         """Return the parts of the loaded plugins."""
-        from cse_cli.known_parts import known_parts
-        from cse_core.registry.registry import Registry
+        from cse_cli.known_parts import HintingRegistry
 
-        return Registry.from_plugins(self.manager.infos, known_parts())
+        return HintingRegistry.from_plugins(self.manager.infos)
 
     @property
     def datasets(self) -> dict[str, DatasetSpec]:

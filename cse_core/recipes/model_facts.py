@@ -69,7 +69,7 @@ def find_model(name: str, registry: Registry) -> Path | None:
     if path.exists():
         inside = path / "model"
         return inside if (inside / "config.json").is_file() else path
-    if registry.known("encoder", name):
+    if registry.how_to_get("encoder", name):
         registry.encoder(name)
     if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
         encoders = ", ".join(found.name for found in registry.encoders()) or "none is installed"

@@ -148,7 +148,7 @@ def _how_to_add(registry: Registry, token: str) -> str:
     """Return how to add a part that provides a token; empty where none is known."""
     flags = [f"--{part.kind} +{part.name} ({part.label})" for part in registry.providers(token)[:3]]
     flags += [
-        f"--{part.kind} +{part.name} ({part.install})"
-        for part in registry.known_providers(token)[:3]
+        f"--{kind} +{name} (pip install {distribution})"
+        for kind, name, distribution in list(registry.providers_elsewhere(token))[:3]
     ]
     return f"add {' or '.join(flags)}" if flags else ""

@@ -79,26 +79,6 @@ class PluginInfo:
         return self.status == "active" or (self.status == "conflicting" and bool(self.hooks))
 
 
-@dataclass(frozen=True)
-class KnownPart:
-    """A part that need not be installed, and who brings it; the core itself knows none.
-
-    Attributes:
-        provides: Tokens that it provides with default options; ``dev`` of a suite that reads dev
-            sets.
-    """
-
-    kind: AnyKind
-    name: str
-    distribution: str
-    provides: tuple[str, ...] = ()
-
-    @property
-    def install(self) -> str:
-        """Return the command that installs it."""
-        return f"pip install {self.distribution}"
-
-
 def canonical(name: str) -> str:
     """Return a distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()

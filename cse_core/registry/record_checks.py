@@ -14,20 +14,21 @@ from cse_core.options import Options
 from cse_core.records import (
     AugmenterSpec,
     ComponentSpec,
-    DatasetSpec,
+    EncoderSpec,
     GradientMode,
     Point,
     PoolSpec,
+    RecipeSpec,
     Record,
     ReporterSpec,
-    SuiteSpec,
 )
 from cse_core.specs import GROUP, HOOK_RECORDS
-from cse_core.vocabulary import PREFIXES, WORDS, Need, is_known
+from cse_core.vocabulary import PREFIXES, WORDS, is_known
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
+_TOKENS = (*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES))
 
 
 class PluginFault(Exception):
@@ -116,38 +117,37 @@ def check_record(record: Record, where: str) -> None:
     Raises:
         PluginFault: If one is faulty.
     """
+    try:
+        _check_fields(record)
+        if isinstance(record, ComponentSpec):
+            _check_tokens(record)
+            _check_choices(record)
+    except PluginFault as fault:
+        raise PluginFault(f"{where}: {fault}") from fault.__cause__
+
+
+def _check_fields(record: Record) -> None:
     if not isinstance(record.name, str) or not NAME.fullmatch(record.name):
-        raise PluginFault(f"{where}: a name is lower-case words and numbers joined by hyphens")
+        raise PluginFault("a name is lower-case words and numbers joined by hyphens")
     if not isinstance(record.summary, str) or not record.summary.strip():
-        raise PluginFault(f"{where}: the summary is empty")
+        raise PluginFault("the summary is empty")
     if "\n" in record.summary:
-        raise PluginFault(f"{where}: the summary has more than one line")
-    if isinstance(record, ComponentSpec | DatasetSpec | SuiteSpec | ReporterSpec):
-        if not isinstance(record.factory, str) or not FACTORY.fullmatch(record.factory):
-            raise PluginFault(f"{where}: factory is 'package.module:Class', not {record.factory!r}")
-    elif (
-        not isinstance(record.path, str)
-        or not DATA_PATH.fullmatch(record.path)
-        or ".." in record.path.split(":", 1)[1].split("/")
-    ):
-        raise PluginFault(f"{where}: path is 'package:folder/file', not {record.path!r}")
+        raise PluginFault("the summary has more than one line")
+    if isinstance(record, RecipeSpec | EncoderSpec):
+        path = record.path
+        fits = isinstance(path, str) and DATA_PATH.fullmatch(path)
+        if not fits or ".." in path.split(":", 1)[1].split("/"):
+            raise PluginFault(f"path is 'package:folder/file', not {path!r}")
+    elif not isinstance(record.factory, str) or not FACTORY.fullmatch(record.factory):
+        raise PluginFault(f"factory is 'package.module:Class', not {record.factory!r}")
     if isinstance(record, ComponentSpec | ReporterSpec):
-        _check_options(record, where)
-    if isinstance(record, ComponentSpec):
-        _check_tokens(record, where)
-        _check_choices(record, where)
+        given, base = record.options, type(record).options
+        if not inspect.isclass(given) or not issubclass(given, base):
+            wanted = f"cse_core.options.{base.__name__}"
+            raise PluginFault(f"options is {_named(given)}, not a subclass of {wanted}")
 
 
-def _check_options(spec: ComponentSpec | ReporterSpec, where: str) -> None:
-    base = type(spec).options
-    if not inspect.isclass(spec.options) or not issubclass(spec.options, base):
-        raise PluginFault(
-            f"{where}: options is {_named(spec.options)}, not a subclass of "
-            f"cse_core.options.{base.__name__}"
-        )
-
-
-def _check_tokens(spec: ComponentSpec, where: str) -> None:
+def _check_tokens(spec: ComponentSpec) -> None:
     for field in ("provides", "requires"):
         declared: Any = getattr(spec, field)
         if callable(declared):
@@ -157,38 +157,29 @@ def _check_tokens(spec: ComponentSpec, where: str) -> None:
             try:
                 declared = declared(options)
             except Exception as error:
-                raise PluginFault(
-                    f"{where}: {field} raised {type(error).__name__}: {error}"
-                ) from error
+                raise PluginFault(f"{field} raised {type(error).__name__}: {error}") from error
         if not isinstance(declared, tuple):
-            raise PluginFault(f"{where}: {field} is {declared!r}, not a tuple of tokens")
+            raise PluginFault(f"{field} is {declared!r}, not a tuple of tokens")
         for need in declared:
-            _check_need(need, f"{where}: {field}")
+            for token in need if isinstance(need, tuple) else (need,):
+                if not isinstance(token, str) or not is_known(token):
+                    hint = did_you_mean(str(token), _TOKENS)
+                    raise PluginFault(
+                        f"{field} has {token!r}, which is not in the vocabulary; {hint}"
+                    )
 
 
-def _check_need(need: Need, where: str) -> None:
-    alternatives = need if isinstance(need, tuple) else (need,)
-    for token in alternatives:
-        if not isinstance(token, str) or not is_known(token):
-            vocabulary = [*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES)]
-            raise PluginFault(
-                f"{where} has {token!r}, which is not in the vocabulary; "
-                f"{did_you_mean(str(token), vocabulary)}"
-            )
-
-
-def _check_choices(spec: ComponentSpec, where: str) -> None:
+def _check_choices(spec: ComponentSpec) -> None:
     if type(spec) is PoolSpec:
-        raise PluginFault(f"{where}: a pooler is a SliceSpec, RowPoolerSpec or HeadSpec")
+        raise PluginFault("a pooler is a SliceSpec, RowPoolerSpec or HeadSpec")
     if not isinstance(spec, AugmenterSpec):
         return
     if not isinstance(spec.views, tuple) or not all(isinstance(view, str) for view in spec.views):
-        raise PluginFault(f"{where}: views is {spec.views!r}, not a tuple of names")
+        raise PluginFault(f"views is {spec.views!r}, not a tuple of names")
     if not callable(spec.point) and spec.point not in get_args(Point):
-        raise PluginFault(f"{where}: point is {spec.point!r}; {did_you_mean('', get_args(Point))}")
-    if spec.gradient is not None and not callable(spec.gradient):
-        if spec.gradient not in get_args(GradientMode):
-            raise PluginFault(f"{where}: gradient is fresh or previous, not {spec.gradient!r}")
+        raise PluginFault(f"point is {spec.point!r}; {did_you_mean('', get_args(Point))}")
+    if not callable(spec.gradient) and spec.gradient not in (None, *get_args(GradientMode)):
+        raise PluginFault(f"gradient is fresh or previous, not {spec.gradient!r}")
 
 
 def default_options(spec: ComponentSpec) -> Options | None:

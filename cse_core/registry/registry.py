@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Generic, TypeVar, cast
 
 from cse_core.errors import CseError, did_you_mean
+from cse_core.options import Options
 from cse_core.records import (
     COMPONENT_SPECS,
     ComponentSpec,
@@ -19,7 +19,7 @@ from cse_core.records import (
     ReporterSpec,
     SuiteSpec,
 )
-from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
+from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
 from cse_core.registry.record_checks import default_options
 from cse_core.vocabulary import flatten
 
@@ -88,14 +88,10 @@ class Registry:
     Args:
         parts: The records.
         plugins: What became of each plugin, for hints.
-        known: Parts that need not be installed, so that hints name who brings them.
     """
 
     def __init__(
-        self,
-        parts: Iterable[Registered[Record]],
-        plugins: Iterable[PluginInfo] = (),
-        known: Iterable[KnownPart] = (),
+        self, parts: Iterable[Registered[Record]], plugins: Iterable[PluginInfo] = ()
     ) -> None:
         self._parts: dict[AnyKind, list[Registered[Record]]] = {}
         for part in parts:
@@ -103,10 +99,9 @@ class Registry:
         for held in self._parts.values():
             held.sort(key=lambda part: (part.name, part.plugin))
         self.plugins = tuple(plugins)
-        self._known = tuple(known)
 
     @classmethod
-    def from_plugins(cls, infos: Iterable[PluginInfo], known: Iterable[KnownPart] = ()) -> Registry:
+    def from_plugins(cls, infos: Iterable[PluginInfo]) -> Registry:
         """Register the parts of the plugins that are loaded."""
         plugins = tuple(infos)
         parts = (
@@ -114,7 +109,7 @@ class Registry:
             for info in plugins
             for part in info.parts
         )
-        return cls(parts, plugins, known)
+        return cls(parts, plugins)
 
     def parts(self, kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
         """Return the parts of a kind sorted by name, or those of all kinds."""
@@ -148,31 +143,21 @@ class Registry:
         """Tell whether a name, qualified or not, means any record of a kind."""
         return bool(self._matching(kind, name))
 
-    def known(self, kind: AnyKind, name: str | None = None) -> list[KnownPart]:
-        """Return the known parts of a kind, or those of one name, installed or not."""
-        return [part for part in self._known if part.kind == kind and name in (None, part.name)]
-
     def providers(self, token: str) -> list[Registered[ComponentSpec]]:
         """Return the installed parts that provide a token with default options."""
         return [part for part in self.parts() if token in _provided(part.spec)]
 
-    def known_providers(self, token: str) -> list[KnownPart]:
-        """Return the known parts that would provide a token and are not installed or loaded."""
-        return [
-            part
-            for part in self._known
-            if token in part.provides and not self.has(part.kind, part.name)
-        ]
-
-    def how_to_get(self, part: KnownPart) -> str:
-        """Return how to get a known part, or an empty text if its plugin is loaded without it."""
-        plugins = [info for info in self.plugins if info.distribution == part.distribution]
-        if not plugins:
-            return f"it is a part of {part.distribution}, not installed: {part.install}"
-        for info in plugins:
-            if not info.loaded:
-                return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
+    def how_to_get(self, kind: AnyKind, name: str) -> str:
+        """Return how to get a part that is not here; empty, as the core knows of none."""
         return ""
+
+    def close_elsewhere(self, kind: AnyKind, name: str) -> str:
+        """Return the part of a close name that is not here, and how to get it; as above empty."""
+        return ""
+
+    def providers_elsewhere(self, token: str) -> Iterable[tuple[AnyKind, str, str]]:
+        """Return kind, name and distribution of what would provide a token and is not here."""
+        return ()
 
     def _matching(self, kind: AnyKind, name: str) -> list[Registered[Record]]:
         owner, separator, bare = name.rpartition("/")
@@ -198,43 +183,27 @@ class Registry:
 
     def _hint(self, kind: AnyKind, name: str) -> str:
         """Return what to type instead of a name that nothing has."""
+        if hint := self.how_to_get(kind, name):
+            return hint
         owner, separator, bare = name.rpartition("/")
         owner = canonical(owner.partition(":")[0])
-        for part in self.known(kind, bare):
-            if not separator or owner == part.distribution:
-                hint = self.how_to_get(part)
-                if hint:
-                    return hint
-        if separator and not any(info.distribution == owner for info in self.plugins):
-            if any(part.distribution == owner for part in self._known):
-                return f"{owner} is not installed: pip install {owner}"
-            return f"no plugin {owner}: " + did_you_mean(
-                owner, {info.distribution for info in self.plugins}
-            )
+        here = {info.distribution for info in self.plugins}
+        if separator and owner not in here:
+            return f"no plugin {owner}: " + did_you_mean(owner, here)
         elsewhere = [other for other in self._parts if other != kind and self.has(other, name)]
         if elsewhere:
             nouns = " and a ".join(NOUNS[other] for other in elsewhere)
             return f"{bare} is a {nouns}: write {_flag(elsewhere[0], name)}"
-        installed = {part.name for part in self._parts.get(kind, ())}
-        hint = did_you_mean(bare, installed)
-        if not hint.startswith("did you mean"):
-            others = {part.name: part for part in self.known(kind) if part.name not in installed}
-            for close in get_close_matches(bare, others, n=1, cutoff=0.6):
-                return f"did you mean {close}? {self.how_to_get(others[close])}"
-        return hint + self._not_loaded()
-
-    def _not_loaded(self) -> str:
-        names: Sequence[str] = [
-            f"{info.key} ({info.status})" for info in self.plugins if not info.loaded
-        ]
-        return f"; not loaded: {', '.join(names)}, see cse list-plugins" if names else ""
+        hint = did_you_mean(bare, {part.name for part in self._parts.get(kind, ())})
+        if not hint.startswith("did you mean") and (close := self.close_elsewhere(kind, bare)):
+            return close
+        failed = [f"{info.key} ({info.status})" for info in self.plugins if not info.loaded]
+        return f"{hint}; not loaded: {', '.join(failed)}, see cse list-plugins" if failed else hint
 
 
 def _provided(spec: ComponentSpec) -> set[str]:
-    if not callable(spec.provides):
-        return set(flatten(spec.provides))
-    options = default_options(spec)
-    return set(flatten(spec.provides(options))) if options is not None else set()
+    options = default_options(spec) if callable(spec.provides) else Options()
+    return set() if options is None else set(flatten(spec.provided(options)))
 
 
 def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:
@@ -250,11 +219,5 @@ def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -
 
 
 def _flag(kind: AnyKind, name: str) -> str:
-    flags = {
-        "recipe": "--recipe",
-        "encoder": "--model",
-        "dataset": "--data",
-        "suite": "--suite",
-        "reporter": "--report",
-    }
-    return f"{flags.get(kind, '--' + kind)} {name}"
+    flags = {"encoder": "model", "dataset": "data", "reporter": "report"}
+    return f"--{flags.get(kind, kind)} {name}"

@@ -178,8 +178,8 @@ def _read(path: str, registry: Registry) -> DevSet:
         return PairDevSet.of(read_pairs(path))
     except NoPairs as error:
         others = [
-            f"be one of suite {part.name} ({registry.how_to_get(part)})"
-            for part in registry.known_providers(DEV)
+            f"be one of suite {name} ({registry.how_to_get(kind, name)})"
+            for kind, name, _ in registry.providers_elsewhere(DEV)
         ]
         hint = ", or ".join([error.hint or "", *others])
         raise CseError(error.what, where=error.where, hint=hint) from None

@@ -13,7 +13,6 @@ import pytest
 from cse_testkit import CommandSuite, failures
 
 from cse_cli import data
-from cse_cli.commands import BROUGHT_BY
 from cse_cli.installed import OWN_COMMANDS, Installed
 from cse_cli.main import build_app
 from tests.fixtures.command_line import Cse, refused
@@ -69,11 +68,6 @@ def test_own_names_are_those_of_the_application() -> None:
     named = {each.name for each in app.registered_commands} | {"data"}
     named |= {f"data {each.name}" for each in data.app.registered_commands}
     assert named == set(OWN_COMMANDS)
-
-
-def test_the_toolkits_own_are_brought_as_messages_say() -> None:
-    found = {each.name: each.distribution for each in Installed().commands.all}
-    assert BROUGHT_BY.items() <= found.items()
 
 
 def test_a_command_runs(bring: Bring, cse: Cse) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cse_cli.known_parts import known_parts
-from cse_core.records import ComponentSpec, SuiteSpec
+from cse_cli.installed import Installed
+from cse_cli.known_parts import HintingRegistry, KnownPart, known_commands, known_parts
+from cse_core.errors import CseError
+from cse_core.recipes.model_facts import model_facts
+from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
-from cse_core.registry.plugin_info import KnownPart
+from cse_core.registry.plugin_info import PluginInfo, Status
 from cse_core.training.selection import DEV
 from cse_core.vocabulary import flatten
 from tests.docs.pages import ROOT
@@ -34,3 +37,74 @@ def test_the_list_is_what_the_distribution_brings(distribution: str) -> None:
 def test_every_plugin_with_parts_is_in_the_list() -> None:
     folders = [path.parents[1].name for path in ROOT.glob("plugins/*/cse_*/plugin.py")]
     assert {f"cse-{name}" for name in folders} == set(DISTRIBUTIONS)
+
+
+def test_the_commands_are_those_that_are_installed() -> None:
+    found = {each.name: each.distribution for each in Installed().commands.all}
+    assert known_commands().items() <= found.items()
+
+
+def info(key: str, *parts: ComponentSpec, status: Status = "active") -> PluginInfo:
+    distribution, _, name = key.partition(":")
+    return PluginInfo(
+        key=key,
+        name=name,
+        distribution=distribution,
+        version="0.1.0",
+        summary="",
+        module="m",
+        status=status,
+        reason="" if status == "active" else "ImportError: x",
+        fix="" if status == "active" else f"pip install -U {distribution}",
+        parts=parts,
+    )
+
+
+QUEUE = StoreSpec(name="queue", summary="s", factory="m:C")
+NEGATION = AugmenterSpec(
+    name="negation", summary="s", factory="m:C", provides=("view:soft_negative",)
+)
+
+
+def error(kind: Kind, name: str, *infos: PluginInfo) -> str:
+    with pytest.raises(CseError) as caught:
+        HintingRegistry.from_plugins(infos).find(kind, name)
+    return caught.value.line()
+
+
+def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
+    line = error("aug", "fgsm")
+    assert line.endswith("it is a part of cse-mocose, not installed: pip install cse-mocose")
+    assert error("aug", "cse-mocose/fgsm").endswith(": pip install cse-mocose")
+    assert "did you mean fgsm? it is a part of cse-mocose" in error("aug", "fgms")
+    assert error("loss", "cse-hicl/x").endswith("cse-hicl is not installed: pip install cse-hicl")
+    assert "no plugin cse-mocos" in error("aug", "cse-mocos/fgsm")
+
+
+def test_known_records_that_are_no_parts() -> None:
+    none = HintingRegistry([])
+    with pytest.raises(CseError, match="pip install cse-hicl"):
+        none.recipe("hicl")
+    with pytest.raises(CseError, match="pip install cse-starter"):
+        none.dataset("starter")
+    with pytest.raises(CseError, match="pip install cse-starter"):
+        none.encoder("starter")
+    with pytest.raises(CseError, match="pip install cse-starter"):
+        model_facts("starter", none)
+
+
+def test_part_of_a_known_plugin_that_is_not_loaded_tells_its_status() -> None:
+    assert error("aug", "fgsm", info("cse-mocose:mocose", status="broken")).endswith(
+        "it is a part of cse-mocose 0.1.0, broken (ImportError: x): pip install -U cse-mocose"
+    )
+
+
+def test_known_part_that_the_installed_version_lacks_is_not_said_to_be_there() -> None:
+    assert "cse-mocose" not in error("aug", "fgsm", info("cse-mocose:mocose", QUEUE))
+
+
+def test_providers_are_known_parts_that_are_not_there() -> None:
+    token = "view:soft_negative"
+    none, some = HintingRegistry([]), HintingRegistry.from_plugins([info("cse-s:s", NEGATION)])
+    assert list(none.providers_elsewhere(token)) == [("aug", "negation", "cse-sncse")]
+    assert list(some.providers_elsewhere(token)) == []

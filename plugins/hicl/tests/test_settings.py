@@ -11,7 +11,7 @@ import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
 from cse_cli.feeds import feeds
-from cse_cli.known_parts import known_parts
+from cse_cli.known_parts import HintingRegistry
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.models.saved_model import load
@@ -19,7 +19,6 @@ from cse_core.recipes.composition import Composition
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import Kind
 from cse_core.registry.manager import load_plugins
-from cse_core.registry.registry import Registry
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train
 from tests.shared import shared_path
@@ -307,7 +306,7 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
 def test_a_missing_plugin_is_named(recipe: str, missing: str) -> None:
     """In one line, with the command that installs it."""
     there = [each for each in entry_points(group="cse") if each.dist and each.dist.name != missing]
-    registry = Registry.from_plugins(load_plugins(entry_points=there).infos, known_parts())
+    registry = HintingRegistry.from_plugins(load_plugins(entry_points=there).infos)
     with pytest.raises(CseError, match=missing) as caught:
         compose(recipe=recipe, registry=registry)
     assert f"pip install {missing}" in str(caught.value)

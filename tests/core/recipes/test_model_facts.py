@@ -16,8 +16,6 @@ from huggingface_hub.errors import (
 
 from cse_core.errors import CseError
 from cse_core.recipes.model_facts import model_facts
-from cse_core.registry.plugin_info import KnownPart
-from cse_core.registry.registry import Registry
 from tests.fixtures.parts import made_up_registry
 
 BERT_CONFIG = {
@@ -135,11 +133,6 @@ def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "this run has saved no model yet" in refused(str(tmp_path / "empty"))
     assert "config.json is no JSON text" in refused(str(model(tmp_path / "cut", '{"model')))
     assert "config.json has another form" in refused(str(model(tmp_path / "list", "[]")))
-
-
-def test_a_known_encoder_that_is_not_installed_says_how_to_get_it() -> None:
-    with pytest.raises(CseError, match="pip install cse-starter"):
-        model_facts("starter", Registry([], known=[KnownPart("encoder", "starter", "cse-starter")]))
 
 
 class Hub:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from cse_core.errors import CseError
@@ -16,7 +14,7 @@ from cse_core.records import (
     SliceSpec,
     StoreSpec,
 )
-from cse_core.registry.plugin_info import AnyKind, KnownPart, PluginInfo
+from cse_core.registry.plugin_info import AnyKind, PluginInfo
 from cse_core.registry.registry import Registry
 
 
@@ -51,17 +49,8 @@ NEEDY = LossSpec(
 )
 
 
-KNOWN = (
-    KnownPart("encoder", "starter", "cse-starter"),
-    KnownPart("dataset", "starter", "cse-starter"),
-    KnownPart("aug", "fgsm", "cse-mocose"),
-    KnownPart("aug", "negation", "cse-sncse", ("view:soft_negative",)),
-    KnownPart("recipe", "hicl", "cse-hicl"),
-)
-
-
-def registry(*infos: PluginInfo, known: Iterable[KnownPart] = KNOWN) -> Registry:
-    return Registry.from_plugins([info("cse-toolkit:builtins", INFONCE), *infos], known)
+def registry(*infos: PluginInfo) -> Registry:
+    return Registry.from_plugins([info("cse-toolkit:builtins", INFONCE), *infos])
 
 
 def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) -> str:
@@ -140,33 +129,6 @@ def test_unknown_name_gets_a_did_you_mean() -> None:
     assert error(registry(), "metric", "zzzzzz").endswith("there are none")
 
 
-def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
-    line = error(registry(), "aug", "fgsm")
-    assert line.endswith("it is a part of cse-mocose, not installed: pip install cse-mocose")
-    assert error(registry(), "aug", "cse-mocose/fgsm").endswith(": pip install cse-mocose")
-    assert "did you mean fgsm? it is a part of cse-mocose" in error(registry(), "aug", "fgms")
-    assert error(registry(), "recipe", "hicl").endswith(": pip install cse-hicl")
-    assert error(registry(), "encoder", "starter").endswith(": pip install cse-starter")
-    assert "pip install cse-starter" in error(registry(), "dataset", "starter")
-
-
-def test_part_of_a_known_plugin_that_is_not_loaded_tells_its_status() -> None:
-    broken = info(
-        "cse-mocose:mocose",
-        status="broken",
-        reason="ImportError: x",
-        fix="pip install -U cse-mocose",
-    )
-    assert error(registry(broken), "aug", "fgsm").endswith(
-        "it is a part of cse-mocose 0.1.0, broken (ImportError: x): pip install -U cse-mocose"
-    )
-
-
-def test_known_part_that_the_installed_version_lacks_is_not_said_to_be_there() -> None:
-    made = registry(info("cse-mocose:mocose", QUEUE))
-    assert "cse-mocose" not in error(made, "aug", "fgsm")
-
-
 def test_unknown_name_lists_plugins_that_are_not_loaded() -> None:
     line = error(registry(info("mine:mine", status="blocked")), "loss", "mine")
     assert "not loaded: mine:mine (blocked), see cse list-plugins" in line
@@ -183,7 +145,7 @@ def test_unknown_distribution() -> None:
     made = registry(info("cse-mocose:mocose", QUEUE))
     line = error(made, "negatives", "cse-mocos/queue")
     assert "no plugin cse-mocos: did you mean cse-mocose" in line
-    assert error(made, "loss", "cse-hicl/x").endswith("not installed: pip install cse-hicl")
+    assert "no plugin cse-hicl: known: " in error(made, "loss", "cse-hicl/x")
 
 
 def test_has() -> None:
@@ -192,19 +154,16 @@ def test_has() -> None:
     assert not registry().has("aug", "infonce")
 
 
-def test_providers_are_installed_parts_and_known_ones() -> None:
-    made = registry(info("cse-x:x", SLICES, NEEDY))
+def test_providers_are_installed_parts() -> None:
+    made = registry(info("cse-x:x", SLICES, NEEDY), info("cse-sncse:sncse", NEGATION))
     assert [part.name for part in made.providers("level:segment")] == ["slices"]
     assert made.providers("pairs") == []
-    (known,) = made.known_providers("view:soft_negative")
-    assert (known.name, known.install) == ("negation", "pip install cse-sncse")
-    installed = registry(info("cse-sncse:sncse", NEGATION))
-    (provider,) = installed.providers("view:soft_negative")
+    (provider,) = made.providers("view:soft_negative")
     assert provider.qualified == "cse-sncse/negation"
-    assert installed.known_providers("view:soft_negative") == []
 
 
 def test_a_registry_that_knows_no_other_parts_names_no_distribution() -> None:
-    assert error(registry(known=()), "aug", "fgsm") == (
+    assert error(registry(), "aug", "fgsm") == (
         "aug: there is no augmenter of this name (got 'fgsm'); there are none"
     )
+    assert list(registry().providers_elsewhere("view:soft_negative")) == []

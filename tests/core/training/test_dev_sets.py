@@ -18,11 +18,18 @@ from cse_core.evaluation.suites import DevSet, Suite
 from cse_core.evaluation.vectors import EncodedTexts
 from cse_core.recipes.settings import TrainOptions
 from cse_core.records import SuiteSpec
-from cse_core.registry.plugin_info import KnownPart
+from cse_core.registry.plugin_info import AnyKind
 from cse_core.registry.registry import Registered, Registry
 from cse_core.training.selection import DEV, Scorer, dev_sets
 
-KNOWN = KnownPart("suite", "words", "cse-words", (DEV,))
+
+class Knowing(Registry):
+    def how_to_get(self, kind: AnyKind, name: str) -> str:
+        return f"{kind} {name}: pip install cse-words"
+
+    def providers_elsewhere(self, token: str) -> list[tuple[AnyKind, str, str]]:
+        elsewhere = token == DEV and not self.has("suite", "words")
+        return [("suite", "words", "cse-words")] if elsewhere else []
 
 
 class Words(DevSet):
@@ -46,7 +53,7 @@ def registry(*, dev: bool = True, installed: bool = True) -> Registry:
         SuiteSpec(name="words", summary="words", factory=f"{__name__}:WordSuite", dev=dev),
     ]
     parts = [Registered(each, "cse-words", "1", "cse-words:it") for each in records]
-    return Registry(parts if installed else (), known=[KNOWN])
+    return Knowing(parts if installed else ())
 
 
 def read(registry: Registry, *names: str) -> list[DevSet]:
