@@ -17,9 +17,9 @@ def feeds(run: Composition) -> list[str]:
         miner = run.groups.get(options.target)
         source = f"{miner.path} (group {options.target})" if miner else options.target
         lines.append(f"{source} -> {loss.path} ({_in_batch(options)})")
-        for need in loss.requires:
-            prefix, _, name = need.partition(":") if isinstance(need, str) else ("", "", "")
-            if prefix == "view" and name != options.target:
+        for need, *others in loss.requires:
+            prefix, _, name = need.partition(":")
+            if prefix == "view" and name != options.target and not others:
                 lines.append(f"{name} -> {loss.path} (view)")
         for store, held in run.stores():
             if run.serves(store, loss):
@@ -28,8 +28,8 @@ def feeds(run: Composition) -> list[str]:
                 lines.append(f"{store.path} ({', '.join(views)} by branch {branch}) -> {loss.path}")
     lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]
     for part in run.parts:
-        for need in part.requires:
-            if isinstance(need, str) and need.startswith("branch:") and need != "branch:online":
+        for need, *others in part.requires:
+            if need.startswith("branch:") and need != "branch:online" and not others:
                 lines.append(f"branch.{need.removeprefix('branch:')} -> {part.path}")
     return list(dict.fromkeys(lines))
 

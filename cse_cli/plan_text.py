@@ -57,7 +57,7 @@ def plan_lines(composition: Composition) -> list[str]:
 def plan_dict(composition: Composition) -> dict[str, Any]:
     """Return the plan as data that JSON can hold."""
     facts = {name: getattr(composition.facts, name) for name in Facts.__dataclass_fields__}
-    if composition.in_rounds:
+    if composition.round_miners:
         facts["steps"] = composition.train.max_steps
     return {
         "recipe": composition.recipe,
@@ -118,7 +118,7 @@ def steps_told(composition: Composition) -> str:
     Returns:
         A clause that begins with a comma; empty where nothing is known.
     """
-    rounds = composition.in_rounds
+    rounds = bool(composition.round_miners)
     count = composition.train.max_steps if rounds else composition.facts.steps
     if count is None:
         return ", in each round the steps that its pairs make" if rounds else ""

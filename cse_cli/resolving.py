@@ -130,15 +130,11 @@ def _leads(typed: str, path: str) -> bool:
 
 
 def _origin(document: Any, head: str, name: str, composition: Composition) -> str:
+    from cse_core.recipes.draft import holds
     from cse_core.recipes.reading import CONDITIONS
 
     for block in reversed(document.table.get("when", ())):
-        conditions = {key: block[key] for key in CONDITIONS if key in block}
-        holds = all(
-            getattr(composition.facts, key) in (wanted if isinstance(wanted, list) else [wanted])
-            for key, wanted in conditions.items()
-        )
-        if holds and name in block.get(head, {}):
-            told = ", ".join(f"{key} {wanted}" for key, wanted in conditions.items())
+        if name in block.get(head, {}) and holds(block, composition.facts):
+            told = ", ".join(f"{key} {block[key]}" for key in CONDITIONS if key in block)
             return f"{document.label} (when {told})"
     return document.label if name in document.table.get(head, {}) else ""

@@ -54,14 +54,16 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
 
 def check_doubles(run: Composition) -> Iterator[Problem]:
     """Refuse two parts that make one view, one group of positives or one column."""
-    nouns = {"view": "the view", "positives": "the positives", "column": "the column"}
     owners: dict[str, PlannedPart] = {}
     for part in run.parts:
         for token in sorted(part.provides):
             prefix, _, name = token.partition(":")
-            if prefix in nouns and owners.setdefault(token, part) is not part:
+            if (
+                prefix in ("view", "positives", "column")
+                and owners.setdefault(token, part) is not part
+            ):
                 yield CseError(
-                    f"{owners[token].path} and {part.path} both make {nouns[prefix]} {name!r}",
+                    f"{owners[token].path} and {part.path} both make the {prefix} {name!r}",
                     where=part.path,
                     hint=f"take one out, for instance --{part.kind} ~{part.name}",
                 )
@@ -200,7 +202,7 @@ def check_columns(run: Composition) -> Iterator[Problem]:
     columns = run.facts.columns
     if columns is None:
         return
-    there = {*columns, *(["positive"] if run.in_rounds else [])}
+    there = {*columns, *(["positive"] if run.round_miners else [])}
     made = [token for part in run.parts for token in part.provides if token.startswith("column:")]
     there.update(token.removeprefix("column:") for token in made)
     for view in run.views:

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from cse_core.errors import CseError, raise_all
-from cse_core.options import Options
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.recipes.draft import Draft, Instance, apply_kinds, apply_sets, merge_documents
@@ -17,22 +16,13 @@ from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.plan import plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
 from cse_core.recipes.requirements import add_branches, check_requirements
-from cse_core.recipes.settings import (
-    DataOptions,
-    InferenceOptions,
-    ModelOptions,
-    TrainOptions,
-    ViewOptions,
-)
+from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
 from cse_core.records import Facts, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
-OptionsT = TypeVar("OptionsT", bound=Options)
 DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
 """Returns the rows and columns of the data, None where it does not know them without reading."""
-
-__all__ = ["DataLookup", "Facts", "resolve"]
 
 
 def resolve(
@@ -61,7 +51,7 @@ def resolve(
         data: Training texts.
         dev: Dev sets.
         facts: What is known of the encoder and the data; by default the encoder's files are read.
-        lookup: Tells rows and columns of the data, where ``facts`` does not.
+        lookup: Tells rows and columns of the data, instead of ``facts``.
 
     Returns:
         The composition.
@@ -81,15 +71,13 @@ def resolve(
     if dev:
         draft.tables["train"]["dev"] = list(dev)
     apply_sets(draft, sets, registry)
-    reader = OptionReader()
-    run = _typed(draft, reader, registry, facts, chain[-1].name if chain else None)
+    run = _typed(draft, registry, facts, chain[-1].name if chain else None)
     run = replace(run, facts=_facts_of_data(run, lookup))
     run = _completed(run, registry)
     names = Counter((found.kind, found.name) for found in registry.parts())
     return replace(
         run,
         warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)])),
-        expressions=reader.expressions,
         shared_names=frozenset(name for name, count in names.items() if count > 1),
     )
 
@@ -107,13 +95,9 @@ def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str |
     return str(name)
 
 
-def _typed(
-    draft: Draft, reader: OptionReader, registry: Registry, facts: Facts, recipe: str | None
-) -> Composition:
+def _typed(draft: Draft, registry: Registry, facts: Facts, recipe: str | None) -> Composition:
     """Return the draft typed; raises every mistake that was found on the way."""
-
-    def core(options: type[OptionsT], name: str) -> OptionsT:
-        return reader.options(options, draft.tables[name], name) or options()
+    reader = OptionReader()
 
     def part(item: Instance) -> PlannedPart | None:
         try:
@@ -125,8 +109,10 @@ def _typed(
         return None if options is None else PlannedPart.of(found, options, item.name)
 
     reader.read_params(draft.params)
-    model, data = core(ModelOptions, "model"), core(DataOptions, "data")
-    train, inference = core(TrainOptions, "train"), core(InferenceOptions, "inference")
+    core: dict[str, Any] = {
+        name: reader.options(options, draft.tables[name], name) or options()
+        for name, options in CORE_OPTIONS.items()
+    }
     views = {
         name: reader.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
         for name, settings in draft.views.items()
@@ -135,11 +121,9 @@ def _typed(
     raise_all(reader.errors)
     return Composition(
         recipe=recipe,
-        model=model,
-        data=data,
-        train=train,
-        inference=inference,
-        params=dict(reader.params),
+        **core,
+        params=reader.params,
+        expressions=reader.expressions,
         parts=tuple(_poolers_in_order([part for part in parts if part is not None])),
         view_options=views,
         facts=facts,
@@ -162,10 +146,8 @@ def _poolers_in_order(parts: list[PlannedPart]) -> list[PlannedPart]:
 
 def _facts_of_data(run: Composition, lookup: DataLookup | None) -> Facts:
     rows, columns = run.facts.rows, run.facts.columns
-    if lookup is not None and (rows is None or columns is None):
-        found_rows, found_columns = lookup(run.data)
-        rows = found_rows if rows is None else rows
-        columns = found_columns if columns is None else columns
+    if lookup is not None:
+        rows, columns = lookup(run.data)
     if rows is not None and run.data.limit is not None:
         rows = min(rows, run.data.limit)
     if run.data.split_tokens is not None:

@@ -18,7 +18,7 @@ from cse_core.recipes.settings import (
     ViewOptions,
 )
 from cse_core.records import AugmenterSpec, ComponentSpec, Facts, Kind, MinerSpec, PoolSpec
-from cse_core.vocabulary import Need, Role, flatten
+from cse_core.vocabulary import Role, flatten
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
@@ -55,9 +55,10 @@ class PlannedPart:
         return f"{self.kind}.{self.name}"
 
     @property
-    def requires(self) -> tuple[Need, ...]:
-        """Return the tokens that it requires."""
-        return self.spec.required(self.options)
+    def requires(self) -> tuple[tuple[str, ...], ...]:
+        """Return the tokens that it requires, each as the alternatives that meet it."""
+        needs = self.spec.required(self.options)
+        return tuple((need,) if isinstance(need, str) else need for need in needs)
 
     @cached_property
     def provides(self) -> tuple[str, ...]:
@@ -169,13 +170,8 @@ class Composition:
 
     @property
     def round_miners(self) -> list[PlannedPart]:
-        """Return the miners that mine between rounds."""
+        """Return the miners that mine between rounds, whose rows nobody knows beforehand."""
         return [part for part in self.of("positives") if cast(MinerSpec, part.spec).rounds]
-
-    @property
-    def in_rounds(self) -> bool:
-        """Return whether a miner brings the rows of rounds, which nobody knows beforehand."""
-        return bool(self.round_miners)
 
     @cached_property
     def groups(self) -> dict[str, PlannedPart]:

@@ -33,17 +33,20 @@ class Instance:
         return f"{self.kind}.{self.name}"
 
 
+Change = tuple[Instance | None, str]
+"""What was changed, with the instance that it is about, None where that is none."""
+
+
 @dataclass(frozen=True)
 class WhenNote:
     """What a ``[[when]]`` block changed; flags may yet replace the parts that it changed.
 
     Attributes:
-        changes: Each with the instance that it is about, None where that is none.
         say: The block's own words.
     """
 
     label: str
-    changes: tuple[tuple[Instance | None, str], ...]
+    changes: list[Change]
     say: str | None
 
 
@@ -123,8 +126,8 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
         for block in sorted(blocks, key=lambda block: sum(key in block for key in CONDITIONS)):
             conditions = [f"{key} {_in_words(block[key])}" for key in CONDITIONS if key in block]
             label = f"{document.label}: when {', '.join(conditions)}"
-            _merge_table(draft, block, label, overlay=True)
-            draft.notes.append(WhenNote(label, tuple(_changes(block, draft)), block.get("say")))
+            changes = _merge_table(draft, block, label, overlay=True)
+            draft.notes.append(WhenNote(label, changes, block.get("say")))
         if document.overlay and "say" in document.table:
             draft.notes.append(str(document.table["say"]))
     return draft
@@ -132,42 +135,55 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
 
 def holds(block: Mapping[str, Any], facts: Facts) -> bool:
     """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
-    for key in CONDITIONS:
-        if key in block:
-            accepted = block[key] if isinstance(block[key], list) else [block[key]]
-            if getattr(facts, key) not in accepted or getattr(facts, key) is None:
-                return False
-    return True
+    return all(
+        getattr(facts, key) in (block[key] if isinstance(block[key], list) else [block[key]])
+        for key in CONDITIONS
+        if key in block
+    )
 
 
-def _merge_table(draft: Draft, table: Mapping[str, Any], label: str, *, overlay: bool) -> None:
-    """Merge a recipe's table; ``overlay`` updates items of a list by name, else it replaces it."""
-    for name, value in table.get("params", {}).items():
-        draft.params[check_name(name, f"{label}: params")] = value
-    for name in CORE_TABLES:
-        _update(draft.tables[name], table.get(name, {}))
-    for name, settings in table.get("views", {}).items():
-        _update(draft.views.setdefault(name, {}), settings)
+def _merge_table(
+    draft: Draft, table: Mapping[str, Any], label: str, *, overlay: bool
+) -> list[Change]:
+    """Merge a recipe's table; ``overlay`` updates items of a list by name, else it replaces it.
+
+    Returns:
+        What it changed.
+    """
+    changes: list[Change] = []
     for path in table.get("remove", ()):
         kind, _, name = path.partition(".")
         if kind not in KINDS:
             hint = did_you_mean(kind, KINDS)
             raise CseError("remove names kind.part", where=label, value=path, hint=hint)
         draft.remove(kind, name, where=f"{label}: remove")
+        changes.append((None, f"{path} taken out"))
+    for name in table.get("params", {}):
+        check_name(name, f"{label}: params")
+    heads = [("params", draft.params), *draft.tables.items()]
+    settings = [(head, held, table.get(head, {})) for head, held in heads]
+    for name, content in table.get("views", {}).items():
+        settings.append((f"views.{name}", draft.views.setdefault(name, {}), content))
+    for head, held, content in settings:
+        _update(held, content)
+        changes += [(None, f"{head}.{key} = {_in_words(value)}") for key, value in content.items()]
     for kind in KINDS:
         if kind in table:
-            _merge_items(draft, kind, table[kind], label, overlay=overlay)
+            changes += _merge_items(draft, kind, table[kind], label, overlay=overlay)
+    return changes
 
 
 def _merge_items(
     draft: Draft, kind: Kind, items: Sequence[Mapping[str, Any]], label: str, *, overlay: bool
-) -> None:
+) -> list[Change]:
     if not overlay:
         draft.parts[kind] = []
+    changes: list[Change] = []
     seen: set[str] = set()
     for item in items:
         options = {key: value for key, value in item.items() if key not in ("use", "name")}
-        name = check_name(_item_name(item), f"{label}: {kind}")
+        name = str(item.get("name", item.get("use", "").rpartition("/")[2]))
+        check_name(name, f"{label}: {kind}")
         if name in seen:
             raise _named_twice(kind, name, label)
         seen.add(name)
@@ -181,15 +197,14 @@ def _merge_items(
                 hint=did_you_mean(name, draft.names(kind)),
             )
         if found is None:
-            draft.parts[kind].append(Instance(kind, use, name, options))
-        elif found.use != use:
-            found.use, found.options = use, options
-        else:
-            _update(found.options, options)
-
-
-def _item_name(item: Mapping[str, Any]) -> str:
-    return str(item.get("name", item.get("use", "").rpartition("/")[2]))
+            found = Instance(kind, use, name)
+            draft.parts[kind].append(found)
+        if found.use != use:
+            found.use, found.options = use, {}
+        _update(found.options, options)
+        told = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
+        changes += [(found, found.path + text) for text in told]
+    return changes
 
 
 def _named_twice(kind: Kind, name: str, where: str) -> CseError:
@@ -207,26 +222,6 @@ def _update(table: dict[str, Any], changes: Mapping[str, Any]) -> None:
         old = table.get(key)
         merged = isinstance(old, Mapping) and isinstance(value, Mapping)
         table[key] = {**old, **value} if merged else value  # type: ignore[dict-item]
-
-
-def _changes(block: Mapping[str, Any], draft: Draft) -> Iterator[tuple[Instance | None, str]]:
-    """Yield what a merged block changed, each with the instance of the draft that it is about."""
-    for path in block.get("remove", ()):
-        yield None, f"{path} taken out"
-    tables = {head: block.get(head, {}) for head in ("params", *CORE_TABLES)}
-    tables |= {f"views.{view}": settings for view, settings in block.get("views", {}).items()}
-    for head, settings in tables.items():
-        for key, value in settings.items():
-            yield None, f"{head}.{key} = {_in_words(value)}"
-    for kind in KINDS:
-        for item in block.get(kind, ()):
-            changed = draft.find(kind, _item_name(item))
-            path = f"{kind}.{_item_name(item)}"
-            options = {key: value for key, value in item.items() if key not in ("use", "name")}
-            for key, value in options.items():
-                yield changed, f"{path}.{key} = {_in_words(value)}"
-            if not options:
-                yield changed, path
 
 
 def _in_words(value: object) -> str:

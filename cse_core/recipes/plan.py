@@ -59,7 +59,7 @@ def _column(run: Composition, name: str) -> str:
     options, columns = run.view_options.get(name), run.facts.columns
     if options is not None and options.column is not None:
         return options.column
-    if name == "positive" and run.in_rounds:
+    if name == "positive" and run.round_miners:
         return name
     if name != "anchor" and (name in columns if columns is not None else name not in BASE_VIEWS):
         return name
@@ -80,18 +80,6 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             hint = did_you_mean(name, [*run.possible_views(), *groups])
             problems.append(CseError(text, where=where, value=name, hint=hint))
 
-    def view_of(token: str) -> str | None:
-        """Return the view that a token asks for; an unmet token is no problem of the views."""
-        prefix, _, name = token.partition(":")
-        if prefix == "view" or (prefix == "positives" and name not in run.groups):
-            return name if run.can_have_view(name) else None
-        return None
-
-    def is_met(token: str) -> bool:
-        prefix, _, name = token.partition(":")
-        mined = prefix == "positives" and name in run.groups
-        return mined or (prefix in ("view", "positives") and name in names)
-
     for name, settings in run.view_options.items():
         if name not in BASE_VIEWS and settings.column is not None:
             names.setdefault(name)
@@ -102,12 +90,14 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     for store, held in run.stores():
         for name in cast(StoreSpec, store.spec).encoded(held):
             need(name, f"{store.path}.view")
+    mined = {f"positives:{name}" for name in run.groups}
     for part in run.parts:
         for alternatives in part.requires:
-            tokens = (alternatives,) if isinstance(alternatives, str) else alternatives
-            if not any(is_met(token) for token in tokens):
-                possible = [name for name in map(view_of, tokens) if name is not None]
-                names.update(dict.fromkeys(possible[:1]))
+            named = [token.partition(":") for token in alternatives]
+            views = [name for prefix, _, name in named if prefix in ("view", "positives")]
+            if mined.isdisjoint(alternatives) and names.keys().isdisjoint(views):
+                possible = [name for name in views if run.can_have_view(name)]
+                names.update(dict.fromkeys(possible[:1]))  # without one, the requirement is unmet
     for part in run.of("aug"):
         for name in augmented_views(part):
             if name not in names and run.can_have_view(name):

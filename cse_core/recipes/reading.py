@@ -21,33 +21,6 @@ CORE_TABLES = tuple(CORE_OPTIONS)
 """Tables of the core's own options, beside ``views``."""
 CONDITIONS = ("family", "hidden", "cased", "starter")
 """Keys of a ``[[when]]`` block that say when it counts."""
-DEFAULT_RECIPE = """\
-[model]
-name = "starter"
-
-[data]
-path = ["starter"]
-
-[[pool]]
-use = "cls"
-
-[[pool]]
-use = "mlp"
-keep = "train"
-
-[[loss]]
-use = "infonce"
-"""
-"""What a run without a recipe does; kinds that a recipe leaves out come from here."""
-DEFAULT_FOR_STARTER = """\
-[[when]]
-starter = true
-[when.inference]
-pool = "mean"
-[when.train]
-lr = 1e-4
-"""
-"""What it does besides with the starter; no recipe takes this over."""
 
 _TEXTS = ("name", "summary", "paper", "say")
 _RECORDS_OF_A_RUN = ("run", "versions")
@@ -77,8 +50,10 @@ class Document:
 
 def default_document(*, alone: bool = True) -> Document:
     """Return the recipe of a run that names none, or what one that names another stands on."""
-    text = DEFAULT_RECIPE + ("\n" + DEFAULT_FOR_STARTER if alone else "")
-    return Document("default", "the default recipe", tomllib.loads(text))
+    table = _load(Path(__file__).with_name("default.toml"), "the default recipe")
+    if not alone:
+        del table["when"]
+    return Document("default", "the default recipe", table)
 
 
 def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:

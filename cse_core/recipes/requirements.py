@@ -19,7 +19,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
         if options.branch is not None:
             asked.append((f"{store.path}.branch", options.branch))
     for part in run.parts:
-        for alternatives in _required(part):
+        for alternatives in part.requires:
             branches = [token[7:] for token in alternatives if token.startswith("branch:")]
             if branches and not any(is_met(run, part, token) for token in alternatives):
                 asked.append((part.path, branches[0]))
@@ -47,7 +47,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
 def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse each requirement and each level that nothing meets."""
     for part in run.parts:
-        for alternatives in _required(part):
+        for alternatives in part.requires:
             if any(token.startswith("branch:") for token in alternatives):
                 continue  # add_branches has added it, or said why it cannot
             if not any(is_met(run, part, token) for token in alternatives):
@@ -93,11 +93,6 @@ def is_met(run: Composition, part: PlannedPart, token: str) -> bool:
     if token == "mask-token":
         return facts.mask_token is not False
     return token == "gradient:inputs"
-
-
-def _required(part: PlannedPart) -> list[tuple[str, ...]]:
-    """Return what a part requires, each as the alternatives that meet it."""
-    return [(need,) if isinstance(need, str) else need for need in part.requires]
 
 
 _TAKE_OUT = "choose another --model, or take it out with --{part.kind} ~{part.name}"

@@ -21,6 +21,7 @@ from cse_core.recipes.settings import CORE_OPTIONS
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 _CALL = re.compile(r"\s*(?!(linear|cosine|quarter-cosine)\b)[a-z][\w-]*\s*\(")
+_NAMES = re.compile(r"\b[^\W\d]\w*")
 
 
 class FlagText(str):
@@ -63,13 +64,10 @@ class OptionReader:
         for name, value in written.items():
             where = f"{path}.{name}"
             info = model.model_fields.get(name)
-            if info is None:
-                hint = _unknown_option(name, model)
-                self.errors.append(
-                    CseError("there is no such option", where=where, value=value, hint=hint)
-                )
-                continue
             try:
+                if info is None:
+                    hint = _unknown_option(name, model)
+                    raise CseError("there is no such option", where=where, value=value, hint=hint)
                 values[name] = self._value(value, field_accepts(info), where)
             except CseError as error:
                 self.errors.append(error)
@@ -92,8 +90,6 @@ class OptionReader:
         """Return a value in the type that an option wants, as far as that is open."""
         if isinstance(value, FlagText):
             value = _typed_text(value, wanted)
-        if isinstance(value, Mapping):
-            return {key: _shown(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             if wanted.items is None:
                 return value
@@ -128,8 +124,8 @@ class OptionReader:
             if not self.params and not set(text) & set("+*/()"):
                 raise _must_be(wanted, where, text) from None
             raise
-        if self.params and _uses_params(text):
-            self.expressions[where] = str(text)
+        if not self.params.keys().isdisjoint(_NAMES.findall(text)):
+            self.expressions[where] = text
         if isinstance(number, float) and wanted.whole and not wanted.number:
             return int(number) if number.is_integer() else number
         return number
@@ -144,14 +140,6 @@ def _unknown_option(name: str, model: type[Options]) -> str:
         ]
         return f"did you mean {paths[0]}?" if paths else hint
     return hint
-
-
-def _uses_params(text: str) -> bool:
-    try:
-        evaluate_number(text, {})
-    except CseError:
-        return True
-    return False
 
 
 def _typed_text(text: FlagText, wanted: Accepts) -> Any:
@@ -185,11 +173,7 @@ def _parse(text: str) -> Any:
 
 
 def _must_be(wanted: Accepts, where: str, value: object, hint: str | None = None) -> CseError:
-    return CseError(f"must be {in_words(wanted)}", where=where, value=_shown(value), hint=hint)
-
-
-def _shown(value: Any) -> Any:
-    return str(value) if isinstance(value, FlagText) else value
+    return CseError(f"must be {in_words(wanted)}", where=where, value=value, hint=hint)
 
 
 def _mistakes(
@@ -203,7 +187,7 @@ def _mistakes(
         CseError(
             _in_plain_words(group, model.model_fields.get(name)),
             where=f"{path}.{name}" if name else path,
-            value=_shown(written.get(name)),
+            value=written.get(name),
         )
         for name, group in grouped.items()
     ]

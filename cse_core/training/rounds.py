@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError
 from cse_core.parts import RoundContext
 from cse_core.recipes.settings import TrainOptions
-from cse_core.records import MinerSpec
 from cse_core.runtime import distributed
 from cse_core.runtime.atomic_files import whole_folder
 from cse_core.runtime.reporter import Reporter
@@ -77,8 +76,7 @@ class Rounds:
     def __post_init__(self) -> None:
         """Find the miners that ask for rounds."""
         composition = self.assembly.composition
-        mined = composition.of("positives")
-        self.miners = [part.path for part in mined if cast(MinerSpec, part.spec).rounds]
+        self.miners = [part.path for part in composition.round_miners]
         self._rows = TrainingRows(self.corpus, composition.model.max_length)
 
     def next(self, resumed: bool) -> TrainingRound | None:

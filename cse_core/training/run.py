@@ -118,12 +118,12 @@ def training_corpus(
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
-    brought = ("text", "positive") if composition.in_rounds else ("text",)
+    brought = ("text", "positive") if composition.round_miners else ("text",)
     columns = (view.column for view in composition.views if view.column is not None)
     encoded = [column for column in columns if column not in brought]
-    needs = (need for part in composition.parts for need in part.requires)
-    named = (need for need in needs if isinstance(need, str) and need.startswith("column:"))
-    required = tuple(dict.fromkeys([*encoded, *(need.partition(":")[2] for need in named)]))
+    needs = (needs[0] for part in composition.parts for needs in part.requires if len(needs) == 1)
+    read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
+    required = tuple(dict.fromkeys([*encoded, *read]))
     if corpus is None or required:
         datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
         corpus = load_corpus(
