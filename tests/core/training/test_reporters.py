@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from cse_core.errors import CseError
+from cse_core.options import Options
+from cse_core.records import ReporterSpec
+from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.reporter import Reporter
-from cse_core.training.reporters import Reporters
+from cse_core.training.reporters import Reporters, reporters_of
 
 
 class Ears(Reporter):
@@ -76,3 +80,42 @@ def test_a_mistake_of_the_user_is_an_error_before_the_run() -> None:
 
     with pytest.raises(CseError, match="pip install it"):
         Reporters(Ears(), {"lacking": lacking})
+
+
+class NotesOptions(Options):
+    digits: int = Field(default=2, ge=0)
+    file: str = "notes.md"
+
+
+class Notes(Reporter):
+    def __init__(self, options: NotesOptions) -> None:
+        self.options = options
+
+
+NOTES = ReporterSpec(
+    name="notes", summary="notes", factory=f"{__name__}:Notes", options=NotesOptions
+)
+REGISTRY = Registry([Registered(NOTES, "cse-notes", "0.1.0", "cse-notes:notes")])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("note", "train.report: there is no reporter of this name (got 'note'); did you mean"),
+        ("notes:digit=1", "train.report: notes.digit: there is no such option (got '1'); did you"),
+        ("notes:digits=x", "train.report: notes.digits: must be a whole number at least 0 (got"),
+        ("notes:digits=-1", "train.report: notes.digits: must be at least 0 (got '-1')"),
+        ("notes:file", "train.report: is not OPTION=VALUE (got 'file'); write notes:OPTION=VALUE"),
+    ],
+)
+def test_a_wrong_text_is_refused(text: str, line: str) -> None:
+    with pytest.raises(CseError) as caught:
+        reporters_of([text], REGISTRY)
+    assert caught.value.line().startswith(line)
+
+
+def test_options_are_typed_as_those_of_parts() -> None:
+    (make,) = reporters_of(["notes:file=2024,digits=1"], REGISTRY).values()
+    reporter = make()
+    assert isinstance(reporter, Notes)
+    assert reporter.options == NotesOptions(file="2024", digits=1)
