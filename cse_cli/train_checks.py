@@ -71,14 +71,13 @@ def save_recipe(composition: Composition, path: Path) -> None:
     Raises:
         CseError: If it cannot be written.
     """
+    from cse_core.runtime.atomic_files import write_whole
     from cse_core.training.recipe_file import dump_recipe
 
     if path.is_dir():
         raise CseError("is a folder", where="--save-recipe", value=str(path), hint="name a file")
-    beside = path.with_name(f".{path.name}.part")
     try:
-        beside.write_text(dump_recipe(composition), encoding="utf-8")
-        beside.replace(path)
+        write_whole(path, dump_recipe(composition))
     except OSError as error:
         raise CseError(
             f"cannot be written: {error.strerror or error}",

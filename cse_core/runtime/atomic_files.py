@@ -36,16 +36,23 @@ def whole_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file beside ``path`` and rename it."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a file beside ``path`` to write, and rename it to ``path`` when all is written."""
     own = f"{os.getpid()}-{threading.get_ident()}"  # others may write the same file
     beside = path.with_name(f".{path.name}-{own}.part")
     try:
-        beside.write_text(text, encoding="utf-8")
+        yield beside
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")
 
 
 def writable_folder(path: Path, where: str) -> Path:

@@ -11,16 +11,15 @@ import hashlib
 import json
 import mmap
 import os
-import tempfile
 import zlib
 from collections.abc import Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from cse_core.runtime.atomic_files import cache_folder
+from cse_core.runtime.atomic_files import cache_folder, whole_file
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
@@ -95,7 +94,7 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
 
 
 def _write(path: Path, table: TokenTable) -> None:
-    """Write a table beside its file and rename it; raises what the disk does."""
+    """Write a table, whole or not at all; raises what the disk does."""
     import pyarrow as pa
 
     ids, word, offsets = (values.numpy() for values in (table.ids, table.word, table.offsets))
@@ -104,15 +103,10 @@ def _write(path: Path, table: TokenTable) -> None:
     sums = json.dumps([zlib.crc32(values.data) for values in (offsets, ids, word)])
     batch = pa.record_batch({"tokens": column}).replace_schema_metadata({"crc32": sums})
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(".part", f".{path.stem}-", path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
+    private = partial(os.open, mode=0o600)  # the ids tell the texts
+    with whole_file(path) as beside, open(beside, "wb", opener=private) as file:
+        with pa.ipc.new_file(file, batch.schema) as writer:
             writer.write_batch(batch)
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
 
 
 def _read(path: Path, texts: int) -> TokenTable | None:
