@@ -177,7 +177,7 @@ class Engine:
             shared = path.startswith(("loss.", "negatives.", "positives."))
             (objective if shared else encoding).extend(module.parameters())
         distributed.sum_gradients(encoding)
-        distributed.average_gradients(objective)
+        distributed.sum_gradients(objective, 1.0 / distributed.world()[1])  # each has it in full
 
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)

@@ -156,13 +156,8 @@ def _whole(values: Tensor, sizes: list[int]) -> Tensor:
     return gathered
 
 
-def average_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """Average gradients that every process has in full."""
-    sum_gradients(parameters, 1.0 / world()[1])
-
-
 def sum_gradients(parameters: Iterable[torch.nn.Parameter], factor: float = 1.0) -> None:
-    """Sum gradients over the processes; one that some lack is zero there, and all lack none."""
+    """Sum gradients over the processes, times a factor; one that some lack is zero there."""
     if world()[1] == 1:
         return
     trained = [parameter for parameter in dict.fromkeys(parameters) if parameter.requires_grad]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.runtime.model_files import JSON_FILES, _json
+from cse_core.runtime.model_files import JSON_FILES, read_json
 
 _SECONDS = 3.0
 _PATIENCE = 5.0
@@ -83,7 +83,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
             except Exception:  # a network has many ways to fail
                 reachable = False
                 continue
-        files[file] = _json(Path(path), name, kind=dict)
+        files[file] = read_json(Path(path), name, kind=dict)
     return files
 
 

@@ -46,7 +46,7 @@ def model_folder(path: Path, name: str) -> Path:
             return folder
         modules = folder / "modules.json"
         if modules.is_file():
-            for module in _json(modules, name, kind=list):
+            for module in read_json(modules, name, kind=list):
                 inner = folder / str(module.get("path", "")) if isinstance(module, dict) else folder
                 if (inner / "config.json").is_file() and inner != folder:
                     return inner
@@ -56,7 +56,8 @@ def model_folder(path: Path, name: str) -> Path:
     raise CseError("is a folder without config.json", where="model.name", value=name, hint=hint)
 
 
-def _json(path: Path, name: str, *, kind: type) -> Any:
+def read_json(path: Path, name: str, *, kind: type) -> Any:
+    """Return what a JSON file of a model holds; what is no ``kind`` raises a ``CseError``."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -76,7 +77,7 @@ def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
         CseError: If one holds no JSON table.
     """
     return {
-        file: _json(folder / file, name, kind=dict)
+        file: read_json(folder / file, name, kind=dict)
         for file in (*JSON_FILES, MANIFEST)
         if (folder / file).is_file()
     }

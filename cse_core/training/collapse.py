@@ -12,7 +12,6 @@ from torch import Tensor
 
 from cse_core.evaluation.geometry import effective_rank, mean_cosine, singular_values
 from cse_core.evaluation.vectors import unit
-from cse_core.options import LossOptions
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
@@ -90,9 +89,8 @@ def advice(composition: Composition) -> str:
         if isinstance(decay, Schedule) and decay.bounds[0] < WEAK_DECAY:
             found.append(f"raise {part.path}.decay")
     if all(
-        cast(LossOptions, part.options).negatives == "none"
-        or not cast(LossSpec, part.spec).contrastive
-        for part in composition.of("loss")
+        options.negatives == "none" or not cast(LossSpec, loss.spec).contrastive
+        for loss, options in composition.losses()
     ):
         found.append("add a loss with negatives (--loss +infonce)")
     found.append(f"lower train.lr ({composition.train.lr:g})")

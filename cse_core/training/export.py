@@ -88,9 +88,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
             }
             write_tensors(beside / HEADS, tensors)
         _write_json(beside / MANIFEST, manifest)
-        why_not = _write_sentence_transformers(
-            assembly, sentence_encoder, beside, row, heads, slicer
-        )
+        why_not = _write_sentence_transformers(sentence_encoder, beside, row, slicer)
         (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
 
 
@@ -104,12 +102,7 @@ def _choice(choice: PlannedPart) -> dict[str, Any]:
 
 
 def _write_sentence_transformers(
-    assembly: Assembly,
-    sentence_encoder: SentenceEncoder,
-    folder: Path,
-    row: PlannedPart,
-    heads: list[PlannedPart],
-    slicer: PlannedPart | None,
+    sentence_encoder: SentenceEncoder, folder: Path, row: PlannedPart, slicer: PlannedPart | None
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
     mode = cast(RowPoolerSpec, row.spec).mode(row.options)
@@ -121,10 +114,10 @@ def _write_sentence_transformers(
     if mode is None:
         return f"rows are pooled by {row.use}"
     dense = []
-    for choice in heads:
-        equal = cast(Head, assembly.parts[choice.path]).sentence_transformers()
+    for name, head in sentence_encoder.heads.items():
+        equal = cast(Head, head).sentence_transformers()
         if equal is None:
-            return f"head {choice.name} is no single Dense layer"
+            return f"head {name} is no single Dense layer"
         dense.append(equal)
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
     pooling = {

@@ -41,15 +41,11 @@ class Meters:
         Raises:
             CseError: If one is not; nothing of these steps was written yet.
         """
-        losses = torch.stack(self.losses).cpu()
-        fine = bool(torch.isfinite(losses).all())
-        broken = "the loss"
-        if fine and self.norms:
-            fine, broken = bool(torch.isfinite(torch.stack(self.norms)).all()), "the gradient"
+        for what, values in (("the loss", self.losses), ("the gradient", self.norms)):
+            if values and not bool(torch.isfinite(torch.stack(values)).all()):
+                raise not_finite(f"{what} is no finite number any more", step)
         self.norms = []
         self.seconds += time.perf_counter() - self._began
-        if not fine:
-            raise not_finite(f"{broken} is no finite number any more", step)
 
     def go_on(self) -> None:
         """Count seconds again, after what does not belong to training."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import tomlkit
-from tomlkit.items import Table
 
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition
@@ -51,19 +50,11 @@ def dump_recipe(composition: Composition) -> str:
                 owner = f"{part.distribution} {part.version}".strip()
                 table = tomlkit.table()
                 table.add(tomlkit.comment(f"{part.spec.summary} ({owner})"))
-                array.append(_fill(table, item))
-            document.append(key, array)
-        elif isinstance(content, dict):
-            document.append(key, _fill(tomlkit.table(), content))
-        else:
-            document.append(key, content)
+                table.update(item)
+                array.append(table)
+            content = array
+        document.append(key, content)
     return tomlkit.dumps(document)
-
-
-def _fill(table: Table, content: Mapping[str, Any]) -> Table:
-    for key, value in content.items():
-        table.append(key, value)
-    return table
 
 
 def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:

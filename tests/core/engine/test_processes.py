@@ -140,6 +140,6 @@ def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(distributed.dist, "all_reduce", lambda values, group=None: values.mul_(2))
     used, unused = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
     used.grad = torch.full((3,), 4.0)
-    distributed.average_gradients([used, unused, used])
+    distributed.sum_gradients([used, unused, used], 1.0 / 2)
     assert torch.equal(used.grad, torch.full((3,), 4.0))
     assert unused.grad is None
