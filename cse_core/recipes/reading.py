@@ -164,14 +164,9 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
             )
         if "name" in block.get("model", {}):
             raise CseError("cannot choose model.name, which decides it", where=where)
-    recorded = versions if isinstance(versions, dict) else {}
-    return Document(
-        str(table.get("name", name)),
-        label,
-        table,
-        overlay,
-        {key: text for key, text in recorded.items() if isinstance(text, str)},
-    )
+    recorded = versions.items() if isinstance(versions, dict) else ()
+    known = {key: text for key, text in recorded if isinstance(text, str)}
+    return Document(str(table.get("name", name)), label, table, overlay, known)
 
 
 def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,6 @@ class Rounds:
     number: int = 0
     place: int = 0
     scores: list[float | None] = field(default_factory=list)
-    over: bool = False
 
     def __post_init__(self) -> None:
         """Find the miners that ask for rounds."""
@@ -79,27 +78,24 @@ class Rounds:
         self.miners = [part.path for part in composition.round_miners]
         self._rows = TrainingRows(self.corpus, composition.model.max_length)
 
-    def next(self, resumed: bool) -> TrainingRound | None:
-        """Return the next round, the interrupted one again where ``resumed``."""
+    def each(self, resumed: bool) -> Iterator[TrainingRound]:
+        """Yield the rounds as they are asked for, the interrupted one first where ``resumed``."""
         if not self.miners:
-            if self.over:
-                return None
-            self.over = True
-            return TrainingRound()
-        if resumed and self.number:
-            return read_round(self.folder.round(self.number), self.number)
+            yield TrainingRound()
+        elif resumed and self.number:
+            yield read_round(self.folder.round(self.number), self.number)
         while self.place < len(self.miners):
-            number = self.number + 1
             part = self.assembly.parts[self.miners[self.place]]
-            wanted = part.next_round(self._context(number))
-            if wanted is not None:
-                self.number = number
-                if distributed.world()[0] == 0:
-                    _write_round(self.folder.round(number), wanted)
-                distributed.wait()
-                return read_round(self.folder.round(number), number)
-            self.place += 1
-        return None
+            wanted = part.next_round(self._context(self.number + 1))
+            if wanted is None:
+                self.place += 1
+                continue
+            self.number += 1
+            folder = self.folder.round(self.number)
+            if distributed.world()[0] == 0:
+                _write_round(folder, wanted)
+            distributed.wait()
+            yield read_round(folder, self.number)
 
     def begin(self, current: TrainingRound) -> TrainingRows:
         """Show every part the rows of a round that begins, or goes on after a break."""

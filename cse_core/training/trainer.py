@@ -117,7 +117,7 @@ class Trainer:
             if self.main:
                 self._metrics = stack.enter_context(self.folder.open_metrics(until))
             stack.enter_context(self._signals)
-            while (current := self.rounds.next(resume is not None)) is not None:
+            for current in self.rounds.each(resume is not None):
                 self._steps_before += self._round(current, resume)
                 resume = None
         return self._finish(time.monotonic() - began)

@@ -40,7 +40,7 @@ class Steps:
         self.device = prepared.device
         trainer = prepared.trainer(RunFolder(folder))
         trainer.prepare()
-        current = trainer.rounds.next(False) or TrainingRound()
+        current = next(trainer.rounds.each(False), TrainingRound())
         rows = trainer.rounds.begin(current)
         steps = current.options(prepared.composition.train).steps(len(rows))
         loop = TrainingLoop(

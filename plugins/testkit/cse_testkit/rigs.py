@@ -141,7 +141,7 @@ class Rig:
     @cached_property
     def loop(self) -> TrainingLoop:
         """The steps of the round, over its rows in order; miners are asked for one now."""
-        current = self.rounds.next(False) or TrainingRound()
+        current = next(self.rounds.each(False), TrainingRound())
         rows = self.rounds.begin(current)
         loop = TrainingLoop(
             self.assembly, current, rows, self.precision, total=self.total_steps, prefetch=False
