@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -18,21 +18,18 @@ from cse_core.engine.negatives import unequal
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import HeadOptions, LossOptions, StoreOptions
 from cse_core.parts import (
     Augmenter,
     Branch,
-    Head,
     Loss,
     Metric,
     NegativeStore,
     Part,
     PositiveMiner,
     RowPooler,
-    SlicePooler,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import AugmenterSpec, HeadSpec, Kind, SliceSpec
+from cse_core.records import AugmenterSpec, Kind
 from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import INPUT
@@ -97,69 +94,55 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
-    model_path: str | None = None,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
-    ``resolve_model`` turns a model's name into a folder or hub name, ``model_path`` is the folder
-    of an encoder that ``composition.model.name`` does not name, ``total_steps`` are the optimiser
-    steps of the first round.
+    ``resolve_model`` turns a model's name into a folder or hub name, ``total_steps`` are the
+    optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource(bits=train.dropout_bits)
-    path = model_path or resolve_model(model.name)
 
-    def load(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+    def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
         where = resolve_model(name)
-        other = PackedEncoder.load(where, seed=train.seed).to(device)
-        other.use_dropout(source)
-        return other, TextTokenizer(load_tokenizer(where))
+        loaded = PackedEncoder.load(where, seed=seed, **how).to(device)
+        loaded.use_dropout(source)
+        return loaded, TextTokenizer(load_tokenizer(where))
 
-    encoder = PackedEncoder.load(
-        path,
+    encoder, tokenizer = load(
+        model.name,
+        derive_seed(train.seed, "model"),
         from_scratch=model.from_scratch,
         dropout=model.dropout,
         attention=model.attention,
-        seed=derive_seed(train.seed, "model"),
-    ).to(device)
-    encoder.use_dropout(source)
+    )
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
-    tokenizer = TextTokenizer(load_tokenizer(path))
-
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
     )
-    parts: dict[str, Part] = {}
-
-    def make(
-        choice: PlannedPart, dimension: int, heads: dict[str, nn.Module] | None = None
-    ) -> Part:
-        parts[choice.path] = factory(choice, dimension, heads)
-        return parts[choice.path]
-
-    online, dimension = _online(composition, make, encoder, tokenizer)
+    online = factory.sentence_encoder(composition.of("pool"), model.max_length)
+    dimension = online.dimension
     inference_pool = None
     if composition.inference_pool is not None:
         choice = composition.inference_pool
-        inference_pool = cast(RowPooler, factory(choice, encoder.hidden_size))
+        apart = replace(factory, made={})  # it is no part of the training
+        inference_pool = cast(RowPooler, apart(choice, encoder.hidden_size))
         _refuse_untrained(inference_pool, choice)
     branches: dict[str, Branch] = {}
     for choice in composition.of("branch"):
-        branches[choice.name] = cast(Branch, make(choice, dimension, dict(online.heads)))
-        if choice.use != "online":
-            branches[choice.name].encoder.use_dropout(source)
-            for head in branches[choice.name].heads.values():
-                replace_dropout(head, source)
+        branch = cast(Branch, factory(choice, dimension, dict(online.heads)))
+        branches[choice.name] = branch
+        branch.encoder.use_dropout(source)
+        for head in branch.heads.values():
+            replace_dropout(head, source)
     encoders = {
-        name: online
-        if branch.encoder is encoder
-        else online.with_branch(branch.encoder, branch.heads, branch.tokenizer)
+        name: online if branch.encoder is encoder else online.with_branch(branch)
         for name, branch in branches.items()
     }
 
     def made(kind: Kind) -> dict[str, Any]:
-        return {choice.name: make(choice, dimension) for choice in composition.of(kind)}
+        return {choice.name: factory(choice, dimension) for choice in composition.of(kind)}
 
     augmenters = []
     for choice in composition.of("aug"):
@@ -167,7 +150,7 @@ def build(
         augmenters.append(
             PlacedAugmenter(
                 choice,
-                cast(Augmenter, make(choice, dimension)),
+                cast(Augmenter, factory(choice, dimension)),
                 spec.point_of(choice.options),
                 spec.gradient_of(choice.options),
                 tuple(view.name for view in composition.views if choice.path in view.augmenters),
@@ -183,7 +166,7 @@ def build(
         stores=made("negatives"),
         losses=made("loss"),
         metrics=made("metric"),
-        parts=parts,
+        parts=factory.made,
         dropout=source,
         device=device,
         load_encoder=load,
@@ -205,33 +188,6 @@ def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
         )
 
 
-def _online(
-    composition: Composition, make: Any, encoder: PackedEncoder, tokenizer: TextTokenizer
-) -> tuple[SentenceEncoder, int]:
-    """Return the encoder in training with its poolers and heads, and their last dimension."""
-    slicer: SlicePooler | None = None
-    pooler: RowPooler | None = None
-    heads: dict[str, nn.Module] = {}
-    online_only = set()
-    dimension = encoder.hidden_size
-    for choice in composition.of("pool"):
-        part = make(choice, dimension)
-        if isinstance(choice.spec, SliceSpec):
-            slicer = cast(SlicePooler, part)
-        elif isinstance(choice.spec, HeadSpec):
-            heads[choice.name] = cast(nn.Module, part)
-            dimension = cast(Head, part).dimension
-            if cast(HeadOptions, choice.options).branches == "online":
-                online_only.add(choice.name)
-        else:
-            pooler = cast(RowPooler, part)
-            dimension = pooler.dimension
-    if pooler is None:
-        raise RuntimeError("a composition without a row pooler reached the engine")
-    longest, own = composition.model.max_length, frozenset(online_only)
-    return SentenceEncoder(encoder, tokenizer, pooler, heads, longest, slicer, own), dimension
-
-
 def _check_dimensions(assembly: Assembly) -> None:
     """Refuse targets and stored vectors of another dimension than the anchors they are held to.
 
@@ -243,14 +199,12 @@ def _check_dimensions(assembly: Assembly) -> None:
     """
     composition = assembly.composition
     held: list[tuple[str, str, str]] = []  # path, level and branch
-    for choice in composition.of("negatives"):
-        options = cast(StoreOptions, choice.options)
+    for choice, options in composition.stores():
         # One that only weighs brings no vectors: its branch may be a model of any size.
         brings = type(assembly.stores[choice.name]).candidates is not NegativeStore.candidates
         if options.branch is not None and brings:
             held.append((choice.path, options.level, options.branch))
-    for loss in composition.of("loss"):
-        wants = cast(LossOptions, loss.options)
+    for _, wants in composition.losses():
         view = composition.view(wants.target)
         if view is not None:
             held.append((f"views.{view.name}.branch", wants.level, view.branch))
@@ -267,10 +221,8 @@ def _dimension(encoders: Mapping[str, SentenceEncoder], branch: str, level: str)
     online, own = encoders["online"], encoders[branch]
     if level == INPUT:
         return own.encoder.hidden_size
-    if own.heads:
-        return cast(Head, list(own.heads.values())[-1]).dimension
-    if own.encoder.hidden_size == online.encoder.hidden_size:
-        return own.pooler.dimension
+    if own.heads or own.encoder.hidden_size == online.encoder.hidden_size:
+        return own.dimension
     # Poolers are those of the online encoder; what they make of another is known of plain ones.
     plain = own.pooler.dimension == online.encoder.hidden_size
     return own.encoder.hidden_size if plain else None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
 
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.parts import Branch, Part, Setup, SlicePooler
+from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.options import HeadOptions
+from cse_core.parts import Part, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
-from cse_core.records import BranchSpec, SliceSpec
+from cse_core.records import HeadSpec, SliceSpec
 from cse_core.runtime.loading import load_factory
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -28,7 +30,11 @@ def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
 
 @dataclass(frozen=True)
 class PartFactory:
-    """What all parts of a model are made with; without ``dropout``, theirs stays as it is."""
+    """What all parts of a model are made with; without ``dropout``, theirs stays as it is.
+
+    Attributes:
+        made: The parts by their paths, in the order in which they were made.
+    """
 
     encoder: PackedEncoder
     tokenizer: TextTokenizer
@@ -38,6 +44,32 @@ class PartFactory:
     total_steps: int | None = None
     load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]] = _no_second_encoder
     dropout: DropoutSource | None = None
+    made: dict[str, Part] = field(default_factory=dict)
+
+    def sentence_encoder(self, stages: Iterable[PlannedPart], longest: int) -> SentenceEncoder:
+        """Return texts to vectors by a row pooler, heads, and a slicer if there is one.
+
+        ``longest`` is ``SentenceEncoder.max_length``.
+        """
+        slicer: Any = None
+        pooler: Any = None
+        heads: dict[str, Any] = {}
+        online_only = set()
+        dimension = self.encoder.hidden_size
+        for choice in stages:
+            part: Any = self(choice, dimension)
+            if isinstance(choice.spec, SliceSpec):
+                slicer = part
+                continue
+            dimension = part.dimension
+            if isinstance(choice.spec, HeadSpec):
+                heads[choice.name] = part
+                if cast(HeadOptions, choice.options).branches == "online":
+                    online_only.add(choice.name)
+            else:
+                pooler = part
+        own = frozenset(online_only)
+        return SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, own)
 
     def __call__(
         self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
@@ -70,6 +102,7 @@ class PartFactory:
         part = make_part(choice, setup)
         if isinstance(part, nn.Module) and self.dropout is not None:
             replace_dropout(part, self.dropout)
+        self.made[choice.path] = part
         return part
 
 
@@ -79,8 +112,6 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
     part.name = choice.name
     if isinstance(part, SlicePooler):
         part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)
-    if isinstance(part, Branch):
-        part.trainable = cast(BranchSpec, choice.spec).trainable
     if isinstance(part, nn.Module):
         part.to(setup.device)
     return part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,7 @@ from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.parts import Head, Part, RowPooler, SlicePooler
+from cse_core.parts import Part
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
@@ -79,27 +79,17 @@ def load(
     if pooling is not None:
         manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
     factory = PartFactory(encoder, tokenizer, where)
-    made: list[tuple[dict[str, Any], Part]] = []
-
-    def make(choice: dict[str, Any], dimension: int) -> Any:
-        made.append((choice, factory(_planned(registry, choice), dimension)))
-        return made[-1][1]
-
-    row: RowPooler = make(manifest["row"], encoder.hidden_size)
-    heads: dict[str, nn.Module] = {}
-    dimension = row.dimension
-    for choice in manifest["heads"]:
-        heads[choice["name"]] = make(choice, dimension)
-        dimension = cast(Head, heads[choice["name"]]).dimension
-    slicer: SlicePooler | None = None
+    stages = [manifest["row"], *manifest["heads"]]
     longest = max_length or manifest["max_length"]
     if manifest.get("slice") is None:
         longest = min(longest, encoder.max_positions)
     else:
-        slicer = make(manifest["slice"], dimension)
-    _load_weights(folder, made)
-    sentence_encoder = SentenceEncoder(encoder, tokenizer, row, heads, longest, slicer)
-    words = ", ".join([f"pooling {manifest['row']['use']}", *(f"head {name}" for name in heads)])
+        stages.append(manifest["slice"])
+    planned = [_planned(registry, choice) for choice in stages]
+    sentence_encoder = factory.sentence_encoder(planned, longest)
+    _load_weights(folder, zip(stages, factory.made.values(), strict=True))
+    heads = [f"head {name}" for name in sentence_encoder.heads]
+    words = ", ".join([f"pooling {manifest['row']['use']}", *heads])
     return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))
 
 
@@ -123,16 +113,16 @@ def _manifest(folder: Path, encoder: PackedEncoder) -> dict[str, Any]:
         "slice": None,
     }
     if (folder / MANIFEST).is_file():
-        return cast(dict[str, Any], _read_json(folder / MANIFEST))
+        return cast(dict[str, Any], _read(folder / MANIFEST))
     if not (folder / "modules.json").is_file():
         return plain
     plain["max_length"] = min(longest, _saved_length(folder) or longest)
-    for module in cast(list[dict[str, Any]], _read_json(folder / "modules.json")):
+    for module in cast(list[dict[str, Any]], _read(folder / "modules.json")):
         kind, path = module["type"].rpartition(".")[2], folder / module["path"]
         if kind == "Pooling":
-            plain["row"]["use"] = _pooling(_read_json(path / "config.json"), folder)
+            plain["row"]["use"] = _pooling(_read(path / "config.json"), folder)
         elif kind == "Dense":
-            plain["heads"].append(_dense(_read_json(path / "config.json"), path))
+            plain["heads"].append(_dense(_read(path / "config.json"), path))
         elif kind not in ("Transformer", "Normalize", "Dropout"):
             raise CseError(
                 f"its module {kind} is not known",
@@ -152,7 +142,7 @@ def _saved_length(folder: Path) -> int | None:
     files = {"sentence_bert_config": "max_seq_length", "tokenizer_config": "model_max_length"}
     for file, name in files.items():
         path = inner / f"{file}.json"
-        if path.is_file() and (length := _read_json(path).get(name)):
+        if path.is_file() and (length := _read(path).get(name)):
             return int(length)
     return None
 
@@ -185,14 +175,14 @@ def _dense(config: dict[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _load_weights(folder: Path, made: list[tuple[dict[str, Any], Part]]) -> None:
-    own = _read_weights(folder / HEADS) if (folder / HEADS).is_file() else {}
+def _load_weights(folder: Path, made: Iterable[tuple[dict[str, Any], Part]]) -> None:
+    own = _read(folder / HEADS) if (folder / HEADS).is_file() else {}
     for choice, part in made:
         if not isinstance(part, nn.Module):
             continue
         name = choice.get("name", choice["use"])
         if "folder" in choice:
-            dense = _read_weights(Path(choice["folder"]) / "model.safetensors")
+            dense = _read(Path(choice["folder"]) / "model.safetensors")
             state = {f"stages.0.{key}": dense[f"linear.{key}"] for key in ("weight", "bias")}
         else:
             start = f"{name}."
@@ -209,21 +199,12 @@ def _load_weights(folder: Path, made: list[tuple[dict[str, Any], Part]]) -> None
         part.eval()
 
 
-def _read_json(path: Path) -> Any:
+def _read(path: Path) -> Any:
+    """Return the tensors of a safetensors file, or what a JSON file holds."""
     try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
-        raise _unreadable(path) from None
-
-
-def _read_weights(path: Path) -> dict[str, torch.Tensor]:
-    try:
-        return cast(dict[str, torch.Tensor], load_file(path))
-    except (OSError, SafetensorError):
-        raise _unreadable(path) from None
-
-
-def _unreadable(path: Path) -> CseError:
-    return CseError(
-        "cannot be read", where="model", value=str(path), hint="copy the whole model folder again"
-    )
+    except (OSError, SafetensorError, UnicodeDecodeError, json.JSONDecodeError):
+        hint = "copy the whole model folder again"
+        raise CseError("cannot be read", where="model", value=str(path), hint=hint) from None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import CseError
-from cse_core.parts import RowPooler, SlicePooler
+from cse_core.parts import Branch, RowPooler, SlicePooler
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import (
     INPUT,
@@ -43,24 +44,26 @@ class SentenceEncoder:
     online_only: frozenset[str] = frozenset()
     _prompts: dict[Role, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
-    def with_branch(
-        self,
-        encoder: PackedEncoder,
-        heads: Mapping[str, nn.Module],
-        tokenizer: TextTokenizer | None,
-    ) -> SentenceEncoder:
+    def with_branch(self, branch: Branch) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads, its tokenizer.
 
         A head that it has no copy of is the online one, except where it has its own tokenizer: the
         online heads were not trained on what that encoder makes. A head of its own alone stays.
         """
         own = {
-            name: heads.get(name, head)
+            name: branch.heads.get(name, head)
             for name, head in self.heads.items()
-            if name not in self.online_only and (tokenizer is None or name in heads)
+            if name not in self.online_only and (branch.tokenizer is None or name in branch.heads)
         }
-        own |= {name: head for name, head in heads.items() if name not in self.heads}
-        return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer or self.tokenizer)
+        own |= {name: head for name, head in branch.heads.items() if name not in self.heads}
+        tokenizer = branch.tokenizer or self.tokenizer
+        return replace(self, encoder=branch.encoder, heads=own, tokenizer=tokenizer)
+
+    @property
+    def dimension(self) -> int:
+        """Return the dimension of its vectors, where the encoder is as wide as the online one."""
+        last: Any = [self.pooler, *self.heads.values()][-1]
+        return int(last.dimension)
 
     @property
     def row_level(self) -> str:
@@ -122,7 +125,7 @@ class SentenceEncoder:
         self,
         tokens: TokenBatch,
         device: torch.device,
-        sentences: int | None = None,
+        sentences: int,
         *,
         on_words: InputHook | None = None,
         on_input: InputHook | None = None,
@@ -133,21 +136,13 @@ class SentenceEncoder:
         Args:
             tokens: R wrapped rows, on the CPU.
             device: Where to compute.
-            sentences: Of how many sentences the rows are; counted here where that is not known.
+            sentences: Of how many sentences the rows are.
             on_words: Changes ``[T, E]`` word embeddings.
             on_input: Changes ``[T, H]`` of what enters the first layer.
             input_level: Whether to add level ``input``: the mean of each sentence's input
                 embeddings without special tokens, detached.
         """
         there = tokens.to(device)
-        entered: list[Tensor] = []
-
-        def enter(states: Tensor) -> Tensor:
-            changed = states if on_input is None else on_input(states)
-            if input_level:
-                entered.append(changed.detach())
-            return changed
-
         words = self.encoder.word_embeddings(there.ids)
         if on_words is not None:
             words = on_words(words)
@@ -155,23 +150,18 @@ class SentenceEncoder:
             words,
             there.positions,
             tokens.offsets,
-            on_input=enter,
-            layers=self.pooler.layers,
+            on_input=on_input,
+            layers=(*self.pooler.layers, 0) if input_level else self.pooler.layers,
             read=self.pooler.reads(there),
         )
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
-            if self.slicer is not None and sentences is None:
-                sentences = len(torch.unique_consecutive(tokens.owner))
             levels = self._vectors(hidden, there, sentences)
         if input_level:
-            states = entered[0] if entered else words.new_zeros(0, self.encoder.hidden_size)
-            levels[INPUT] = _mean_inputs(states, there, levels[SENTENCE])
+            levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), there, levels[SENTENCE])
         return levels
 
-    def _vectors(
-        self, hidden: Hidden, there: TokenBatch, sentences: int | None
-    ) -> dict[str, Embeddings]:
+    def _vectors(self, hidden: Hidden, there: TokenBatch, sentences: int) -> dict[str, Embeddings]:
         pooled = self.pooler.pool(hidden, there)
         raw = Embeddings(pooled, there.owner, there.slot, there.content_lengths(), sentences)
         headed = self._headed(raw)

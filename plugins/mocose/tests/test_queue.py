@@ -172,9 +172,8 @@ def test_latest_keys_are_encoded_again(branch: str, chunk: str) -> None:
                 sentence_encoder.tokenizer.content([texts[row]], 32), "anchor"
             )
             with torch.no_grad():
-                current[row] = sentence_encoder.embed(tokens, torch.device("cpu"))[
-                    "sentence"
-                ].vectors[0]
+                levels = sentence_encoder.embed(tokens, torch.device("cpu"), 1)
+                current[row] = levels["sentence"].vectors[0]
         run.rig.step(1, rows=size)
         if number == 0:
             slow.begin(run.random(slow.drawn))

@@ -62,7 +62,7 @@ def words_of(sentence_encoder: SentenceEncoder, tokens: TokenBatch, row: int) ->
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_vector_is_the_state_of_the_prompts_own_mask(family: str) -> None:
     sentence_encoder = encoder_of(family)
-    mask = sentence_encoder.tokenizer.mask_id
+    mask = sentence_encoder.tokenizer.hf.mask_token_id
     for role in ("anchor", "positive", "soft_negative"):
         tokens = rows_of(sentence_encoder, TEXTS, role)
         assert int((tokens.ids == mask).sum()) == len(TEXTS) + 1, "one text has a mask of its own"
@@ -94,7 +94,8 @@ def test_only_the_last_layer_of_the_mask_is_run(family: str) -> None:
             sentence_encoder.encoder.word_embeddings(tokens.ids), tokens.positions, tokens.offsets
         )
         whole = sentence_encoder.pooler.pool(hidden, tokens)
-        alone = sentence_encoder.embed(tokens, torch.device("cpu"))["sentence"].vectors
+        levels = sentence_encoder.embed(tokens, torch.device("cpu"), tokens.rows)
+        alone = levels["sentence"].vectors
     assert torch.allclose(whole, alone, atol=1e-5)
 
 

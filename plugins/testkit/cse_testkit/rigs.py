@@ -125,7 +125,6 @@ class Rig:
             device=self.device,
             resolve_model=lambda name: own if name == STARTER else resolve_model(name, registry),
             total_steps=total_steps,
-            model_path=own,
         )
         self.watches: dict[str, Watch] = {}
         if watch:

@@ -64,9 +64,7 @@ def begin(recipe: str, out: Path, reporter: Reporter | None = None, *sets: str) 
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     own = str(shared_encoder())
-    assembly = build(
-        composition, corpus=corpus, device=CPU, resolve_model=lambda name: own, model_path=own
-    )
+    assembly = build(composition, corpus=corpus, device=CPU, resolve_model=lambda name: own)
     return Trainer(
         assembly, corpus, Scorer([], None), RunFolder(out), FP32, reporter or Reporter(), {}
     )

@@ -105,6 +105,6 @@ def test_inference_has_it_too() -> None:
     vectors = turned.encode(texts, device)
     rows = turned.rows(turned.tokenizer.content(texts, 64), "anchor")
     with torch.no_grad():
-        wanted = turned.embed(rows, device)["sentence"].vectors
+        wanted = turned.embed(rows, device, len(texts))["sentence"].vectors
     assert torch.allclose(vectors, wanted, atol=1e-5)
     assert not torch.allclose(vectors, plain.encode(texts, device), atol=1e-2)
