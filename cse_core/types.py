@@ -68,7 +68,7 @@ class Embeddings:
         """Return the same without gradient."""
         return replace(self, vectors=self.vectors.detach())
 
-    def take(self, index: Tensor) -> Embeddings:
+    def take(self, index: Tensor | slice) -> Embeddings:
         """Return the rows at ``index``."""
         return Embeddings(
             self.vectors[index], self.owner[index], self.slot[index], self.length[index]

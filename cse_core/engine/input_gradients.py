@@ -69,6 +69,23 @@ def look_up(
     return None
 
 
+def send_back(
+    roots: list[Tensor], seeds: list[Any], wanted: list[Tensor], inputs_only: bool
+) -> Sequence[Tensor | None]:
+    """Send gradients back from the roots, and return those of the tensors that are wanted.
+
+    ``seeds`` are the roots' gradients, None for a scalar; with ``inputs_only`` no weight gets one.
+    """
+    if not roots or (inputs_only and not wanted):
+        return [None] * len(wanted)
+    if inputs_only:
+        return torch.autograd.grad(roots, wanted, seeds, allow_unused=True)
+    for tensor in wanted:
+        tensor.retain_grad()
+    torch.autograd.backward(roots, seeds)
+    return [tensor.grad for tensor in wanted]
+
+
 class GradientCapture:
     """Keeps tensors at points whose gradients are wanted; collects these after the backward."""
 
@@ -87,25 +104,6 @@ class GradientCapture:
         self.tensors.append(values)
         self._kept.append((point, spans))
         return values
-
-    def send(self, roots: list[Tensor], seeds: list[Any], inputs_only: bool) -> None:
-        """Send gradients back from the roots, and collect those of what was kept since.
-
-        ``seeds`` are the roots' gradients, None for a scalar; with ``inputs_only`` no weight gets
-        one.
-        """
-        kept = self.tensors
-        found: Sequence[Tensor | None]
-        if not roots or (inputs_only and not kept):
-            found = [None] * len(kept)
-        elif inputs_only:
-            found = torch.autograd.grad(roots, kept, seeds, allow_unused=True)
-        else:
-            for tensor in kept:
-                tensor.retain_grad()
-            torch.autograd.backward(roots, seeds)
-            found = [tensor.grad for tensor in kept]
-        self.collect(found)
 
     def collect(self, gradients: Sequence[Tensor | None]) -> None:
         """Take the gradients of what was kept since the last call, in that order."""

@@ -13,7 +13,7 @@ from cse_core.engine import negatives as of
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.row_keys import align
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
-from cse_core.records import Kind
+from cse_core.recipes.composition import PlannedPart
 from cse_core.types import (
     SENTENCE,
     Batch,
@@ -57,29 +57,13 @@ class Objectives:
 
     def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
         self.assembly = assembly
-        self.losses = {
-            choice.name: cast(LossOptions, choice.options)
-            for choice in assembly.composition.of("loss")
-            if active is None or choice.name in active
-        }
-        kinds: tuple[Kind, ...] = ("loss", "negatives", "positives")
+        run = self.composition = assembly.composition
+        self.losses = [loss for loss in run.of("loss") if active is None or loss.name in active]
         self.level_of = {
             choice.path: cast(LossOptions | StoreOptions | MinerOptions, choice.options).level
-            for kind in kinds
-            for choice in assembly.composition.of(kind)
-            if kind != "loss" or choice.name in self.losses
+            for choice in (*self.losses, *run.of("negatives"), *run.of("positives"))
         }
         self.levels = tuple(dict.fromkeys([*self.level_of.values(), SENTENCE]))
-
-    def stores_of(self, options: LossOptions) -> list[str]:
-        """Return the stores that a loss takes."""
-        chosen = options.negatives
-        return [
-            name
-            for name in self.assembly.stores
-            if self.level_of[f"negatives.{name}"] == options.level
-            and (chosen in ("all", "stored") or (isinstance(chosen, tuple) and name in chosen))
-        ]
 
     def __call__(
         self,
@@ -99,8 +83,9 @@ class Objectives:
         batches = {level: self._batch(level, *given) for level in self.levels}
         total: Tensor | None = None
         parts: dict[str, Tensor] = {}
-        for name, options in self.losses.items():
-            output = self._loss(name, options, batches[options.level], ctx, parts, count_negatives)
+        for choice in self.losses:
+            name, options = choice.name, cast(LossOptions, choice.options)
+            output = self._loss(choice, batches[options.level], ctx, parts, count_negatives)
             if output is None:
                 continue
             parts[f"{name}.loss"] = output.value.detach()
@@ -153,24 +138,25 @@ class Objectives:
 
     def _loss(
         self,
-        name: str,
-        options: LossOptions,
+        choice: PlannedPart,
         batch: Batch,
         ctx: StepContext,
         parts: dict[str, Tensor],
         count_negatives: bool,
     ) -> LossOutput | None:
+        options = cast(LossOptions, choice.options)
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
             return None
-        stores = self.stores_of(options)
+        run = self.composition
+        stores = [store.name for store in run.of("negatives") if run.serves(store, choice)]
         negatives = of.of_loss(batch, options, stores)
         for store in stores:
             negatives = self.assembly.stores[store].weigh(negatives, batch, ctx)
         if count_negatives:
             seen = (~negatives.mask).sum(dim=1, dtype=torch.float32)
-            parts[f"{name}.negatives"] = seen.mean()
-        loss = self.assembly.losses[name]
+            parts[f"{choice.name}.negatives"] = seen.mean()
+        loss = self.assembly.losses[choice.name]
         forward = loss(batch, targets, negatives, ctx)
         if options.directions == "one":
             return forward

@@ -66,10 +66,6 @@ class Optimizer:
         self.adamw.zero_grad(set_to_none=True)
         return norm
 
-    def learning_rate(self, step: int) -> float:
-        """Return the encoder's learning rate at a step."""
-        return self.options.lr * self.rate(step)
-
     def state(self) -> dict[str, Tensor]:
         """Return the moments by parameter name."""
         return {

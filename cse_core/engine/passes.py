@@ -10,8 +10,15 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from cse_core.engine.encoder_call import EMBEDDINGS, Levels, Perturbation, encode
-from cse_core.engine.input_gradients import Fields, GradientCapture, look_up
+from cse_core.engine.assembly import PlacedAugmenter
+from cse_core.engine.encoder_call import EMBEDDINGS, Levels, encode
+from cse_core.engine.input_gradients import (
+    Fields,
+    GradientCapture,
+    Spans,
+    look_up,
+    send_back,
+)
 from cse_core.engine.row_keys import KeysOnDevice, RowKeys
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.recipes.composition import PlannedPass
@@ -165,7 +172,7 @@ class StepPasses:
         branch: str,
         names: list[str],
         chunk: int,
-        capture: GradientCapture | None,
+        capture: GradientCapture,
         label: str = "main",
         pieces: Mapping[str, Pieces] | None = None,
     ) -> Levels:
@@ -177,28 +184,50 @@ class StepPasses:
         position, encoder = self.position, self.assembly.encoders[branch]
         place = (position.round, position.step, "dropout", f"{label}:{branch}", chunk, self.rank)
         self.assembly.dropout.seed(derive_seed(self.train.seed, *place))
-        own = encoder.tokenizer is self.assembly.online.tokenizer
-        change = Perturbation(
-            augmenters=[
-                augmenter
-                for augmenter in self.assembly.augmenters
-                if own
-                and augmenter.point in EMBEDDINGS
-                and augmenter.choice.path not in self.off
-                and any(name in augmenter.views for name in names)
-            ],
-            builder=self.setup.builder,
-            context=self.context,
-            draws=lambda path, view: draws(self.train.seed, position, self.rank, path, view, chunk),
-            fields=self.fields,
-            capture=capture,
-            watch=not self.off,
-        )
+        acting = [
+            augmenter
+            for augmenter in self.assembly.augmenters
+            if encoder.tokenizer is self.assembly.online.tokenizer
+            and augmenter.point in EMBEDDINGS
+            and augmenter.choice.path not in self.off
+            and any(name in augmenter.views for name in names)
+        ]
+        seen = acting or capture.points
+        change = partial(self._change, acting, chunk, capture) if seen else None
         known = pieces or self.pieces
         views = {name: known[name][chunk] for name in names}
-        seen = None if change.idle else change
         with self.setup.precision.autocast():
-            return encode(encoder, views, self.device, self.setup.input_level, seen)
+            return encode(encoder, views, self.device, self.setup.input_level, change)
+
+    def _change(
+        self,
+        augmenters: list[PlacedAugmenter],
+        chunk: int,
+        capture: GradientCapture,
+        point: str,
+        spans: Spans,
+        values: Tensor,
+    ) -> Tensor:
+        """Return ``[T, E]`` values at a point, changed by the augmenters of each view in turn."""
+        builder, values = self.setup.builder, capture.keep(point, values, spans)
+        acting = [augmenter for augmenter in augmenters if augmenter.point == point]
+        if not acting:
+            return values
+        changed = []
+        for view, tokens, start, stop in spans:
+            piece = values[start:stop]
+            for augmenter in acting:
+                if view.name in augmenter.views and stop > start:
+                    place = (augmenter.choice.path, view.name, chunk)
+                    modes = (augmenter.gradient or "fresh",)
+                    ctx = replace(
+                        self.context(),
+                        generator=draws(self.train.seed, self.position, self.rank, *place),
+                        gradient=partial(look_up, self.fields, modes, point),
+                    )
+                    piece = builder.perturb(augmenter, piece, tokens, view, ctx, not self.off)
+            changed.append(piece)
+        return torch.cat(changed)
 
     # -- what parts may ask for -------------------------------------------------------------
 
@@ -220,9 +249,10 @@ class StepPasses:
                 prepare = self.setup.builder.prepare
                 pieces = self._cut(prepare(own, self.index, self.first_owner, ctx, encoder))
                 keys = self._keys(pieces)
+            unseen, label = GradientCapture(frozenset()), f"extra:{view}"
             with torch.no_grad(), self.setup.precision.autocast():
                 calls = [
-                    self.call(branch, [view], i, None, f"extra:{view}", {view: pieces})[view]
+                    self.call(branch, [view], i, unseen, label, {view: pieces})[view]
                     for i in self.numbers
                 ]
             self.extra[view, branch] = _gathered(_joined(calls, keys))
@@ -257,15 +287,10 @@ class StepPasses:
         if not value.requires_grad:
             return
         if len(self.chunks) == 1:
-            capture.send([value], [None], inputs_only)
+            capture.collect(send_back([value], [None], capture.tensors, inputs_only))
             return
-        gradients: dict[tuple[str, str], Tensor | None]
-        if inputs_only:
-            wanted = torch.autograd.grad(value, list(self.leaves.values()), allow_unused=True)
-            gradients = dict(zip(self.leaves, wanted, strict=True))
-        else:
-            value.backward()  # type: ignore[no-untyped-call]
-            gradients = {key: leaf.grad for key, leaf in self.leaves.items()}
+        found = send_back([value], [None], list(self.leaves.values()), inputs_only)
+        gradients = dict(zip(self.leaves, found, strict=True))
         for planned, names in self.of_the_objective():
             if planned.gradient:
                 with torch.enable_grad(), self.setup.precision.autocast():
@@ -292,7 +317,7 @@ class StepPasses:
                         roots.append(rows.vectors)
                         seeds.append(gradient[start : start + len(rows)])
             with torch.autocast(self.device.type, enabled=False):
-                capture.send(roots, seeds, bool(self.off))
+                capture.collect(send_back(roots, seeds, capture.tensors, bool(self.off)))
 
 
 def _joined(

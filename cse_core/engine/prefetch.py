@@ -24,14 +24,13 @@ class Prefetcher:
     """Prepares the rows of one batch ahead, in one background thread."""
 
     def __init__(self) -> None:
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cse-prefetch")
         self._expected: tuple[Tensor, Future[Ready]] | None = None
 
     def expect(self, index: Tensor, make: Callable[[Tensor], Ready]) -> None:
         """Begin to prepare the ``[b]`` rows that come next; ``make`` runs in the thread."""
-        self._drop()
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="cse-prefetch")
+        if self._expected is not None:
+            self._expected[1].cancel()
         self._expected = index, self._thread.submit(make, index)
 
     def take(self, index: Tensor) -> Ready:
@@ -47,13 +46,5 @@ class Prefetcher:
         return expected[1].result()
 
     def close(self) -> None:
-        """End the thread."""
-        self._drop()
-        if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=True)
-            self._thread = None
-
-    def _drop(self) -> None:
-        if self._expected is not None:
-            self._expected[1].cancel()
-            self._expected = None
+        """End the thread; nothing can be expected any more."""
+        self._thread.shutdown(wait=True, cancel_futures=True)

@@ -66,24 +66,21 @@ class Engine:
         assembly: Assembly,
         rows: TrainingRows,
         precision: Precision,
-        losses: tuple[str, ...] | None = None,
-        train: TrainOptions | None = None,
+        losses: tuple[str, ...] | None,
+        train: TrainOptions,
     ) -> None:
         self.assembly = assembly
         self.device = assembly.device
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or any(
-            f"level:{INPUT}" in choice.spec.required(choice.options)
-            for choice in assembly.composition.parts
+            f"level:{INPUT}" in choice.requires for choice in assembly.composition.parts
         )
-        settings = train or assembly.composition.train
-        self.setup = RoundSetup(self.builder, settings, precision, input_level)
+        self.setup = RoundSetup(self.builder, train, precision, input_level)
         self.previous: Fields = {}
         self.inputs_only = False
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
-        self.fresh_points = self._points("fresh") if self.off else frozenset()
-        self.previous_points = self._points("previous")
+        self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
         self.input_sizes = {
             "word_embeddings": assembly.online.encoder.embedding_size,
             "input_embeddings": assembly.online.encoder.hidden_size,
@@ -127,7 +124,7 @@ class Engine:
             if objective.value is not None:
                 work.backward(objective.value, capture)
                 self._reduce_gradients()
-            self.previous = self._fields(capture, work)
+            self.previous = capture.fields(work.views, self.input_sizes, self.device)
         with record_function("cse.update"):
             norm = update() if objective.value is not None else None
         with record_function("cse.commit"):
@@ -161,14 +158,11 @@ class Engine:
             )
 
     def _commit(self, objective: Objective, work: StepPasses) -> None:
-        ctx = work.context()
-        sentence = _detached(objective.batches[SENTENCE])
-        for branch in self.assembly.branches.values():
-            branch.after_step(sentence, ctx)
-        for path, part in self.assembly.parts.items():
-            if not path.startswith("branch."):
-                level = self.objectives.level_of.get(path, SENTENCE)
-                part.after_step(_detached(objective.batches[level]), ctx)
+        ctx, parts = work.context(), self.assembly.parts
+        batches = {level: _detached(batch) for level, batch in objective.batches.items()}
+        # Branches come first.
+        for path in sorted(parts, key=lambda path: not path.startswith("branch.")):
+            parts[path].after_step(batches[self.objectives.level_of.get(path, SENTENCE)], ctx)
 
     def _reduce_gradients(self) -> None:
         encoding = list(self.assembly.online.encoder.parameters())
@@ -182,9 +176,6 @@ class Engine:
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)
 
-    def _fields(self, capture: GradientCapture, work: StepPasses) -> Fields:
-        return capture.fields(work.views, self.input_sizes, self.device) if capture.points else {}
-
     def _fresh_gradients(self, work: StepPasses) -> Fields:
         """Run the objective once with the augmenters off that ask for its gradient.
 
@@ -195,7 +186,7 @@ class Engine:
         if objective.value is not None:
             trial.backward(objective.value, capture)
         work.take_over(trial)
-        return self._fields(capture, trial)
+        return capture.fields(trial.views, self.input_sizes, self.device)
 
 
 def _detached(batch: Batch) -> Batch:

@@ -88,18 +88,16 @@ class ViewBuilder:
         if rank:
             distributed.wait()  # the first process makes the tables, the others read them
         composition, encoders = self.assembly.composition, self.assembly.encoders
-        needs = {part.path: part.spec.required(part.options) for part in composition.parts}
+        views = {view.name: view for view in composition.views}
+        needs = {part.path: part.requires for part in composition.parts}
         for planned in composition.passes:
             for name in planned.views:
-                view = composition.view(name)
-                if view is None:
-                    continue
-                columns = []
-                if view.made_by is not None:
-                    named = [need for need in needs[view.made_by] if isinstance(need, str)]
+                maker = views[name].made_by
+                if maker is not None:
+                    named = [need for need in needs[maker] if isinstance(need, str)]
                     columns = [need[7:] for need in named if need.startswith("column:")]
-                elif not self._of(name, "text"):
-                    columns = [self.column(name)]
+                else:
+                    columns = [] if self._of(name, "text") else [self.column(name)]
                 for column in columns:
                     if column in self.rows.columns:
                         self.rows.tokenise(column, encoders[planned.branch].tokenizer, reporter)
@@ -172,10 +170,31 @@ class ViewBuilder:
                 tokens = augmenter.part(tokens, tokens, view, self._drawing(ctx, augmenter, view))
                 if not torch.equal(tokens.owner, before.owner):
                     raise RuntimeError(f"{augmenter.choice.path} changed the rows of {view.name}")
-                if self.watches(augmenter):
+                if self._watches(augmenter):
                     same = (torch.equal(getattr(tokens, n), getattr(before, n)) for n in _COMPARED)
-                    self.watch(augmenter, tokens is before or all(same))
+                    self._watch(augmenter, tokens is before or all(same))
         return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
+
+    def perturb(
+        self,
+        augmenter: PlacedAugmenter,
+        values: Tensor,
+        tokens: TokenBatch,
+        view: View,
+        ctx: StepContext,
+        watch: bool,
+    ) -> Tensor:
+        """Return ``[T, E]`` embeddings of a view's tokens as an augmenter changes them.
+
+        With ``watch`` it is noted if it changes nothing.
+        """
+        changed: Tensor = augmenter.part(values, tokens, view, ctx)
+        if changed.shape != values.shape:
+            shapes = f"{tuple(changed.shape)} of {tuple(values.shape)}"
+            raise RuntimeError(f"{augmenter.choice.path} made {shapes} values")
+        if watch and self._watches(augmenter):
+            self._watch(augmenter, bool(torch.equal(changed, values)))
+        return changed.to(values.dtype)
 
     def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
@@ -183,11 +202,11 @@ class ViewBuilder:
         place = (augmenter.choice.path, view.name)
         return replace(ctx, generator=draws(seed, position, rank, *place))
 
-    def watches(self, augmenter: PlacedAugmenter) -> bool:
+    def _watches(self, augmenter: PlacedAugmenter) -> bool:
         """Return whether it is still to be seen if an augmenter ever changes anything."""
         return 0 <= self._same.get(augmenter.choice.path, 0) < WATCHED_CALLS
 
-    def watch(self, augmenter: PlacedAugmenter, unchanged: bool) -> None:
+    def _watch(self, augmenter: PlacedAugmenter, unchanged: bool) -> None:
         """Note whether an augmenter changed nothing, in the first steps."""
         path = augmenter.choice.path
         seen = self._same.get(path, 0)
@@ -232,7 +251,7 @@ class ViewBuilder:
             if len(texts) != len(before):
                 path = augmenter.choice.path
                 raise RuntimeError(f"{path} made {len(texts)} of {len(before)} texts")
-            self.watch(augmenter, list(texts) == before)
+            self._watch(augmenter, list(texts) == before)
         known = self.rows.content_of(texts, encoder.tokenizer)
         return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
 

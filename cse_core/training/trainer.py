@@ -228,7 +228,7 @@ class Trainer:
         line: dict[str, Any] = {
             "step": loop.done,
             "round": loop.current.number,
-            "lr": loop.optimizer.learning_rate(loop.done - 1),
+            "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
             **meters.take(),
         }
         if result.norm is not None:

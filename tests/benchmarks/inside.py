@@ -158,13 +158,13 @@ class Inside:
     @contextmanager
     def _without(self) -> Iterator[None]:
         """Take the part away; a loss over positives that it finds is away then too."""
-        parts: dict[str, Any] = (
-            self.assembly.stores if self.kind == "negatives" else self.assembly.miners
-        )
-        whole = dict(parts)
-        del parts[self.name]
+        from cse_core.parts import NegativeStore, PositiveMiner
+
+        stores = self.kind == "negatives"
+        parts: Any = self.assembly.stores if stores else self.assembly.miners
+        whole = parts[self.name]
+        parts[self.name] = NegativeStore() if stores else PositiveMiner()
         try:
             yield
         finally:
-            parts.clear()
-            parts.update(whole)  # in the order of before
+            parts[self.name] = whole
