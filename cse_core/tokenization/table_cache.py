@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
-import os
 import zlib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +25,6 @@ LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
 _FORMAT = 1
 _QUIET = Reporter()
-
-
-class UnserialisableTokenizer(Exception):
-    """A tokenizer has a part that was written in Python, which may do anything."""
 
 
 def token_table(
@@ -50,7 +44,7 @@ def token_table(
     if cache is not None:
         try:
             path = cache / "tokens" / f"{table_key(texts, tokenizer, longest)}.arrow"
-        except UnserialisableTokenizer as error:
+        except ValueError as error:
             problem = f": {error}"
     found = None if path is None else _read(path, len(texts))
     if found is None:
@@ -72,7 +66,7 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
     """Return a hash of all that a token table depends on, as 40 hexadecimal digits.
 
     Raises:
-        UnserialisableTokenizer: If the tokenizer cannot say what it does.
+        ValueError: If the tokenizer cannot say what it does: a part of it is written in Python.
     """
     from tokenizers import __version__
 
@@ -80,7 +74,7 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
     try:
         state = json.loads(hf.backend_tokenizer.to_str())
     except Exception as error:  # the library raises nothing more exact
-        raise UnserialisableTokenizer(str(error)) from None
+        raise ValueError(str(error)) from None
     state.update(truncation=None, padding=None)  # every call sets them
     cut = None if longest is None else (longest, hf.truncation_side)
     about = (_FORMAT, __version__, cut, bool(hf.split_special_tokens), len(texts))
@@ -103,9 +97,9 @@ def _write(path: Path, table: TokenTable) -> None:
     sums = json.dumps([zlib.crc32(values.data) for values in (offsets, ids, word)])
     batch = pa.record_batch({"tokens": column}).replace_schema_metadata({"crc32": sums})
     path.parent.mkdir(parents=True, exist_ok=True)
-    private = partial(os.open, mode=0o600)  # the ids tell the texts
-    with whole_file(path) as beside, open(beside, "wb", opener=private) as file:
-        with pa.ipc.new_file(file, batch.schema) as writer:
+    with whole_file(path) as beside:
+        beside.touch(0o600)  # the ids tell the texts
+        with pa.ipc.new_file(str(beside), batch.schema) as writer:
             writer.write_batch(batch)
 
 

@@ -56,6 +56,7 @@ class TextTokenizer:
     """A Hugging Face tokenizer as the core uses it: content first, special tokens by wrapping.
 
     Attributes:
+        hf: The Hugging Face tokenizer.
         before: Ids of the special tokens before a row's content; ``after`` of those behind it.
         special_count: How many they are.
     """
@@ -78,21 +79,6 @@ class TextTokenizer:
         self.before: list[int] = wrapped[:start]
         self.after: list[int] = wrapped[start + count :]
         self.special_count = len(self.before) + len(self.after)
-
-    @property
-    def mask_token(self) -> str | None:
-        """Return the mask token's text, None where there is none."""
-        return cast(str | None, self.hf.mask_token)
-
-    @property
-    def mask_id(self) -> int | None:
-        """Return the mask token's id, None where there is none."""
-        return cast(int | None, self.hf.mask_token_id)
-
-    @property
-    def vocab_size(self) -> int:
-        """Return the number of ids."""
-        return len(self.hf)
 
     def table(
         self,

@@ -116,15 +116,14 @@ class TrainingRows:
         return self.content(texts.column, texts.rows, tokenizer)
 
     def _texts(self, column: str, index: Tensor) -> list[str]:
-        values = self._own(column)
-        if values is None:
-            return self.corpus.column(column).take(self.corpus_row[index].numpy())
-        if isinstance(values, np.ndarray):
-            return self.corpus.column("text").take(values[index.numpy()])
-        return [values[row] for row in index.tolist()]
+        source = self._source(column)
+        if isinstance(source, tuple):
+            name, rows = source
+            return self.corpus.column(name).take(rows[index.numpy()])
+        return [source[row] for row in index.tolist()]
 
-    def _own(self, column: str) -> Sequence[str] | NDArray[Any] | None:
-        """Return the texts or the corpus rows that the round brings for a column.
+    def _source(self, column: str) -> tuple[str, NDArray[Any]] | Sequence[str]:
+        """Return which column and rows of the corpus a column is of, or the round's own texts.
 
         Raises:
             CseError: If the round's rows are texts of its own, without this column.
@@ -136,26 +135,29 @@ class TrainingRows:
                 where="positives",
                 hint="take out the part that needs it, or a miner that pairs rows of the data",
             )
-        return None if self.pairs is None else self.pairs.get(column)
+        brought = {} if self.pairs is None else self.pairs
+        values = brought.get(column)
+        if values is None:
+            return column, self.corpus_row.numpy()
+        return ("text", values) if isinstance(values, np.ndarray) else values
 
     def _new_table(
         self, column: str, tokenizer: TextTokenizer, reporter: Reporter
     ) -> tuple[TokenTable, Tensor]:
-        values = self._own(column)
-        if self.pairs is None or not (values is None or isinstance(values, np.ndarray)):
-            own = (
-                None if values is None else pa.chunked_array([pa.array(values, pa.large_string())])
-            )
-            texts, place = _distinct(self.corpus.column(column).arrow if own is None else own)
-            return token_table(texts, tokenizer, self.longest, reporter), place
-        # Its rows are rows of the corpus, whose tokens another round may have made already.
-        if self._base is None:
-            self._base = TrainingRows(self.corpus, self.longest)
-        rows = self.corpus_row if values is None else torch.from_numpy(values.astype(np.int64))
-        table, place = self._base.tokenise(
-            column if values is None else "text", tokenizer, reporter
-        )
-        return table, place[rows]
+        source = self._source(column)
+        if isinstance(source, tuple) and self.pairs is not None:
+            # Its rows are rows of the corpus, whose tokens another round may have made already.
+            if self._base is None:
+                self._base = TrainingRows(self.corpus, self.longest)
+            name, rows = source
+            table, place = self._base.tokenise(name, tokenizer, reporter)
+            return table, place[torch.from_numpy(rows.astype(np.int64))]
+        if isinstance(source, tuple):
+            values = self.corpus.column(column).arrow
+        else:
+            values = pa.chunked_array([pa.array(source, pa.large_string())])
+        texts, place = _distinct(values)
+        return token_table(texts, tokenizer, self.longest, reporter), place
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:

@@ -20,7 +20,7 @@ class SpanMask(Augmenter):
     def __init__(self, options: SpanMaskOptions, setup: Setup) -> None:
         self.options = options
         self.name = setup.name
-        self.token = setup.tokenizer.mask_token
+        self.token = setup.tokenizer.hf.mask_token
 
     def __call__(
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext

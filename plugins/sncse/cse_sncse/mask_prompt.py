@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,21 +32,19 @@ class MaskPrompt(RowPooler):
 
     def __init__(self, options: MaskPromptOptions, setup: Setup) -> None:
         self.dimension = setup.dimension
-        tokenizer = setup.tokenizer
+        hf = setup.tokenizer.hf
         where = f"pool.{setup.name}"
-        if tokenizer.mask_token is None or tokenizer.mask_id is None:
+        if hf.mask_token is None or hf.mask_token_id is None:
             raise CseError(
                 "needs a mask token, and the vocabulary has none",
                 where=where,
                 hint="choose another --model or --pool",
             )
-        self._mask_id = tokenizer.mask_id
+        self._mask_id = int(hf.mask_token_id)
         soft = options.soft_negative or options.positive
         prompts = {"anchor": options.anchor, "positive": options.positive, "soft_negative": soft}
-        self._parts = {
-            role: _parts(prompt, tokenizer.mask_token) for role, prompt in prompts.items()
-        }
-        places = {role: _place(parts, tokenizer) for role, parts in self._parts.items()}
+        self._parts = {role: _parts(prompt, hf.mask_token) for role, prompt in prompts.items()}
+        places = {role: _place(parts, setup.tokenizer) for role, parts in self._parts.items()}
         for role, place in places.items():
             if place is None or place != places["anchor"]:
                 what = "has not one mask token" if place is None else "has its mask elsewhere"
@@ -56,8 +55,8 @@ class MaskPrompt(RowPooler):
                     hint=f"the anchor's is {options.anchor!r}",
                 )
         self._place = places["anchor"] or 0
-        self._stop = _ids(tokenizer, " .") if options.full_stop else []
-        self._ends = _punctuation(tokenizer) if self._stop else torch.zeros(0, dtype=torch.bool)
+        self._stop = _ids(hf, " .") if options.full_stop else []
+        self._ends = _punctuation(hf) if self._stop else torch.zeros(0, dtype=torch.bool)
 
     def prompt(self, role: Role) -> tuple[str, str]:
         """Return the texts before and after the content, with the vocabulary's mask token."""
@@ -100,23 +99,24 @@ def _parts(prompt: str, mask: str) -> tuple[str, str]:
 
 def _place(parts: tuple[str, str], tokenizer: TextTokenizer) -> int | None:
     """Return the mask's place: from the row's first token, or below zero from behind its last."""
-    before, after = (_ids(tokenizer, text) for text in parts)
-    masks = [ids.count(tokenizer.mask_id) for ids in (before, after)]  # type: ignore[arg-type]
+    mask = tokenizer.hf.mask_token_id
+    before, after = (_ids(tokenizer.hf, text) for text in parts)
+    masks = [ids.count(mask) for ids in (before, after)]
     if sum(masks) != 1:
         return None
     if masks[0]:
-        return len(tokenizer.before) + before.index(tokenizer.mask_id)  # type: ignore[arg-type]
-    return after.index(tokenizer.mask_id) - len(after) - len(tokenizer.after)  # type: ignore[arg-type]
+        return len(tokenizer.before) + before.index(mask)
+    return after.index(mask) - len(after) - len(tokenizer.after)
 
 
-def _ids(tokenizer: TextTokenizer, text: str) -> list[int]:
-    return list(tokenizer.hf(text, add_special_tokens=False)["input_ids"]) if text else []
+def _ids(hf: Any, text: str) -> list[int]:
+    return list(hf(text, add_special_tokens=False)["input_ids"]) if text else []
 
 
-def _punctuation(tokenizer: TextTokenizer) -> Tensor:
+def _punctuation(hf: Any) -> Tensor:
     """Return ``[V]`` whether a token of the vocabulary ends in an ASCII punctuation mark."""
-    tokens = tokenizer.hf.convert_ids_to_tokens(range(tokenizer.vocab_size))
-    unknown = tokenizer.hf.unk_token_id
+    tokens = hf.convert_ids_to_tokens(range(len(hf)))
+    unknown = hf.unk_token_id
     return torch.tensor(
         [
             number != unknown and bool(token) and token[-1] in string.punctuation

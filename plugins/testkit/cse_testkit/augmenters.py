@@ -30,7 +30,7 @@ class AugmenterSuite(PartSuite):
         for call in self.trial().watch.of("call"):
             x, result = call.arguments[0], call.result
             if isinstance(x, TokenBatch):
-                _check_tokens(x, result, self.trial().rig.assembly.online.tokenizer.vocab_size)
+                _check_tokens(x, result, len(self.trial().rig.assembly.online.tokenizer.hf))
             elif isinstance(x, Tensor):
                 _check_states(x, result)
             else:

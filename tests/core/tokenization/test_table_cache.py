@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+import pyarrow as pa
 import pytest
 import torch
 from cse_testkit.encoders import shared_encoder
@@ -274,16 +275,16 @@ def test_a_tokenizer_that_cannot_be_written_down_is_used_all_the_same(
     assert told.startswith("tokens are not kept: ") and files(folder) == []
 
 
-@pytest.mark.parametrize("call", ["replace", "open"])
+@pytest.mark.parametrize(("place", "call"), [(os, "replace"), (pa.ipc, "new_file")])
 def test_a_full_disk_leaves_nothing_behind(
-    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch, call: str
+    folder: Path, made: list[int], monkeypatch: pytest.MonkeyPatch, place: Any, call: str
 ) -> None:
-    def full(*_: object, **__: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     heard = Heard()
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, full)
+        patch.setattr(place, call, full)
         found = token_table(TEXTS, starter_like(), 8, heard)
     assert heard.messages == [f"tokens are not kept in {folder}: No space left on device"]
     assert made == [len(TEXTS)]
