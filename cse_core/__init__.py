@@ -33,12 +33,8 @@ _MOVED = {
     "tokens": "tokenization.tokenizer",
 }
 """Modules that authors of plugins import under an earlier name; these go with 0.2."""
-_RENAMED = {
-    "composition": {"Facts": ("records", "Facts"), "Role": ("vocabulary", "Role")},
-    "encoding": {"Hidden": ("types", "Hidden"), "RaggedEncoder": ("", "PackedEncoder")},
-    "stack": {"Stack": ("", "SentenceEncoder")},
-}
-"""Names in them that have another name or another module; an empty module is the same one."""
+_RENAMED = {"encoding": ("RaggedEncoder", "PackedEncoder"), "stack": ("Stack", "SentenceEncoder")}
+"""A name in such a module, and the one that it has now."""
 
 
 class _MovedModules:
@@ -66,9 +62,9 @@ class _MovedModules:
         )
         there = import_module(new)
         vars(module).update({k: v for k, v in vars(there).items() if not k.startswith("__")})
-        for name, (place, renamed) in _RENAMED.get(old, {}).items():
-            source = import_module(f"{__name__}.{place}") if place else there
-            setattr(module, name, getattr(source, renamed))
+        if old in _RENAMED:
+            name, now = _RENAMED[old]
+            setattr(module, name, getattr(there, now))
 
 
 sys.meta_path.append(_MovedModules())

@@ -43,10 +43,8 @@ class CseErrors(CseError):
 
     def __init__(self, errors: Sequence[CseError]) -> None:
         self.errors = tuple(errors)
-        Exception.__init__(self, "\n".join(error.line() for error in errors))
         first = errors[0]
-        self.what, self.where = first.what, first.where
-        self.value, self.hint = first.value, first.hint
+        super().__init__(first.what, where=first.where, value=first.value, hint=first.hint)
 
     def line(self) -> str:
         """Return one line for each mistake."""

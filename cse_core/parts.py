@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cse_core.options import Options
 from cse_core.types import (
     Batch,
     Embeddings,
@@ -220,8 +219,6 @@ class Head(Part):
 class PositiveMiner(Part):
     """Finds positives."""
 
-    options: Options
-
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return groups of positives for the batch's anchors; no group where there is none yet."""
         return {}
@@ -256,13 +253,11 @@ class Branch(Part):
     """A copy of the encoder that encodes views.
 
     Attributes:
-        trainable: What its record says, set when it has been made: whether gradients flow through.
         encoder: Its encoder.
         heads: Its heads by instance name; a head that is missing is the online one.
         tokenizer: Its own tokenizer; None is the run's.
     """
 
-    trainable: bool = False
     encoder: PackedEncoder
     heads: Mapping[str, torch.nn.Module]
     tokenizer: TextTokenizer | None = None

@@ -174,14 +174,10 @@ def PoolerSpec(*, stage: str = "row", **fields: Any) -> PoolSpec:  # noqa: N802
     Raises:
         ValueError: If there is no such stage.
     """
-    records: dict[str, type[PoolSpec]] = {
-        "slice": SliceSpec,
-        "row": RowPoolerSpec,
-        "head": HeadSpec,
-    }
+    records: Any = {"slice": SliceSpec, "row": RowPoolerSpec, "head": HeadSpec}
     if stage not in records:
         raise ValueError(f"stage is slice, row or head, not {stage!r}")
-    record = records[stage]
+    record: type[PoolSpec] = records[stage]
     warnings.warn(
         f"PoolerSpec(stage={stage!r}) is now cse_core.records.{record.__name__}",
         DeprecationWarning,

@@ -28,14 +28,13 @@ class DropoutSource:
     Args:
         bits: Random bits a value on a CPU. The probability is rounded to a multiple of
             ``2 ** -bits``: 0.1 becomes 0.100006 with 16 bits and 0.1016 with 8.
-        seed: Where the masks start.
     """
 
-    def __init__(self, bits: Literal[8, 16] = 16, seed: int = 0) -> None:
+    def __init__(self, bits: Literal[8, 16] = 16) -> None:
         if bits not in (8, 16):
             raise ValueError(f"bits is 8 or 16, not {bits}")
         self.bits = bits
-        self.seed(seed)
+        self.seed(0)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DropoutSource:
         return self

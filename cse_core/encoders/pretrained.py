@@ -166,29 +166,22 @@ def check_fit(report: dict[str, Any], name: str) -> None:
 @contextmanager
 def explained(name: str, part: str = "the model") -> Iterator[None]:
     """Turn what transformers raises over a model's files into one line."""
+    known = (OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, SafetensorError)
     try:
         yield
-    except CseError:
-        raise
-    except SafetensorError as error:
-        raise CseError(
-            f"the weights are damaged or cut short ({error})",
-            where=WHERE,
-            value=name,
-            hint="copy model.safetensors again",
-        ) from error
-    except json.JSONDecodeError as error:
-        raise CseError(
-            f"a file of {part} is no JSON ({error})", where=WHERE, value=name, hint="copy it again"
-        ) from error
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError) as error:
+    except known as error:
         raise _explanation(error, name, part) from error
 
 
 def _explanation(error: Exception, name: str, part: str) -> CseError:
     text = " ".join(str(error).split())
     what, hint = f"{part} cannot be loaded: {text.split('. ')[0][:240]}", None
-    if "trust_remote_code" in text:
+    if isinstance(error, SafetensorError):
+        what = f"the weights are damaged or cut short ({error})"
+        hint = "copy model.safetensors again"
+    elif isinstance(error, json.JSONDecodeError):
+        what, hint = f"a file of {part} is no JSON ({error})", "copy it again"
+    elif "trust_remote_code" in text:
         what = f"{part} needs code of its own, which is never run"
         hint = "name a model that transformers knows by itself"
     elif "SentencePiece" in text:

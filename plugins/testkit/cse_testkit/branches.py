@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cse_core.parts import Branch
+from cse_core.records import BranchSpec
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import promise
 from cse_testkit.snapshots import difference
@@ -23,10 +24,9 @@ class BranchSuite(PartSuite):
 
     def test_untrained_branches_get_no_gradient(self) -> None:
         """Vectors of a branch that is not trained carry no graph, its own weights no gradient."""
-        branch = self.branch()
-        if branch.trainable:
+        branch, trial = self.branch(), self.trial()
+        if cast(BranchSpec, trial.choice.spec).trainable:
             pytest.skip("it is trained")
-        trial = self.trial()
         online = {id(each) for each in trial.rig.assembly.online.encoder.parameters()}
         for module in (branch.encoder, *branch.heads.values()):
             asked = [
