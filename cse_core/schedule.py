@@ -61,7 +61,7 @@ class Schedule:
             raise ValueError("quarter-cosine(a,b) needs a <= b: past b the published formula falls")
         return cls(shape, start, end)  # type: ignore[arg-type]
 
-    def at(self, step: int, total: int) -> float:
+    def at(self, step: float, total: float) -> float:
         """Return the value after ``step`` of ``total`` optimiser steps."""
         if self.shape == "constant" or total <= 0:
             return self.end if self.shape != "constant" else self.start

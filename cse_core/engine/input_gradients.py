@@ -26,12 +26,6 @@ class GradientField:
     keys: Tensor
     values: Tensor
 
-    @staticmethod
-    def sort(keys: Tensor, values: Tensor) -> GradientField:
-        """Make a field of keys in any order."""
-        order = torch.argsort(keys, stable=True)
-        return GradientField(keys[order], values[order])
-
     def at(self, tokens: TokenBatch) -> Tensor:
         """Return ``[T, E]`` gradients of these tokens, zero where there is none."""
         if not len(self.keys):
@@ -60,12 +54,11 @@ def look_up(
     are batch rows.
     """
     for mode in modes:
-        own = fields.get(mode, {}).get((point, view.name))
-        if own is not None:
-            return own.at(tokens)
-        anchor = fields.get(mode, {}).get((point, "anchor"))
-        if anchor is not None:
-            return anchor.at(replace(tokens, slot=tokens.slot % SLOTS))
+        known = fields.get(mode, {})
+        if (point, view.name) in known:
+            return known[point, view.name].at(tokens)
+        if (point, "anchor") in known:
+            return known[point, "anchor"].at(replace(tokens, slot=tokens.slot % SLOTS))
     return None
 
 
@@ -93,7 +86,7 @@ class GradientCapture:
         self.points = points
         self.tensors: list[Tensor] = []
         self._kept: list[tuple[str, Spans]] = []
-        self._fields: dict[tuple[str, str], tuple[list[TokenBatch], list[Tensor]]] = {}
+        self._found: dict[tuple[str, str], list[tuple[Tensor, Tensor]]] = {}
 
     def keep(self, point: str, values: Tensor, spans: Spans) -> Tensor:
         """Keep ``[T, E]`` values of the views' tokens at a point; returns what to go on with."""
@@ -110,9 +103,8 @@ class GradientCapture:
         for gradient, (point, spans) in zip(gradients, self._kept, strict=True):
             for view, tokens, start, stop in spans:
                 if gradient is not None:
-                    pieces = self._fields.setdefault((point, view.name), ([], []))
-                    pieces[0].append(tokens)
-                    pieces[1].append(gradient[start:stop].detach())
+                    piece = token_keys(tokens), gradient[start:stop].detach()
+                    self._found.setdefault((point, view.name), []).append(piece)
         self.tensors, self._kept = [], []
 
     def fields(
@@ -123,20 +115,18 @@ class GradientCapture:
         Every process has the views in the same order; ``sizes`` has the dimension of the values at
         each point.
         """
-        found = {
-            key: GradientField.sort(torch.cat([*map(token_keys, tokens)]), torch.cat(values))
-            for key, (tokens, values) in self._fields.items()
-        }
-        if distributed.world()[1] == 1:
-            return found
-        whole: dict[tuple[str, str], GradientField] = {}
+        fields: dict[tuple[str, str], GradientField] = {}
+        several = distributed.world()[1] > 1
         for point in sorted(self.points):
             none = torch.zeros(0, sizes[point], device=device)
-            empty = GradientField(none.new_zeros(0, dtype=torch.long), none)
+            nothing = [(none.new_zeros(0, dtype=torch.long), none)]
             for view in views:
-                own = found.get((point, view), empty)
-                keys = distributed.gather_rows(own.keys)
-                values = distributed.gather_rows(own.values.float())
+                pieces = self._found.get((point, view), nothing)
+                keys, values = map(torch.cat, zip(*pieces, strict=True))
+                if several:
+                    keys = distributed.gather_rows(keys)
+                    values = distributed.gather_rows(values.float())
                 if len(keys):
-                    whole[point, view] = GradientField.sort(keys, values)
-        return whole
+                    order = torch.argsort(keys, stable=True)
+                    fields[point, view] = GradientField(keys[order], values[order])
+        return fields

@@ -23,7 +23,7 @@ def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = F
     """
     blocks: list[Negatives] = []
     if sides in ("target", "both"):
-        blocks.append(_rows_of_group(batch, batch.targets[group], siblings))
+        blocks.append(_rows_of_group(batch, batch, group, "in-batch", siblings))
     if sides in ("anchor", "both"):
         blocks.append(_anchors(batch, batch, "anchors", siblings))
     for name, role in batch.roles.items():
@@ -76,11 +76,7 @@ def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
         if options.in_batch in ("target", "both"):
             blocks.append(_anchors(turned, batch, "in-batch", siblings))
         if options.in_batch in ("anchor", "both"):
-            others = _rows_of_group(batch, batch.targets[options.target], siblings)
-            count = len(turned.anchors)
-            mask = others.mask.repeat_interleave(count // len(batch.anchors), dim=0)
-            sent = Negatives.of(others.vectors, count, name="anchors", mask=mask, row=others.row)
-            blocks.append(sent)
+            blocks.append(_rows_of_group(turned, batch, options.target, "anchors", siblings))
     negatives = Negatives.join(blocks) if blocks else nothing(turned)
     return mask_known(turned, negatives, options)
 
@@ -137,8 +133,14 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
     return swapped, positives
 
 
-def _rows_of_group(batch: Batch, targets: Positives, siblings: bool) -> Negatives:
-    """Return the positives of a group; absent ones are masked, which no GPU has to wait for."""
+def _rows_of_group(
+    seen_by: Batch, batch: Batch, group: str, name: str, siblings: bool
+) -> Negatives:
+    """Return a batch's positives of a group as negatives of its anchors, or of another's.
+
+    Absent ones are masked, which no GPU has to wait for.
+    """
+    targets = batch.targets[group]
     _, count, dimension = targets.vectors.shape
     vectors = targets.vectors.reshape(-1, dimension)
     owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
@@ -146,10 +148,9 @@ def _rows_of_group(batch: Batch, targets: Positives, siblings: bool) -> Negative
     if targets.distinct is not None:
         vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
         absent = None if absent is None else absent[targets.distinct]
-    mask = _own(batch, owner, slot, siblings)
-    return _rows(
-        batch, "in-batch", vectors, owner, mask if absent is None else mask | absent.unsqueeze(0)
-    )
+    mask = _own(seen_by, owner, slot, siblings)
+    mask = mask if absent is None else mask | absent.unsqueeze(0)
+    return _rows(seen_by, name, vectors, owner, mask)
 
 
 def _anchors(seen_by: Batch, batch: Batch, name: str, siblings: bool) -> Negatives:

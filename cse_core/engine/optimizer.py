@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
 from cse_core.recipes.settings import TrainOptions
+from cse_core.schedule import Schedule
 
 
 class Optimizer:
@@ -43,12 +44,7 @@ class Optimizer:
         warmup = options.warmup if options.warmup >= 1 else math.ceil(options.warmup * total)
         if step < warmup:
             return step / warmup
-        if options.schedule == "constant":
-            return 1.0
-        done = (step - warmup) / max(total - warmup, 1)
-        if options.schedule == "linear":
-            return max(1.0 - done, 0.0)
-        return (1 + math.cos(math.pi * min(done, 1.0))) / 2
+        return Schedule(options.schedule, 1.0, 0.0).at(step - warmup, total - warmup)
 
     def update(self, step: int) -> Tensor | None:
         """Clip, move the weights with the learning rate of ``step``, forget the gradients.

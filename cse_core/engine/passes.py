@@ -260,16 +260,12 @@ class StepPasses:
 
     def context(self, index: Tensor | None = None) -> StepContext:
         """Return the context that parts see, with texts of ``[b]`` rows or of the whole batch."""
-        position = self.position
         seen = self.all_index if index is None else index
         return StepContext(
-            step=position.step,
-            total_steps=position.total_steps,
-            epoch=position.epoch,
-            round=position.round,
+            **vars(self.position),
             rows=self.rows,
             device=self.device,
-            generator=draws(self.train.seed, position, self.rank),
+            generator=draws(self.train.seed, self.position, self.rank),
             vectors=self.vectors_of,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
             texts=partial(self.setup.builder.rows.texts, index=seen),

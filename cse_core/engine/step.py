@@ -101,7 +101,7 @@ class Engine:
 
         ``update`` clips, moves the weights and the learning rate, and returns the gradient's norm.
         ``then`` are the rows of the batch after this one, which is prepared while this one
-        computes; call :meth:`close` in the end.
+        computes; close the builder's prefetcher in the end.
         """
         logged: dict[str, Tensor | float] = {}
         with record_function("cse.views"):
@@ -139,10 +139,6 @@ class Engine:
             anchors=objective.batches[SENTENCE].anchors.detach(),
             logged=logged,
         )
-
-    def close(self) -> None:
-        """End what works in the background."""
-        self.builder.prefetcher.close()
 
     def _objective(
         self, vectors: Levels, work: StepPasses, *, count_negatives: bool = False

@@ -246,6 +246,4 @@ def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> E
     sums = states.new_zeros((len(sentences), states.shape[1]), dtype=torch.float32)
     sums.index_add_(0, place, (states * content.unsqueeze(1)).float())
     counts = sums.new_zeros(len(sentences)).index_add_(0, place, content.float())
-    return Embeddings(
-        sums / counts.clamp_min(1).unsqueeze(1), sentences.owner, sentences.slot, sentences.length
-    )
+    return replace(sentences, vectors=sums / counts.clamp_min(1).unsqueeze(1))

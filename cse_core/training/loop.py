@@ -124,7 +124,7 @@ class TrainingLoop:
 
     def close(self) -> None:
         """End what works in the background."""
-        self.engine.close()
+        self.engine.builder.prefetcher.close()
 
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
