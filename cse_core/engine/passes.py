@@ -138,7 +138,10 @@ class StepPasses:
                 if not planned.gradient:
                     self.kept[name] = local[name]
                 elif cached:
-                    local[name] = self._as_leaves(name, local[name])
+                    local[name] = {level: rows.detach() for level, rows in local[name].items()}
+                    for level, rows in local[name].items():
+                        if level != INPUT:
+                            self.leaves[name, level] = rows.vectors.requires_grad_(True)
         self.vectors = {name: _gathered(levels) for name, levels in local.items()}
         if not self.off:
             for planned in self.assembly.composition.passes:
@@ -159,13 +162,6 @@ class StepPasses:
             if names and planned.branch not in done and (self.off or not planned.off):
                 done.add(planned.branch)
                 yield planned, names
-
-    def _as_leaves(self, view: str, levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
-        leaves = {level: rows.detach() for level, rows in levels.items()}
-        for level, rows in leaves.items():
-            if level != INPUT:
-                self.leaves[view, level] = rows.vectors.requires_grad_(True)
-        return leaves
 
     def call(
         self,
