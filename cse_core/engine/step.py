@@ -74,7 +74,7 @@ class Engine:
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or any(
-            f"level:{INPUT}" in choice.requires for choice in assembly.composition.parts
+            (f"level:{INPUT}",) in choice.requires for choice in assembly.composition.parts
         )
         self.setup = RoundSetup(self.builder, train, precision, input_level)
         self.previous: Fields = {}

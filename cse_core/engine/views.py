@@ -94,7 +94,7 @@ class ViewBuilder:
             for name in planned.views:
                 maker = views[name].made_by
                 if maker is not None:
-                    named = [need for need in needs[maker] if isinstance(need, str)]
+                    named = [need[0] for need in needs[maker] if len(need) == 1]
                     columns = [need[7:] for need in named if need.startswith("column:")]
                 else:
                     columns = [] if self._of(name, "text") else [self.column(name)]
