@@ -27,11 +27,16 @@ class Bml(Loss):
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
     ) -> LossOutput:
-        """Return the mean (or sum) over the anchors; logs the mean of D."""
+        """Return the mean (or sum) over the anchors that have a soft negative.
+
+        Logs the mean of D over them, and ``soft_negatives``, their share of the anchors.
+        """
         kind = self.options.similarity
         view = batch.views.get(self.options.view, {}).get(batch.level)
         if view is None or not len(view):
-            return LossOutput(0.0 * batch.anchors.sum())
+            return LossOutput(
+                0.0 * batch.anchors.sum(), {"soft_negatives": batch.anchors.new_zeros(())}
+            )
         soft, found = _of_anchors(view, batch)
         difference = paired_similarity(batch.anchors, soft.unsqueeze(1), kind) - paired_similarity(
             batch.anchors, targets.vectors, kind
@@ -46,7 +51,7 @@ class Bml(Loss):
         if self.options.reduction == "mean":
             value = value / counted
         gap = (difference.detach() * share).sum() / counted
-        return LossOutput(value, {"difference": gap})
+        return LossOutput(value, {"difference": gap, "soft_negatives": found.float().mean()})
 
 
 def _of_anchors(view: Embeddings, batch: Batch) -> tuple[Tensor, Tensor]:

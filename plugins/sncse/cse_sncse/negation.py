@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
+import torch
 from torch import Tensor
 
 from cse_core.data import Corpus
@@ -24,14 +26,15 @@ class Negation(Augmenter):
 
     SNCSE (Wang and Dou, 2023), section 3.1. What is negated is the sentence as it stands in the
     data; the public code looks its negations up by a text to which " ." was added before, and so
-    misses those without a final mark.
+    misses those without a final mark. A sentence that the rules leave out, since they are not sure,
+    has no soft negative: its row is missing from the view. In other views it stays as it is.
     """
 
     def __init__(self, options: NegationOptions, setup: Setup) -> None:
         self.options = options
         self.name = setup.name
         self._makes_view = options.views is None or "soft_negative" in options.views
-        method: Callable[[str], str] = negate
+        method: Callable[[str], str | None] = negate
         if options.method == "spacy":
             method = SpacyNegation(options.spacy_model, where=f"aug.{setup.name}")
         # What is remembered changes no result, only when it is computed: it is no state.
@@ -55,23 +58,35 @@ class Negation(Augmenter):
             )
 
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
-        """Return the view of the plain sentences, which its own call negates."""
+        """Return the view of the plain sentences, which its own call negates.
+
+        ``owner`` says which rows they are of where some are left out.
+        """
         if not self._makes_view:
             return []
-        return [View("soft_negative", "soft_negative", "online", texts=ctx.texts("text"))]
+        texts = ctx.texts("text")
+        view = View("soft_negative", "soft_negative", "online", texts=texts)
+        if self.options.method == "column":
+            return [view]
+        kept = [row for row, text in enumerate(texts) if self._negate(text) is not None]
+        if len(kept) == len(texts):
+            return [view]
+        owner = torch.tensor(kept, dtype=torch.long)
+        return [replace(view, texts=[texts[row] for row in kept], owner=owner)]
 
     def __call__(
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> list[str]:
-        """Return the texts negated."""
+        """Return the texts negated; one that is left out stays."""
         if self.options.method != "column":
-            return [self._negate(text) for text in x]
-        negated = ctx.texts(self.options.column)
-        if len(negated) != len(x):
+            negated = [self._negate(text) for text in x]
+            return [old if new is None else new for old, new in zip(x, negated, strict=True)]
+        given = ctx.texts(self.options.column)
+        if len(given) != len(x):
             raise CseError(
-                f"view {view.name} has {len(x)} texts of {len(negated)} rows, the column one a row",
+                f"view {view.name} has {len(x)} texts of {len(given)} rows, the column one a row",
                 where=f"aug.{self.name}.method",
                 value="column",
                 hint="use method rules for this view",
             )
-        return negated
+        return given

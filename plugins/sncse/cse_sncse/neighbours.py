@@ -16,6 +16,12 @@ QUOTES = frozenset('"“«')
 """Marks that open a quotation; one stands for the whole, which may be a subject."""
 
 
+ENDS = frozenset(".!?…:;")
+"""Marks that end a sentence."""
+HEADLINES_LACK = lex.SUBJECTS | {"a", "an", "the"}
+"""Words that headlines leave out."""
+
+
 class Neighbours:
     """A sentence's words, and what stands beside each of them.
 
@@ -24,6 +30,7 @@ class Neighbours:
 
     Attributes:
         first: Place of the first word.
+        headline: Whether it is written as headlines are.
         main: Place where the main clause begins, behind a clause or phrase at the front.
         closed: Place of the last finite verb of a relative clause that was passed over.
     """
@@ -33,7 +40,9 @@ class Neighbours:
         self.shouted = all(word.text.isupper() for word in words if word.is_word)
         self.asks = any(word.text == "?" for word in words)
         self.first = next((i for i, word in enumerate(words) if word.is_word), 0)
+        self.first_of_all = next((i for i, w in enumerate(words) if w.text[0].isalnum()), 0)
         self.comma = self.next_comma(-1)
+        self.headline = self._is_headline()
         self.main = self._after_opener()
         self.closed = len(words)
 
@@ -41,9 +50,61 @@ class Neighbours:
         """Return where the main clause begins, behind a clause or phrase at the front."""
         if not self.words or self.low(self.first) not in lex.OPENERS:
             return 0
-        if self.comma is None or len(self.words) - self.comma <= 2:
+        if self.low(self.first) in lex.SUBORDINATORS:
+            then = next((i for i, word in enumerate(self.words) if word.low == "then"), None)
+            if then is not None and (self.comma is None or then <= self.comma + 1):
+                return then + 1
+        comma = self.comma
+        while comma is not None and self.low(comma + 1) in lex.OPENERS:
+            comma = self.next_comma(comma)
+        if comma is None or len(self.words) - comma <= 2:
             return 0
-        return self.comma + 1
+        return comma + 1
+
+    def _is_headline(self) -> bool:
+        """Return whether a text has neither an end mark nor articles and pronouns."""
+        words = self.words
+        if len(words) < 3 or any(word.text in ".!?…" for word in words[-2:]):
+            return False
+        lower = words[self.first_of_all].text[0].islower()
+        plain = any(
+            word.low in HEADLINES_LACK and not (len(word.text) > 1 and word.text.isupper())
+            for word in words
+        )
+        return not lower and not plain
+
+    def plural(self, place: int) -> bool:
+        """Return whether a noun looks like a plural."""
+        low = self.low(place)
+        return low in lex.PLURALS or (
+            low.endswith("s") and low != "'s" and not low.endswith(("ss", "us", "is"))
+        )
+
+    def headless(self, place: int) -> bool:
+        """Return whether no noun phrase goes on behind a word."""
+        after = place + 1
+        return after >= len(self.words) or not self.noun(after)
+
+    def has_direct_object(self, place: int) -> bool:
+        """Return whether a determiner, a pronoun, a name or a number stands behind a verb."""
+        after = self.words[place + 1] if place + 1 < len(self.words) else None
+        return after is not None and (
+            after.is_capital
+            or after.low in lex.DETERMINERS
+            or after.low in lex.OBJECTS
+            or after.text[0].isdigit()
+            or after.text in QUOTES
+        )
+
+    def has_object_noun(self, place: int) -> bool:
+        """Return whether an object stands behind a verb, a bare noun too."""
+        after = place + 1
+        return self.has_direct_object(place) or (
+            after < len(self.words)
+            and self.before_noun(place)
+            and not (self.low(after) in lex.OPENERS or self.low(after) in lex.PREDICATES)
+            and not verbs.is_participle(self.low(after))
+        )
 
     def low(self, place: int) -> str:
         """Return a word in lower case; nothing outside the sentence."""
@@ -56,8 +117,9 @@ class Neighbours:
         while place >= first and (
             lex.is_adverb(self.low(place))
             or (self.low(place) in lex.DEGREES and lex.is_adverb(self.low(place + 1)))
+            or (self.low(place) == "longer" and self.low(place - 1) == "no")
         ):
-            place -= 1
+            place -= 2 if self.low(place) == "longer" else 1
         return place
 
     def after(self, place: int) -> int:
@@ -79,6 +141,11 @@ class Neighbours:
         """Return whether a word may begin a name."""
         inside = 0 <= place < len(self.words)
         return inside and self.words[place].is_capital and self.low(place) != "i"
+
+    def acronym(self, place: int) -> bool:
+        """Return whether a word is written in capitals where others are not: "US"."""
+        inside = 0 <= place < len(self.words) and not self.shouted
+        return inside and len(self.words[place].text) > 1 and self.words[place].text.isupper()
 
     def turned(self, place: int) -> bool:
         """Return whether an auxiliary stands before its subject, as questions have it."""
@@ -111,7 +178,7 @@ class Neighbours:
     def noun(self, place: int) -> bool:
         """Return whether a word may be a noun: whether it is of no closed class."""
         word = self.words[place]
-        if word.text in QUOTES or word.text[0].isdigit():
+        if word.text in QUOTES or word.text[0].isdigit() or self.acronym(place):
             return True
         return word.is_word and not (
             word.low in lex.DETERMINERS

@@ -7,37 +7,86 @@ from collections.abc import Sequence
 
 from cse_sncse import lexicon as lex
 from cse_sncse.clause import main_verb
+from cse_sncse.denials import first_negation, undone, without_main_negation
+from cse_sncse.fragments import place_of_not
 from cse_sncse.neighbours import inverted
 from cse_sncse.readings import FiniteVerb
 from cse_sncse.words import Word, sentences, split_words
 
-_DENIAL = re.compile(
-    r"\b(?:not|never|no|nor|neither|nobody|nothing|nowhere|cannot)\b|n['’]t\b", re.IGNORECASE
+_APART = re.compile(r"\w ['’] ?(?:s|t|re|m|ve|ll|d)\b")
+"""A contraction taken to pieces, of which it is not clear what it was."""
+_TAG = re.compile(
+    r", (?:\w+n['’]t|do|does|did|is|are|was|were|can|will|would|have|has|had) \w+ ?\?\s*$"
 )
+"""A question behind a statement, which must change with it."""
+_THE_MORE = re.compile(r"the (?:more|less|\w+er)\b.*,? the (?:more|less|\w+er)\b", re.IGNORECASE)
+"""Two clauses that grow with each other."""
 
 
-def negate(text: str) -> str:
-    """Return the negated text.
+def negate(text: str) -> str | None:
+    """Return the negated text; None where the rules are not sure how to negate it.
 
-    A sentence that denies something no longer does: the first ``not``, ``n't``, ``never``, ``no``
-    … outside quotes goes. Otherwise the finite verb of the main clause is negated: an auxiliary or
-    form of be takes ``not``, another verb takes do-support in its own tense and person, an
-    imperative ``do not``. Of several sentences the first that has a verb is changed. A text in
-    which no verb is found gets ``Not`` in front. A text without a letter or digit stays.
+    The finite verb of the main clause is negated: an auxiliary or form of be takes ``not``, another
+    verb takes do-support in its own tense and person, an imperative ``do not``. Where the main
+    clause denies something, its first ``not``, ``n't``, ``never``, ``no`` … goes instead. Of
+    several sentences the first that has a verb is changed. In a text without a finite verb a
+    participle takes ``not`` ("A man not climbing a cliff"); a noun phrase has ``Not`` in front.
 
     SNCSE (Wang and Dou, 2023), section 3.1, does the same by dependency parsing.
     """
     words = split_words(text)
-    if not any(word.text[0].isalnum() for word in words):
-        return text
-    changed = without_negation(text, words)
-    if changed is not None:
-        return changed
+    if not any(word.text[0].isalnum() for word in words) or _unclear(text):
+        return None
     for sentence in sentences(words):
-        verb = main_verb(sentence)
-        if verb is not None:
-            return negate_verb(text, sentence, verb)
-    return prefixed(text, words)
+        reading = main_verb(sentence)
+        if reading.verb is None and reading.certain:
+            continue
+        if in_title_case(sentence):
+            return None
+        if reading.verb is None:
+            return _verbless(text, words, nouns=False)
+        return _main_clause(text, sentence, reading.verb) if reading.certain else None
+    return _verbless(text, words)
+
+
+def _unclear(text: str) -> bool:
+    """Return whether a text has a form that the rules do not know."""
+    if ("'" in text or "’" in text) and _APART.search(text) is not None:
+        return True
+    return ("?" in text and _TAG.search(text) is not None) or _THE_MORE.match(text) is not None
+
+
+def _main_clause(text: str, words: Sequence[Word], verb: FiniteVerb) -> str | None:
+    denied, changed = without_main_negation(text, words, verb)
+    return changed if denied else negate_verb(text, words, verb)
+
+
+def _verbless(text: str, words: Sequence[Word], *, nouns: bool = True) -> str | None:
+    denial = first_negation(text, words)
+    if denial is not None and len(words) > 2:
+        if not nouns:
+            return None
+        before = words[denial - 1].text if denial else ":"
+        goes = words[denial].low == "not" or before in {":", "-", "–", "—"}
+        return undone(text, words, denial) if goes else None
+    if in_title_case(words):
+        return None
+    place = place_of_not(words, nouns=nouns)
+    if place is None:
+        return None
+    if place == 0:
+        return prefixed(text, words)
+    start = words[place].start
+    return f"{text[:start]}{'NOT' if text.isupper() else 'not'} {text[start:]}"
+
+
+def in_title_case(words: Sequence[Word]) -> bool:
+    """Return whether a text has capitals on all words but the smallest, as some headlines have."""
+    if any(word.text in {".", "?", "!"} for word in words[-2:]):
+        return False
+    large = [w for w in words if w.is_word and w.low not in lex.FUNCTION_WORDS and len(w.text) > 1]
+    capital = len(large) > 3 and all(word.is_capital for word in large)
+    return capital and not all(word.text.isupper() for word in large)
 
 
 def negate_verb(text: str, words: Sequence[Word], verb: FiniteVerb) -> str:
@@ -59,8 +108,23 @@ def negate_verb(text: str, words: Sequence[Word], verb: FiniteVerb) -> str:
         first = {"past": "did not", "third": "does not", "base": "do not"}[verb.form]
         first = first.capitalize() if word.is_capital else first
         base = verb.base
-    negated = f"{first} {base}"
-    return text[: word.start] + (negated.upper() if shouted else negated) + text[word.end :]
+    start = words[_scope(words, verb.place)].start if verb.form != "imperative" else word.start
+    between = text[start : word.start]
+    if shouted:
+        first, base = first.upper(), base.upper()
+    return f"{text[:start]}{first} {between}{base}{text[word.end :]}"
+
+
+def _scope(words: Sequence[Word], place: int) -> int:
+    """Return where ``did not`` stands: before adverbs of manner, "did not quickly leave"."""
+    first = place
+    while first > 1:
+        low = words[first - 1].low
+        manner = low.endswith("ly") and lex.is_adverb(low) and low not in lex.TEMPORAL
+        if not (manner or low in lex.SCOPED) or not words[first - 2].is_word:
+            break
+        first -= 1
+    return place if words[first - 1].low in lex.DEGREES else first
 
 
 def prefixed(text: str, words: Sequence[Word]) -> str:
@@ -76,7 +140,12 @@ def _after_auxiliary(text: str, words: Sequence[Word], place: int, shouted: bool
     word = words[place]
     at = word.end
     later = words[place + 1] if place + 1 < len(words) else None
-    if later is not None and any(each.text == "?" for each in words) and inverted(words, place):
+    asks = later is not None and any(each.text == "?" for each in words)
+    before = words[place - 1] if place else None
+    turned = before is None or not before.is_word or before.low in lex.WH | lex.CONJUNCTIONS
+    if asks and turned and later is not None and later.low in lex.SUBJECTS:
+        at = later.end
+    elif asks and later is not None and inverted(words, place):
         short = lex.CONTRACTED.get(word.low)
         if later.low in lex.SUBJECTS:
             at = later.end
@@ -85,97 +154,11 @@ def _after_auxiliary(text: str, words: Sequence[Word], place: int, shouted: bool
             if word.is_capital and not shouted:
                 end = end.capitalize()
             return text[: word.start] + end + text[word.end :]
+    elif later is not None and (
+        later.low in lex.EPISTEMIC or (later.low == "also" and word.low not in lex.MODALS)
+    ):
+        at = later.end
     elif word.low in {"had", "'d"} and later is not None and later.low == "better":
         at = later.end
     gap = "" if at == word.end and word.low == "can" else " "
     return f"{text[:at]}{gap}{'NOT' if shouted else 'not'}{text[at:]}"
-
-
-# -- sentences that deny something ----------------------------------------------------------------
-
-
-def without_negation(text: str, words: Sequence[Word]) -> str | None:
-    """Return the text without its first negation; None where it has none, or nothing else."""
-    if _DENIAL.search(text) is None:
-        return None
-    changed = _first_undone(text, words)
-    return changed if changed is not None and any(map(str.isalnum, changed)) else None
-
-
-def _first_undone(text: str, words: Sequence[Word]) -> str | None:
-    for place, word in enumerate(words):
-        if word.opaque:
-            continue
-        if word.low.endswith("n't"):
-            return _without_contraction(text, words, place)
-        if word.low == "cannot":
-            return text[: word.start + 3] + text[word.end :]
-        if word.low in lex.POSITIVE_PRONOUNS:
-            return _without_pronoun(text, words, place)
-        if word.low == "never" or (word.low == "not" and not _idiom(words, place)):
-            return _cut(text, words, place)
-        if word.low == "no" and _denies(words, place):
-            if words[place + 1].low == "one":
-                some = "Someone" if word.is_capital else "someone"
-                return text[: word.start] + some + text[words[place + 1].end :]
-            last = place + 1 if words[place + 1].low == "longer" else place
-            return _cut(text, words, place, last)
-    return None
-
-
-def _without_contraction(text: str, words: Sequence[Word], place: int) -> str:
-    word = words[place]
-    later = words[place + 1].low if place + 1 < len(words) else ""
-    before = [each for each in words[:place] if each.is_word]
-    if word.low == "don't" and word.is_capital and not before and later not in lex.SUBJECTS:
-        return _cut(text, words, place)
-    if word.low == "ain't":
-        whom = before[-1].low if before else ""
-        plain = "am" if whom == "i" else "are" if whom in {"we", "you", "they"} else "is"
-    else:
-        plain = lex.SHORTENED.get(word.low, word.low[:-3])
-    if word.text.isupper():
-        plain = plain.upper()
-    elif word.is_capital:
-        plain = plain.capitalize()
-    return text[: word.start] + plain + text[word.end :]
-
-
-def _without_pronoun(text: str, words: Sequence[Word], place: int) -> str:
-    positive = lex.POSITIVE_PRONOUNS
-    pair = words[place].low == "neither"
-    for word in reversed(words[place:]):
-        if word is words[place] or (pair and word.low == "nor"):
-            some = positive[word.low]
-            some = some.capitalize() if word.is_capital else some
-            text = text[: word.start] + some + text[word.end :]
-    return text
-
-
-def _idiom(words: Sequence[Word], place: int) -> bool:
-    """Return whether ``not`` stands in a phrase that denies nothing: not only, or not."""
-    after = words[place + 1].low if place + 1 < len(words) else ""
-    before = words[place - 1].low if place else ""
-    return lex.IDIOMS_OF_NOT.get(after) == "after" or lex.IDIOMS_OF_NOT.get(before) == "before"
-
-
-def _denies(words: Sequence[Word], place: int) -> bool:
-    """Return whether ``no`` is a determiner: neither an answer nor short for number."""
-    if place + 1 >= len(words) or (place and words[place - 1].low in {"or", "say", "says", "said"}):
-        return False
-    after = words[place + 1]
-    return after.is_word and after.low not in lex.AFTER_NO and after.low not in lex.CONJUNCTIONS
-
-
-def _cut(text: str, words: Sequence[Word], first: int, last: int | None = None) -> str:
-    """Return the text without some words and one space; a capital letter goes to what follows."""
-    last = first if last is None else last
-    start, end = words[first].start, words[last].end
-    if start and text[start - 1].isspace():
-        return text[: start - 1] + text[end:]
-    while end < len(text) and text[end].isspace():
-        end += 1
-    rest = text[end:]
-    if words[first].is_capital and rest:
-        rest = rest[0].upper() + rest[1:]
-    return text[:start] + rest

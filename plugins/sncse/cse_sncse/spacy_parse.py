@@ -7,9 +7,10 @@ from typing import Any
 
 from cse_core.errors import CseError
 from cse_sncse import lexicon as lex
+from cse_sncse.denials import without_negation
 from cse_sncse.options import NO_SPACY, WITHOUT_SPACY
 from cse_sncse.readings import FiniteVerb, Form
-from cse_sncse.rules import negate_verb, prefixed, without_negation
+from cse_sncse.rules import negate_verb, prefixed
 from cse_sncse.words import split_words
 
 _FORMS: dict[str, Form] = {"VBD": "past", "VBZ": "third", "VBP": "base"}

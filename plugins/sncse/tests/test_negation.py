@@ -30,7 +30,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train
 from cse_core.types import View
 
-TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", ""]
+TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", "He left"]
 
 
 def called(part: Any, texts: list[str], **columns: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from cse_testkit import least_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-KINDS: dict[str, list[tuple[str, str]]] = {
+KINDS: dict[str, list[tuple[str, str | None]]] = {
     "auxiliaries": [
         ("The dog is barking.", "The dog is not barking."),
         ("They have finished the work.", "They have not finished the work."),
@@ -160,7 +160,7 @@ KINDS: dict[str, list[tuple[str, str]]] = {
         ('"Boat"', 'Not "Boat"'),
         ("Not.", "Not not."),
     ],
-    "nothing to negate": [("", ""), ("   ", "   "), ("...", "..."), ("?!", "?!")],
+    "nothing to negate": [("", None), ("   ", None), ("...", None), ("?!", None)],
     "capitals": [
         ("THE DOG IS BARKING.", "THE DOG IS NOT BARKING."),
         ("HE WENT HOME.", "HE DID NOT GO HOME."),
@@ -180,7 +180,7 @@ CASES = [(kind, *pair) for kind, pairs in KINDS.items() for pair in pairs]
 
 
 @pytest.mark.parametrize(("kind", "text", "negated"), CASES)
-def test_a_sentence(kind: str, text: str, negated: str) -> None:
+def test_a_sentence(kind: str, text: str, negated: str | None) -> None:
     assert negate(text) == negated
 
 
@@ -215,7 +215,7 @@ def test_any_text_is_taken_and_gives_the_same_twice(text: str) -> None:
     negated = negate(text)
     assert negated == negate(text)
     if not any(letter.isalnum() for letter in text):
-        assert negated == text
+        assert negated is None
 
 
 @settings(max_examples=300, deadline=None)
