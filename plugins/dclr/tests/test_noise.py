@@ -101,13 +101,14 @@ def test_its_deviation() -> None:
 
 
 def test_the_batch_is_seen_only_where_the_objective_says_so() -> None:
-    alone, batch = (
-        candidates(objective=name, step_size=0.5, temperature=0.3) for name in ("noise", "batch")
-    )
-    none = candidates(steps=0)
-    assert alone is not None and batch is not None and none is not None
-    assert not torch.allclose(alone.vectors, batch.vectors)
-    assert not torch.allclose(alone.vectors, none.vectors)
+    batch, start = make_batch(sentences=4), candidates(steps=0)
+    assert start is not None
+    positives = batch.targets["positive"].vectors.flatten(0, 1)
+    for objective, seen in (("noise", None), ("batch", positives)):
+        found = candidates(objective=objective, step_size=0.5, temperature=0.3)
+        wanted = harder(start.vectors, batch.anchors, seen, steps=4, size=0.5, temperature=0.3)
+        assert found is not None and torch.allclose(found.vectors, wanted)
+        assert not torch.allclose(found.vectors, start.vectors)
 
 
 def test_no_gradient_flows_through_the_noise() -> None:
