@@ -43,7 +43,11 @@ class MaskPrompt(RowPooler):
         self._mask_id = int(hf.mask_token_id)
         soft = options.soft_negative or options.positive
         prompts = {"anchor": options.anchor, "positive": options.positive, "soft_negative": soft}
-        self._parts = {role: _parts(prompt, hf.mask_token) for role, prompt in prompts.items()}
+        space = options.leading_space
+        self._parts = {
+            role: _parts(prompt, hf.mask_token, leading_space=space)
+            for role, prompt in prompts.items()
+        }
         places = {role: _place(parts, setup.tokenizer) for role, parts in self._parts.items()}
         for role, place in places.items():
             if place is None or place != places["anchor"]:
@@ -91,10 +95,11 @@ class MaskPrompt(RowPooler):
         return states.masked_fill(~there.unsqueeze(1), torch.nan)
 
 
-def _parts(prompt: str, mask: str) -> tuple[str, str]:
+def _parts(prompt: str, mask: str, *, leading_space: bool) -> tuple[str, str]:
     before, after = prompt.split(TEXT)
-    # A space that ends the text before the content would be a token of its own in byte-level BPE.
-    return before.rstrip().replace(MASK, mask), after.rstrip().replace(MASK, mask)
+    # A space that ends the text before the content is a token of its own in byte-level BPE.
+    before = before if leading_space else before.rstrip()
+    return before.replace(MASK, mask), after.rstrip().replace(MASK, mask)
 
 
 def _place(parts: tuple[str, str], tokenizer: TextTokenizer) -> int | None:

@@ -14,6 +14,7 @@ from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 from cse_sncse.options import NegationOptions
+from cse_sncse.public_code import PublicNegation
 from cse_sncse.rules import negate
 from cse_sncse.spacy_parse import SpacyNegation
 
@@ -37,6 +38,8 @@ class Negation(Augmenter):
         method: Callable[[str], str | None] = negate
         if options.method == "spacy":
             method = SpacyNegation(options.spacy_model, where=f"aug.{setup.name}")
+        if options.method == "code":
+            method = PublicNegation(options.spacy_model, where=f"aug.{setup.name}")
         # What is remembered changes no result, only when it is computed: it is no state.
         self._negate = lru_cache(maxsize=REMEMBERED)(method)
 

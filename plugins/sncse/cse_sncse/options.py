@@ -29,13 +29,13 @@ Prompt = Annotated[str, AfterValidator(_prompt)]
 class NegationOptions(AugmenterOptions):
     """Options of ``negation``."""
 
-    method: Literal["rules", "spacy", "column"] = "rules"
-    """rules: English rules of its own; spacy: a dependency parse; column: negated sentences of the
-    data."""
+    method: Literal["rules", "spacy", "code", "column"] = "rules"
+    """rules: English rules of its own; spacy: a dependency parse; code: what SNCSE's public code
+    makes of that parse, its faults too; column: negated sentences of the data."""
     column: str = "negated"
     """Column of the negated sentences, with method column."""
     spacy_model: str = "en_core_web_sm"
-    """Name or folder of the spaCy pipeline, with method spacy."""
+    """Name or folder of the spaCy pipeline, with methods spacy and code."""
 
 
 class MaskPromptOptions(PoolerOptions):
@@ -47,6 +47,9 @@ class MaskPromptOptions(PoolerOptions):
     """Prompt of positives, and of negatives."""
     soft_negative: Prompt | None = None
     """Prompt of soft negatives; by default that of positives."""
+    leading_space: bool = False
+    """In byte-level vocabularies, keep the space in front of [X] as a token, as the public code
+    does."""
     full_stop: bool = True
     """Put " ." behind a text that does not end in a punctuation mark, as the public code does."""
 

@@ -27,8 +27,8 @@ def _negation_requires(options: NegationOptions) -> tuple[str, ...]:
 
 
 def _negation_checked(options: NegationOptions, facts: Facts) -> NegationOptions:
-    if options.method == "spacy" and find_spec("spacy") is None:
-        raise ValueError(f"method = spacy: {NO_SPACY}; {WITHOUT_SPACY}")
+    if options.method in ("spacy", "code") and find_spec("spacy") is None:
+        raise ValueError(f"method = {options.method}: {NO_SPACY}; {WITHOUT_SPACY}")
     return options
 
 

@@ -17,13 +17,40 @@ _FORMS: dict[str, Form] = {"VBD": "past", "VBZ": "third", "VBP": "base"}
 _UNUSED = ("ner", "senter", "textcat")
 
 
+def load_parser(model: str, *, where: str, method: str = "spacy") -> Any:
+    """Load a spaCy pipeline.
+
+    Args:
+        model: Name or folder of the pipeline.
+        where: Path of the part, for errors.
+        method: The method that needs it, for errors.
+
+    Raises:
+        CseError: If spaCy or the pipeline is not installed.
+    """
+    try:
+        spacy: Any = import_module("spacy")
+    except ImportError:
+        raise CseError(
+            NO_SPACY, where=f"{where}.method", value=method, hint=WITHOUT_SPACY
+        ) from None
+    try:
+        return spacy.load(model, exclude=list(_UNUSED))
+    except OSError:
+        raise CseError(
+            "spaCy has no pipeline of this name",
+            where=f"{where}.spacy_model",
+            value=model,
+            hint=f"python -m spacy download {model}, or use method rules",
+        ) from None
+
+
 class SpacyNegation:
     """Negates texts by the parse of a spaCy pipeline.
 
     A negation goes, as with the rules. Otherwise the root's first auxiliary takes ``not``, or the
     root where it is one; a finite root takes do-support by its tag and lemma; else ``Not`` stands
-    in front. SNCSE's public code takes the first auxiliary of the text, of whichever clause, and
-    does not know ``n't``.
+    in front. SNCSE's public code is ``cse_sncse.public_code``.
 
     Args:
         model: Name or folder of the pipeline.
@@ -34,24 +61,7 @@ class SpacyNegation:
     """
 
     def __init__(self, model: str, *, where: str) -> None:
-        try:
-            spacy: Any = import_module("spacy")
-        except ImportError:
-            raise CseError(
-                NO_SPACY,
-                where=f"{where}.method",
-                value="spacy",
-                hint=WITHOUT_SPACY,
-            ) from None
-        try:
-            self.parser: Any = spacy.load(model, exclude=list(_UNUSED))
-        except OSError:
-            raise CseError(
-                "spaCy has no pipeline of this name",
-                where=f"{where}.spacy_model",
-                value=model,
-                hint=f"python -m spacy download {model}, or use method rules",
-            ) from None
+        self.parser: Any = load_parser(model, where=where)
 
     def __call__(self, text: str) -> str:
         """Return the negated text."""

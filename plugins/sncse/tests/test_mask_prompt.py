@@ -21,6 +21,8 @@ from cse_testkit import (
     write_corpus,
 )
 from pydantic import ValidationError
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
@@ -54,6 +56,39 @@ def rows_of(
 def words_of(sentence_encoder: SentenceEncoder, tokens: TokenBatch, row: int) -> list[str]:
     start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
     return sentence_encoder.tokenizer.hf.convert_ids_to_tokens(tokens.ids[start:stop].tolist())
+
+
+# -- the space in front of the text --------------------------------------------------------------
+
+
+def byte_level() -> TextTokenizer:
+    """Return a byte-level vocabulary as RoBERTa's, of letters alone."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    return TextTokenizer(PreTrainedTokenizerFast(tokenizer_object=made, mask_token="<mask>"))
+
+
+@pytest.mark.parametrize(("leading_space", "joined"), [(True, '"ĠAĠboat'), (False, '"AĠboat')])
+def test_the_space_in_front_of_the_text(leading_space: bool, joined: str) -> None:
+    """The public code tokenises ``This sentence : " `` with its last space, then the text."""
+    tokenizer = byte_level()
+    setup = make_setup("mask-prompt", tokenizer=tokenizer)
+    pooler = MaskPrompt(MaskPromptOptions(leading_space=leading_space), setup)
+    for role in ("anchor", "positive"):
+        before, after = (tokenizer.prompt_ids(part) for part in pooler.prompt(role))  # type: ignore[arg-type]
+        content = tokenizer.prompt_ids("A boat")
+        words = tokenizer.hf.convert_ids_to_tokens([*before, *content, *after])
+        assert joined in "".join(words)
+        assert "".join(words).endswith('boatĠ"Ġmeans<mask>Ġ.')
+
+
+def test_word_pieces_know_no_space() -> None:
+    with_space, without = (
+        rows_of(encoder_of(leading_space=space), TEXTS).ids for space in (True, False)
+    )
+    assert torch.equal(with_space, without)
 
 
 # -- the mask's place -------------------------------------------------------------------------
