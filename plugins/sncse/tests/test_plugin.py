@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -44,6 +45,7 @@ class TestMaskPromptAtTheFront(PoolerSuite):
 
 class TestSncse(RecipeSuite):
     recipe = "sncse"
+    settings = Path(__file__).parent / "settings" / "sncse.toml"
     # The paper's settings and its scripts: batch size, learning rate and lambda by encoder.
     expects = {
         "bert-base": {
@@ -62,6 +64,7 @@ class TestSncse(RecipeSuite):
             "loss.bml.beta": 0.3,
             "pool.mlp.keep": "train",
             "aug.negation.method": "rules",
+            "pool.mask-prompt.leading_space": True,
         },
         "bert-large": {
             "train.batch_size": 128,
