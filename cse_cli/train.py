@@ -183,7 +183,7 @@ def _run(
 
     quieten()
     from cse_core.training import run as training
-    from cse_core.training.trainer import Stopped
+    from cse_core.training.signals import Stopped
 
     def opening() -> None:
         plugins.warn_of_failed()

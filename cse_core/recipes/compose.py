@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError, raise_all
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
-from cse_core.recipes.draft import Draft, Instance, apply_kinds, apply_sets, merge_documents
+from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.plan import plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
@@ -74,7 +75,7 @@ def resolve(
     run = _typed(draft, registry, facts, chain[-1].name if chain else None)
     run = replace(run, facts=_facts_of_data(run, lookup))
     run = _completed(run, registry)
-    names = Counter((found.kind, found.name) for found in registry.parts())
+    names = Counter((found.spec.kind, found.name) for found in registry.parts())
     return replace(
         run,
         warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)])),
@@ -98,16 +99,6 @@ def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str |
 def _typed(draft: Draft, registry: Registry, facts: Facts, recipe: str | None) -> Composition:
     """Return the draft typed; raises every mistake that was found on the way."""
     reader = OptionReader()
-
-    def part(item: Instance) -> PlannedPart | None:
-        try:
-            found = registry.find(item.kind, item.use, where=f"--{item.kind}")
-        except CseError as error:
-            reader.errors.append(error)
-            return None
-        options = reader.options(found.spec.options, item.options, item.path)
-        return None if options is None else PlannedPart.of(found, options, item.name)
-
     reader.read_params(draft.params)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
@@ -117,31 +108,34 @@ def _typed(draft: Draft, registry: Registry, facts: Facts, recipe: str | None) -
         name: reader.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
         for name, settings in draft.views.items()
     }
-    parts = [part(item) for kind in KINDS for item in draft.parts[kind]]
+    parts = []
+    for item in chain.from_iterable(draft.parts.values()):
+        try:
+            found = registry.find(item.kind, item.use, where=f"--{item.kind}")
+        except CseError as error:
+            reader.errors.append(error)
+            continue
+        options = reader.options(found.spec.options, item.options, item.path)
+        if options is not None:
+            parts.append(PlannedPart.of(found, options, item.name))
     raise_all(reader.errors)
     return Composition(
         recipe=recipe,
         **core,
         params=reader.params,
         expressions=reader.expressions,
-        parts=tuple(_poolers_in_order([part for part in parts if part is not None])),
+        parts=tuple(sorted(parts, key=_place)),
         view_options=views,
         facts=facts,
         notes=tuple(draft.note_lines()),
     )
 
 
-def _poolers_in_order(parts: list[PlannedPart]) -> list[PlannedPart]:
-    """Return the parts with the poolers in the order in which vectors pass through them."""
+def _place(part: PlannedPart) -> tuple[int, int]:
+    """Return where a part stands: by its kind, poolers as vectors pass through them."""
     stages = (SliceSpec, RowPoolerSpec, HeadSpec)
-    kinds = list(KINDS)
-    return sorted(
-        parts,
-        key=lambda part: (
-            kinds.index(part.kind),
-            next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0),
-        ),
-    )
+    stage = next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0)
+    return KINDS.index(part.kind), stage
 
 
 def _facts_of_data(run: Composition, lookup: DataLookup | None) -> Facts:

@@ -45,11 +45,6 @@ class Registered(Generic[RecordT]):
         return self.spec.name
 
     @property
-    def kind(self) -> AnyKind:
-        """Return the record's kind."""
-        return self.spec.kind
-
-    @property
     def qualified(self) -> str:
         """Return the name that means this one only, ``distribution/name``."""
         return f"{self.distribution}/{self.spec.name}"
@@ -95,7 +90,7 @@ class Registry:
     ) -> None:
         self._parts: dict[AnyKind, list[Registered[Record]]] = {}
         for part in parts:
-            self._parts.setdefault(part.kind, []).append(part)
+            self._parts.setdefault(part.spec.kind, []).append(part)
         for held in self._parts.values():
             held.sort(key=lambda part: (part.name, part.plugin))
         self.plugins = tuple(plugins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,7 +57,9 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
     files: dict[str, dict[str, Any]] = {}
     reachable = True
     for file in JSON_FILES:
-        if file == "tokenizer.json" and _says_enough(files.get("tokenizer_config.json", {})):
+        settings = files.get("tokenizer_config.json", {})
+        says_enough = isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings
+        if file == "tokenizer.json" and says_enough:
             continue  # megabytes that would tell nothing new
         try:
             path = hub.hf_hub_download(name, file, local_files_only=True)
@@ -85,7 +87,3 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
                 continue
         files[file] = read_json(Path(path), name, kind=dict)
     return files
-
-
-def _says_enough(settings: Mapping[str, Any]) -> bool:
-    return isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings

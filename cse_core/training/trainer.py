@@ -31,8 +31,6 @@ from cse_core.training.run_folder import RunFolder
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
 
-__all__ = ["Outcome", "Stopped", "Trainer"]
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -24,7 +24,7 @@ from cse_core.recipes.composition import Composition
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.run import resume, train
-from cse_core.training.trainer import Stopped
+from cse_core.training.signals import Stopped
 
 PHI = "negatives.instance-weights.phi=0.05"
 

@@ -15,7 +15,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.run import resume, train
 from cse_core.training.run_folder import RunFolder
-from cse_core.training.trainer import Stopped
+from cse_core.training.signals import Stopped
 
 
 class Stopping(Reporter):

@@ -74,14 +74,14 @@ def test_find_tells_the_owner() -> None:
         "0.1.0",
         "cse-ifcl:ifcl",
     )
-    assert (found.kind, found.name, found.qualified) == ("loss", "twins", "cse-ifcl/twins")
+    assert (found.spec.kind, found.name, found.qualified) == ("loss", "twins", "cse-ifcl/twins")
     assert found.label == "cse-ifcl 0.1.0"
 
 
 def test_parts_are_sorted_by_name() -> None:
     made = registry(info("cse-ifcl:ifcl", TWINS, QUEUE), info("a:a", NEEDY))
     assert [part.name for part in made.parts("loss")] == ["infonce", "needy", "twins"]
-    assert {part.kind for part in made.parts()} == {"loss", "negatives"}
+    assert {part.spec.kind for part in made.parts()} == {"loss", "negatives"}
     assert made.parts("metric") == ()
 
 
