@@ -34,18 +34,24 @@ class RetrievedOptions(StoreOptions):
     before each round, by the model as it is then."""
     knn: Annotated[int, Field(ge=2)] = 65
     """Most similar sentences to draw from, the sentence itself counted."""
+    skip: Annotated[int, Field(ge=0)] = 0
+    """Most similar other sentences left out of the draw, which may be near-doubles (the code's
+    skip_knn)."""
     take: Annotated[int, Field(ge=1)] = 1
     """Sentences drawn for each sentence in each step."""
+    shared: bool = True
+    """Whether a drawn sentence is a negative of every anchor, or only of the one it was drawn
+    for."""
     weight: float = 0.0
     """Logit added where a retrieved sentence meets the sentence that it was retrieved for; 0 is
     weight 1, log 2 weight 2."""
 
     @model_validator(mode="after")
     def _draws_from_enough(self) -> Self:
-        if self.take >= self.knn:
+        if self.skip + self.take >= self.knn:
             raise ValueError(
-                f"knn counts the sentence itself, so it must be above take: {self.knn} and "
-                f"{self.take}"
+                f"knn counts the sentence itself, so it must be above take and skip together: "
+                f"{self.knn}, {self.take} and {self.skip}"
             )
         if self.refresh == "round" and self.model is not None:
             raise ValueError(

@@ -33,9 +33,9 @@ class Retrieved(NegativeStore):
     CARDS, retrieved negatives: before training every text is encoded by an encoder, by default the
     run's own as it starts with mean pooling, and its ``knn - 1`` most similar other texts by cosine
     are noted. In each step ``take`` of them are drawn for each sentence and encoded with gradient,
-    as a view of role negative: they are columns of every anchor, where a column with the anchor's
-    very text is masked. Equal texts count once, so no text is its own neighbour; the authors remove
-    doubles from the corpus first.
+    as a view of role negative: they are columns of every anchor (of their own alone where they are
+    not ``shared``), where a column with the anchor's very text is masked. Equal texts count once,
+    so no text is its own neighbour; the authors remove doubles from the corpus first.
 
     What is kept is the table of neighbours, ``[texts, knn - 1]``: a resumed run does not search
     again. Texts that a round brings are in no table made before it; they are searched before that
@@ -87,7 +87,10 @@ class Retrieved(NegativeStore):
         ]
 
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
-        """Mask columns with the anchor's own text; add the weight at the anchor's own columns."""
+        """Mask columns with the anchor's own text, and others' where columns are not shared.
+
+        The weight is added at the anchor's own columns.
+        """
         if self.known is None or not any(name == self.options.view for name, _ in negatives.blocks):
             return negatives
         device = batch.anchors.device
@@ -105,6 +108,8 @@ class Retrieved(NegativeStore):
                 block = slice(start, start + count)
                 mask[:, block] |= same
                 mine = batch.owner.unsqueeze(1) == view.owner.unsqueeze(0)
+                if not self.options.shared:
+                    mask[:, block] |= ~mine
                 log_weights[:, block] += mine.to(log_weights) * self.options.weight
             start += count
         return replace(negatives, mask=mask, log_weights=log_weights)
@@ -125,19 +130,24 @@ class Retrieved(NegativeStore):
         """Return ``[B, take]`` which texts are drawn for the rows of the batch."""
         if self.known is None or self.near is None:
             raise RuntimeError(f"{self.name} has no neighbours to draw from")
-        there = self.near.shape[1]
+        near = self.near[:, self.options.skip :]
+        there = near.shape[1]
         draws = torch.rand(len(ctx.rows), there, generator=ctx.generator(f"{self.name}.draw"))
         chosen = draws.topk(min(self.options.take, there), dim=1).indices
         numbers = self.known.numbers(ctx.rows.cpu())
-        return self.near[numbers].gather(1, chosen).long()
+        return near[numbers].gather(1, chosen).long()
 
     def _search(self, known: RoundTexts, ctx: RoundContext) -> Tensor:
         """Return ``[U, width]`` int32 neighbours of each text."""
-        if len(known) < 2:
+        skip = self.options.skip
+        if len(known) < 2 + skip:
+            what = "one text only, and no other to retrieve"
+            if skip:
+                what = f"{len(known)} texts that differ: none is left to retrieve after {skip}"
             raise CseError(
-                "the data has one text only, and no other to retrieve",
+                f"the data has {what}",
                 where=f"negatives.{self.name}",
-                hint="give it more sentences",
+                hint="give it more sentences" + (", or lower skip" if skip else ""),
             )
         encode = ctx.encode if self.options.refresh == "round" else self._start(known.longest)
         numbers = torch.split(torch.arange(len(known)), _ENCODED_AT_ONCE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cse_testkit import AugmenterSuite, PluginSuite, RecipeSuite, StoreSuite
 
 
@@ -31,6 +33,7 @@ class TestRetrievedOfEachRound(StoreSuite):
 
 class TestCards(RecipeSuite):
     recipe = "cards"
+    settings = Path(__file__).parent / "settings" / "cards.toml"
     # The authors' README for RoBERTa; BERT's batch size and learning rate are ours.
     expects = {
         "roberta-base": {

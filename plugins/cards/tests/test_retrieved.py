@@ -108,6 +108,45 @@ def test_what_is_drawn_are_neighbours_new_in_each_step() -> None:
         assert seen[row] == set(wanted[texts[row]]), "in forty steps each was drawn"
 
 
+def test_the_nearest_can_be_left_out() -> None:
+    corpus = tiny_corpus()
+    made = rig("knn=8", "skip=4", "take=3", corpus=corpus)
+    wanted = neighbours(made, corpus, 7)
+    made.begin()
+    found, _ = drawn_texts(part_of(made), [7, 4], 0)
+    texts = corpus.column("text")
+    assert set(found[:3]) == set(wanted[texts[7]][4:])
+    assert set(found[3:]) == set(wanted[texts[4]][4:])
+    with pytest.raises(CseError, match="23 texts that differ: none is left to retrieve after 22"):
+        rig("knn=30", "skip=22", corpus=corpus).begin()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_columns_that_are_not_shared_are_seen_by_their_own_anchor_alone(shared: bool) -> None:
+    corpus = tiny_corpus()
+    made = rig("knn=6", "take=2", f"shared={str(shared).lower()}", "weight=0.5", corpus=corpus)
+    made.begin()
+    part = part_of(made)
+    seen: list[tuple[Any, Any]] = []
+    weigh = part.weigh
+
+    def noted(negatives: Any, batch: Any, ctx: Any) -> Any:
+        seen.append((weigh(negatives, batch, ctx), batch))
+        return seen[-1][0]
+
+    part.weigh = noted  # type: ignore[method-assign]
+    made.step(1)
+    ((found, batch),) = seen
+    for anchor in range(4):
+        for column in range(8):
+            own = int(batch.views["negative-retrieved"]["sentence"].owner[column]) == anchor
+            assert float(found.log_weights[anchor, 4 + column]) == (0.5 if own else 0.0)
+            if not own and not shared:
+                assert bool(found.mask[anchor, 4 + column])
+        others = found.mask[anchor, 4:].sum() if shared else 0
+        assert int(others) < 6
+
+
 def test_a_process_draws_for_its_rows_what_the_whole_batch_draws() -> None:
     made = rig("knn=6")
     made.begin()
@@ -241,6 +280,7 @@ def test_the_plan_says_when_texts_of_rounds_are_searched() -> None:
     [
         (["knn=1"], "knn"),
         (["knn=3", "take=3"], "above take"),
+        (["knn=4", "take=2", "skip=2"], "above take and skip together: 4, 2 and 2"),
         (["refresh=round", "model=starter"], "refresh = static"),
         (["view=positive"], "view"),
     ],
