@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from cse_testkit import MinerSuite, PluginSuite, RecipeSuite, installed_registry
 from cse_core.records import Kind
 from cse_core.schedule import Schedule
 
+SETTINGS = Path(__file__).parent / "settings"
 SHORT = {"size": 8, "k": 3}
 """A buffer that is full after two of the kit's batches."""
 CLUSTERS = {"size": 8, "clusters": 3}
@@ -74,6 +76,7 @@ def alpha(text: float | str) -> dict[str, Any]:
 
 class TestIscse(RecipeSuite):
     recipe = "is-cse"
+    settings = SETTINGS / "is-cse.toml"
     expects = {
         "bert-base": {**WRITTEN, **alpha(0.1), "train.batch_size": 64, "train.lr": 3e-5},
         "bert-large": {
@@ -147,6 +150,28 @@ class TestIscseDclr(OverAnother):
 
 class TestIscseCards(OverAnother):
     recipe = "is-cse-cards"
+
+    @pytest.fixture(autouse=True)
+    def _needs_its_parts(self) -> None:
+        needs(("aug", "case-switch"), ("negatives", "retrieved"))
+
+
+class TestIscseDclrAsWritten(RecipeSuite):
+    """Without the short buffer of the class above."""
+
+    recipe = "is-cse-dclr"
+    settings = SETTINGS / "is-cse-dclr.toml"
+
+    @pytest.fixture(autouse=True)
+    def _needs_its_parts(self) -> None:
+        needs(("negatives", "noise"), ("negatives", "instance-weights"), ("loss", "dclr"))
+
+
+class TestIscseCardsAsWritten(RecipeSuite):
+    """Without the short buffer of the class above."""
+
+    recipe = "is-cse-cards"
+    settings = SETTINGS / "is-cse-cards.toml"
 
     @pytest.fixture(autouse=True)
     def _needs_its_parts(self) -> None:
