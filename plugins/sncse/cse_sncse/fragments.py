@@ -126,6 +126,7 @@ class _Fragment(Neighbours):
             or word.low in lex.PREPOSITIONS
             or word.low in lex.CONJUNCTIONS
             or word.low in lex.OPENERS
+            or word.low in lex.PREDICATES
             or word.low in {"to", "that", "up", "down", "out", "off", "away", "back", "next", "not"}
             or lex.is_adverb(word.low)
         )

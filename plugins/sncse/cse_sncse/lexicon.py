@@ -230,7 +230,7 @@ TAKES_TO = _set(
     "response approach return according due close up down back out access damage threats aid"
 )
 """Words whose ``to`` is no headline's future: "plan to build"."""
-PREDICATES = _set("dead missing likely ready back unlikely unhurt")
+PREDICATES = _set("dead missing likely ready back unlikely unhurt guilty alive safe")
 """What stands behind the subject of a headline without a verb: "six dead in attack"."""
 SOME = {
     "any": "some", "anything": "something", "anyone": "someone", "anybody": "somebody",
