@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from cse_core.data.scripts import unspaced
+from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.recipes.settings import COLUMNS
 
@@ -36,22 +36,9 @@ _LONG_UNSPACED = 6
 """A name in a script without spaces has at most so many characters."""
 
 
-@dataclass(frozen=True)
-class ColumnMatch:
-    """The columns of a file by the names that the core uses.
-
-    Attributes:
-        sources: Name of the core -> name in the file, columns that keep their name included.
-        messages: What was guessed, a line each.
-    """
-
-    sources: dict[str, str]
-    messages: tuple[str, ...] = ()
-
-
 def match_columns(
-    names: Sequence[str], mapping: Mapping[str, str], *, where: str, from_header: bool = False
-) -> ColumnMatch:
+    names: Sequence[str], mapping: Mapping[str, str], reading: Reading
+) -> dict[str, str]:
     """Find the core's columns among those of a file.
 
     A column named in ``data.columns`` comes first, then a column of the very name, then, where
@@ -61,14 +48,16 @@ def match_columns(
     Args:
         names: The file's columns.
         mapping: ``data.columns``: name of the core -> name in the file.
-        where: The file, for errors.
-        from_header: Whether the names are the first line of a text file, which may be no header.
+        reading: Of the file; hears what was guessed.
+
+    Returns:
+        Name of the core -> name in the file, the core's own first; a column that the core has no
+        name for keeps its own.
 
     Raises:
         CseError: There is no text, or a column of ``data.columns`` is not there.
     """
     sources: dict[str, str] = {}
-    messages: list[str] = []
     for target, source in mapping.items():
         if source in names:
             sources[target] = source
@@ -77,43 +66,43 @@ def match_columns(
         else:
             raise CseError(
                 f"no column {source}, which data.columns.{target} names",
-                where=where,
+                where=reading.name,
                 hint=f"its columns: {listed(names)}",
             )
     for name in COLUMNS:
         if name not in sources and name in names:
             sources[name] = name
     lowered = {name.strip().lower(): name for name in reversed(names)}
-    guessed = _guess(lowered, sources, messages, pairs=not mapping)
+    guessed = _guess(lowered, sources, reading, pairs=not mapping)
     if "text" not in sources and "text" not in guessed and len(names) == 1:
         name = names[0]
         long = len(name) > _LONG_UNSPACED and unspaced(names)
-        if from_header and (long or not _HEADER.fullmatch(name)):
+        if reading.from_header and (long or not _HEADER.fullmatch(name)):
             raise CseError(
                 "the first line is no header with a column text",
-                where=where,
+                where=reading.name,
                 value=name[:60],
                 hint="put a header above the texts, or name the file .txt: one text a line",
             )
         guessed["text"] = name
     if guessed:
         shown = ", ".join(f"{target} = {source}" for target, source in guessed.items())
-        messages.append(f"{shown} (otherwise: --set data.columns.text=NAME)")
+        reading.say(f"{shown} (otherwise: --set data.columns.text=NAME)")
     sources.update(guessed)
     if "text" not in sources:
         raise CseError(
             "no column text",
-            where=where,
+            where=reading.name,
             hint=f"its columns: {listed(names)}; say which one holds the texts: "
             "--set data.columns.text=NAME",
         )
     taken = {*sources, *sources.values()}
     sources.update({name: name for name in names if name not in taken})
-    return ColumnMatch(ordered(sources), tuple(f"{where}: {line}" for line in messages))
+    return ordered(sources)
 
 
 def _guess(
-    lowered: Mapping[str, str], sources: Mapping[str, str], messages: list[str], *, pairs: bool
+    lowered: Mapping[str, str], sources: Mapping[str, str], reading: Reading, *, pairs: bool
 ) -> dict[str, str]:
     """Return columns found by their usual names; nothing that ``sources`` has already."""
     guessed: dict[str, str] = {}
@@ -132,7 +121,7 @@ def _guess(
         graded = sorted(_GRADES & set(lowered))
         for target, name in group.items():
             if target == "positive" and graded and "negative" not in group:
-                messages.append(
+                reading.say(
                     f"{name} is not taken as positive, since {graded[0]} grades the pairs "
                     f"(otherwise: --set data.columns.positive={name})"
                 )

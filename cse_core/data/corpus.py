@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -138,7 +138,7 @@ class Corpus:
         if not all(text.strip() for text in columns["text"]):
             raise CseError("a text is blank", where=name)
         table = text_table(columns)
-        documents = document_numbers(table) if "document" in columns else None
+        documents = document_numbers([table]) if "document" in columns else None
         report = LoadReport(files=(FileReport(name, len(table), columns=tuple(columns)),))
         return cls(table, documents, report)
 
@@ -194,14 +194,21 @@ class Corpus:
         return f"sha256:{whole.hexdigest()}"
 
 
-def document_numbers(table: pa.Table) -> NDArray[np.int64]:
-    """Number the documents of a table by first appearance; a blank id is -1."""
+def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
+    """Number the documents of all rows by first appearance; a blank id is -1.
+
+    One id in two tables is two documents.
+    """
     import numpy as np
     import pyarrow.compute as pc
 
-    ids = table.column("document")
-    ids = pc.if_else(pc.equal(ids, ""), None, ids)
-    return np.asarray(_codes(ids), dtype=np.int64)
+    numbers, start = [], 0
+    for table in tables:
+        ids = table.column("document")
+        own = np.asarray(_codes(pc.if_else(pc.equal(ids, ""), None, ids)), dtype=np.int64)
+        numbers.append(np.where(own < 0, -1, own + start))
+        start += int(own.max(initial=-1)) + 1
+    return np.concatenate(numbers)
 
 
 def _codes(column: pa.ChunkedArray) -> Any:

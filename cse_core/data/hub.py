@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from cse_core.data.tables import ROWS, Reading, arrow_text
@@ -24,12 +23,15 @@ def read_hub(name: str, reading: Reading) -> Iterator[Any]:
         CseError: It cannot be had, or has several splits and no ``train``.
     """
     import datasets
+    from huggingface_hub import constants
 
     repository, _, configuration = name.partition(":")
     online = hub_answers()
+    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
+    if not online:  # its libraries then look only into their cache
+        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
     try:
-        with _offline_unless(online):
-            found = datasets.load_dataset(repository, configuration or None)
+        found = datasets.load_dataset(repository, configuration or None)
     except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
         told = " ".join(str(error).split())
         raise CseError(
@@ -39,6 +41,8 @@ def read_hub(name: str, reading: Reading) -> Iterator[Any]:
             if online
             else "the hub cannot be reached from here: name a file or an installed data set",
         ) from error
+    finally:
+        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
     splits = dict(found)
     if "train" not in splits and len(splits) != 1:
         raise CseError(
@@ -49,18 +53,3 @@ def read_hub(name: str, reading: Reading) -> Iterator[Any]:
     rows = splits.get("train", next(iter(splits.values())))
     for table in rows.with_format("arrow").iter(batch_size=ROWS):
         yield arrow_text(table, reading)
-
-
-@contextmanager
-def _offline_unless(online: bool) -> Iterator[None]:
-    """Make the hub's libraries look only into their cache."""
-    import datasets
-    from huggingface_hub import constants
-
-    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
-    if not online:
-        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before

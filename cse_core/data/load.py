@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cse_core.data.columns import ColumnMatch, listed, match_columns, ordered
+from cse_core.data.columns import listed, match_columns, ordered
 from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_numbers
 from cse_core.data.rows import FILLED, UNJOINABLE, clean_rows, complete_rows, join_documents
 from cse_core.data.sources import Source, find_source
@@ -14,6 +14,8 @@ from cse_core.errors import CseError
 from cse_core.records import DatasetSpec
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from cse_core.recipes.settings import DataOptions
 
 
@@ -43,9 +45,8 @@ def load_corpus(
     import pyarrow as pa
 
     sources = _sources(options, datasets)
-    raw_tables: list[Any] = []
-    reports: list[FileReport] = []
-    matches: list[ColumnMatch] = []
+    readings: list[Reading] = []
+    tables: list[pa.Table] = []
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
     messages = [f"{name}: named twice, so its rows come twice" for name in twice]
     left = options.limit
@@ -53,32 +54,30 @@ def load_corpus(
         if left == 0:
             messages.append(f"{source.name}: not read, data.limit is reached before it")
             continue
-        table, report, match, notes = _load_source(
-            source, options, required_columns, encoded_columns, left
-        )
-        raw_tables.append(table)
-        reports.append(report)
-        matches.append(match)
-        messages.extend(notes)
+        reading = Reading(source.name)
+        tables.append(_rows(source, reading, options, required_columns, encoded_columns, left))
+        readings.append(reading)
+        messages.extend(reading.messages)
         if left is not None:
-            left -= report.rows
-    if len(reports) == len(sources):
-        _check_mapping(options, matches)
-    names, dropped = _common_columns(
-        [(report.name, report.columns) for report in reports], required_columns
+            left -= len(tables[-1])
+    if len(readings) == len(sources):
+        _check_mapping(options, readings)
+    reports = tuple(
+        FileReport(each.name, len(table), each.blank, each.incomplete, tuple(table.column_names))
+        for each, table in zip(readings, tables, strict=True)
     )
+    names, dropped = _common_columns([(r.name, r.columns) for r in reports], required_columns)
     messages.extend(dropped)
     if made_up := ", ".join(source.name for source in sources if source.synthetic):
         messages.append(f"{made_up}: synthetic texts, made up to try things; no benchmark")
-    tables = []
-    for table in raw_tables:
-        blank = pa.array([""] * table.num_rows, pa.string())
+    for number, table in enumerate(tables):
+        blank = pa.array([""] * len(table), pa.string())
         has = table.column_names
-        tables.append(pa.table({n: table.column(n) if n in has else blank for n in names}))
+        tables[number] = pa.table({n: table.column(n) if n in has else blank for n in names})
     return Corpus(
         pa.concat_tables(tables).combine_chunks(),
-        _documents(tables) if "document" in names else None,
-        LoadReport(tuple(reports), bool(made_up), tuple(messages)),
+        document_numbers(tables) if "document" in names else None,
+        LoadReport(reports, bool(made_up), tuple(messages)),
     )
 
 
@@ -93,19 +92,18 @@ def peek_columns(
     Raises:
         CseError: As ``load_corpus``, as far as the beginning of each file shows it.
     """
-    found: list[tuple[str, tuple[str, ...]]] = []
-    matches: list[ColumnMatch] = []
+    readings: list[Reading] = []
+    found: list[tuple[str, list[str]]] = []
     for source in _sources(options, datasets):
-        reading = Reading.peek()
-        names = source.columns(options.unit, reading)
-        if names is None:
+        if source.on_hub:
             return None
-        matches.append(_match(source, names, options, reading))
-        columns = tuple(matches[-1].sources)
-        if options.unit == "document" and "document" in columns and not reading.articles:
-            columns = tuple(name for name in columns if name not in UNJOINABLE)
-        found.append((source.name, columns))
-    _check_mapping(options, matches)
+        reading = Reading.peek(source.name)
+        first = next(source.tables(options.unit, reading), None)
+        _match(source, first.column_names if first is not None else [], options, reading)
+        left_out = UNJOINABLE if _joins(options, reading) else ()
+        found.append((source.name, [name for name in reading.columns if name not in left_out]))
+        readings.append(reading)
+    _check_mapping(options, readings)
     return _common_columns(found, ())[0]
 
 
@@ -115,64 +113,53 @@ def _sources(options: DataOptions, datasets: Mapping[str, DatasetSpec]) -> list[
     return [find_source(name, datasets) for name in options.path]
 
 
-def _load_source(
+def _rows(
     source: Source,
+    reading: Reading,
     options: DataOptions,
     required: Sequence[str],
     encoded: Sequence[str],
     limit: int | None,
-) -> tuple[Any, FileReport, ColumnMatch, list[str]]:
-    """Return a source's rows, its report, its columns and messages."""
+) -> pa.Table:
+    """Return the usable rows of a source."""
     import pyarrow as pa
 
-    reading = Reading()
-    tables: list[Any] = []
+    parts: list[pa.Table] = []
     complete = 0
-    for table in source.tables(options.unit, reading):
-        tables.append(table)
+    for part in source.tables(options.unit, reading):
+        parts.append(part)
         if limit is not None and options.unit != "document":
-            complete += complete_rows(table)
+            complete += complete_rows(part)
             if complete >= limit:
                 break
-    raw = pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
-    match = _match(source, tuple(raw.column_names), options, reading)
-    messages = [
-        *match.messages,
-        *(
-            f"{source.name}: column {name} is left out, it holds {what}"
-            for name, what in reading.left_out.items()
-        ),
-    ]
-    raw = pa.table({name: raw.column(old) for name, old in match.sources.items()})
-    join = options.unit == "document" and not reading.articles and "document" in match.sources
-    table, dropped, incomplete, notes = clean_rows(
-        raw,
-        where=source.name,
-        required=required,
-        encoded=encoded,
-        limit=None if join else limit,
-    )
-    messages.extend(notes)
-    if join:
-        table, notes = join_documents(table, where=source.name)
-        table = table.slice(0, limit)
-        messages.extend(notes)
+    raw = pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
+    _match(source, raw.column_names, options, reading)
+    for name, what in reading.left_out.items():
+        reading.say(f"column {name} is left out, it holds {what}")
+    table = pa.table({name: raw.column(old) for name, old in reading.columns.items()})
+    joins = _joins(options, reading)
+    kept = None if joins else limit
+    table = clean_rows(table, reading, required=required, encoded=encoded, limit=kept)
+    if joins:
+        table = join_documents(table, reading).slice(0, limit)
     elif options.unit != "sentence" and not reading.articles:
-        messages.append(f"{source.name}: no {options.unit}s are marked in it; a row stays a row")
-    if not table.num_rows:
-        raise _no_rows(source, incomplete)
-    blank = dropped + reading.blank
-    if blank:
-        messages.append(f"{source.name}: {blank} blank lines dropped")
-    report = FileReport(source.name, table.num_rows, blank, incomplete, tuple(table.column_names))
-    return table, report, match, messages
+        reading.say(f"no {options.unit}s are marked in it; a row stays a row")
+    if not len(table):
+        raise _no_rows(reading)
+    if reading.blank:
+        reading.say(f"{reading.blank} blank lines dropped")
+    return table
 
 
-def _match(
-    source: Source, names: tuple[str, ...], options: DataOptions, reading: Reading
-) -> ColumnMatch:
+def _joins(options: DataOptions, reading: Reading) -> bool:
+    """Tell whether rows are joined to documents; articles are unfolded into them."""
+    return options.unit == "document" and not reading.articles and "document" in reading.columns
+
+
+def _match(source: Source, names: Sequence[str], options: DataOptions, reading: Reading) -> None:
+    """Find the core's columns among those of a source."""
     if not names and not reading.left_out:
-        raise _no_rows(source, 0)
+        raise _no_rows(reading)
     if not names:
         held = ", ".join(f"{name} holds {what}" for name, what in reading.left_out.items())
         raise CseError(
@@ -181,24 +168,23 @@ def _match(
             hint='a text stands alone: {"text": "…"}',
         )
     headless = source.file is not None and source.file.format == "txt"
-    mapping = {} if headless else options.columns
-    return match_columns(names, mapping, where=source.name, from_header=reading.from_header)
+    reading.columns = match_columns(names, {} if headless else options.columns, reading)
 
 
-def _no_rows(source: Source, incomplete: int) -> CseError:
+def _no_rows(reading: Reading) -> CseError:
     what = (
         "no row is complete, each lacks a positive, negative or fraternal text"
-        if incomplete
+        if reading.incomplete
         else "no text in it, only blank lines or a header"
     )
-    return CseError(what, where=source.name, hint="name a file with texts")
+    return CseError(what, where=reading.name, hint="name a file with texts")
 
 
-def _check_mapping(options: DataOptions, matches: Sequence[ColumnMatch]) -> None:
+def _check_mapping(options: DataOptions, readings: Sequence[Reading]) -> None:
     """Refuse a column of ``data.columns`` that no file has."""
     for target, source in options.columns.items():
-        if not any(match.sources.get(target) == source for match in matches):
-            there = dict.fromkeys(name for match in matches for name in match.sources.values())
+        if not any(reading.columns.get(target) == source for reading in readings):
+            there = dict.fromkeys(name for each in readings for name in each.columns.values())
             raise CseError(
                 f"no file has a column {source}",
                 where=f"data.columns.{target}",
@@ -229,15 +215,3 @@ def _common_columns(
         else:
             messages.append(f"column {name} is left out: {lacking[0]} has none")
     return tuple(kept), messages
-
-
-def _documents(tables: Sequence[Any]) -> Any:
-    """Number the documents of all files; one id in two files is two documents."""
-    import numpy as np
-
-    numbers, start = [], 0
-    for table in tables:
-        own = document_numbers(table)
-        numbers.append(np.where(own < 0, -1, own + start))
-        start += int(own.max(initial=-1)) + 1
-    return np.concatenate(numbers)

@@ -59,7 +59,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
             format, not what its name says, not UTF-8, or (while rows are read) a row is malformed.
     """
     file = open_file(os.fspath(path), Path(path))
-    reading = Reading()
+    reading = Reading(file.name)
     if file.format not in TABLES:
         raise CseError(
             "graded or labelled rows are not read from this kind of file",
@@ -109,7 +109,8 @@ def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str
         The number of a record's first line, and its fields, as many as the header has.
     """
     names: list[str] = []
-    for number, fields in (_tsv if file.format == "tsv" else _csv)(file, reading):
+    tsv = ((number, line.split("\t")) for number, line in _lines(file, reading))
+    for number, fields in tsv if file.format == "tsv" else _csv(file, reading):
         if not any(map(str.strip, fields)):
             reading.blank += 1
         elif not names:
@@ -135,16 +136,14 @@ def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str
             yield number, fields
 
 
-def _tsv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+def _lines(file: TextFile, reading: Reading) -> Iterator[tuple[int, str]]:
     for first, lines in line_blocks(file, block=reading.block):
-        for number, line in enumerate(lines, first):
-            yield number, line.split("\t")
+        yield from enumerate(lines, first)
 
 
 def _csv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-    lines = (line + "\n" for _, lines in line_blocks(file, block=reading.block) for line in lines)
-    records = csv.reader(lines, strict=True)
+    records = csv.reader((line + "\n" for _, line in _lines(file, reading)), strict=True)
     start = 1
     try:
         for record in records:
@@ -166,33 +165,31 @@ def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
 
 def _json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
     """Yield the place and the value of each line that is not blank."""
-    for first, lines in line_blocks(file, block=reading.block):
-        for number, line in enumerate(lines, first):
-            if not line.strip():
-                reading.blank += 1
-                continue
-            where = f"{file.name}, line {number}"
-            try:
-                yield where, json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise CseError(
-                    f"no JSON: {_json_problem(error)}",
-                    where=where,
-                    value=line[:40],
-                    hint='write one object a line: {"text": "…"}',
-                ) from error
+    for number, line in _lines(file, reading):
+        if not line.strip():
+            reading.blank += 1
+            continue
+        where = f"{file.name}, line {number}"
+        try:
+            yield where, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CseError(
+                f"no JSON: {_json_problem(error)}",
+                where=where,
+                value=line[:40],
+                hint='write one object a line: {"text": "…"}',
+            ) from error
 
 
 def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     """Read JSON lines, or one array of objects."""
-    lines = (line for _, part in line_blocks(file, block=1 << 16) for line in part)
-    opening = next((line.lstrip() for line in lines if line.strip()), "")
+    lines = _lines(file, Reading.peek(file.name))
+    opening = next((line.lstrip() for _, line in lines if line.strip()), "")
     if not opening.startswith("["):
         yield from record_tables(_json_lines(file, reading), unit, reading)
         return
-    text = "\n".join(line for _, part in line_blocks(file) for line in part)
     try:
-        values = json.loads(text)
+        values = json.loads("\n".join(line for _, line in _lines(file, reading)))
     except (ValueError, RecursionError) as error:
         raise CseError(
             f"no JSON: {_json_problem(error, lines=True)}",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import PAIR_COLUMNS
-from cse_core.data.tables import text_table
+from cse_core.data.tables import Reading, text_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def complete_rows(table: pa.Table) -> int:
 
 def clean_rows(
     table: pa.Table,
+    reading: Reading,
     *,
-    where: str,
     required: Sequence[str],
     encoded: Sequence[str],
     limit: int | None,
-) -> tuple[pa.Table, int, int, list[str]]:
+) -> pa.Table:
     """Trim every column and drop rows without text.
 
     A row whose positive, negative or fraternal text is blank is dropped too. Where the run requires
@@ -47,13 +47,13 @@ def clean_rows(
 
     Args:
         table: Columns of strings by the core's names, ``text`` among them.
-        where: The file, for errors.
+        reading: Of the file; counts what is dropped.
         required: Columns that the run requires.
         encoded: Those of them whose texts a view encodes.
         limit: Stop at so many usable rows; what comes after is not counted.
 
     Returns:
-        The rows without nulls, the numbers of blank and of incomplete rows dropped, and messages.
+        The rows without nulls.
 
     Raises:
         CseError: A value holds a NUL byte, or a required column is blank in some row.
@@ -71,12 +71,11 @@ def clean_rows(
         if pc.any(found).as_py():
             raise CseError(
                 f"column {name} holds a NUL byte, so it is no text",
-                where=f"{where}, row {pc.index(found, True).as_py() + 1}",
+                where=f"{reading.name}, row {pc.index(found, True).as_py() + 1}",
                 hint="remove it or the row",
             )
     has_text = pc.not_equal(columns["text"], "").to_numpy()
     usable = has_text.copy()
-    messages: list[str] = []
     for name in [name for name in columns if name != "text"]:
         filled = pc.not_equal(columns[name], "").to_numpy()
         gaps = np.flatnonzero(has_text & ~filled)
@@ -86,12 +85,12 @@ def clean_rows(
             raise CseError(
                 f"column {name} is blank in {len(gaps)} of {len(filled)} rows, "
                 f"first in row {gaps[0] + 1}, and a part of this run requires it",
-                where=where,
+                where=reading.name,
                 hint="fill or remove these rows",
             )
         if name in PAIR_COLUMNS and len(gaps) and every:
             del columns[name]
-            messages.append(f"{where}: column {name} is blank in every row, so it is left out")
+            reading.say(f"column {name} is blank in every row, so it is left out")
         elif name in PAIR_COLUMNS:
             usable &= filled
     end = len(usable)
@@ -102,14 +101,16 @@ def clean_rows(
     incomplete = int((has_text[:end] & ~usable[:end]).sum())
     if incomplete:
         names = ", ".join(name for name in PAIR_COLUMNS if name in columns)
-        messages.append(f"{where}: {incomplete} rows dropped for a blank in {names}")
+        reading.say(f"{incomplete} rows dropped for a blank in {names}")
+    reading.blank += blank
+    reading.incomplete += incomplete
     rows = pa.table(columns).slice(0, end)
     if blank or incomplete:
         rows = rows.filter(pa.array(usable[:end]))
-    return rows, blank, incomplete, messages
+    return rows
 
 
-def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, list[str]]:
+def join_documents(table: pa.Table, reading: Reading) -> pa.Table:
     """Join the rows of each document in their order; rows of no document stay as they are.
 
     ``text`` and ``fraternal`` are joined by a space; another column is kept where it is the same
@@ -117,10 +118,10 @@ def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, list[str]]
 
     Args:
         table: Clean rows with a column ``document``.
-        where: The file, for messages.
+        reading: Of the file; hears what is left out.
 
     Returns:
-        The documents by first appearance, and messages.
+        The documents by first appearance.
     """
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     groups: dict[object, list[int]] = {}
@@ -137,5 +138,6 @@ def join_documents(table: pa.Table, *, where: str) -> tuple[pa.Table, list[str]]
             joined[name] = [values[rows[0]] for rows in groups.values()]
         else:
             left_out.append(name)
-    text = f"{where}: left out, since documents are the rows: {', '.join(left_out)}"
-    return text_table(joined), [text] if left_out else []
+    if left_out:
+        reading.say(f"left out, since documents are the rows: {', '.join(left_out)}")
+    return text_table(joined)

@@ -32,6 +32,11 @@ class Source:
         """Tell whether its texts are made up."""
         return self.spec is not None and self.spec.synthetic
 
+    @property
+    def on_hub(self) -> bool:
+        """Tell whether it is a data set of the hub, of which a look shows nothing."""
+        return self.spec is None and self.file is None
+
     def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
         """Yield its rows as ``pyarrow.Table``s of strings."""
         if self.file is not None:
@@ -41,15 +46,6 @@ class Source:
         from cse_core.data.hub import read_hub
 
         return read_hub(self.name, reading)
-
-    def columns(self, unit: Unit, reading: Reading) -> tuple[str, ...] | None:
-        """Return the columns at its beginning, None where only loading it shows them."""
-        if self.spec is not None:
-            return next((tuple(row) for _, row in _rows(self.spec)), ())
-        if self.file is None:
-            return None
-        first = next(self.tables(unit, reading), None)
-        return tuple(first.column_names) if first is not None else ()
 
 
 def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,32 +18,45 @@ if TYPE_CHECKING:
 
 ROWS = 20_000
 """Rows of a table that a reader yields, about."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
 class Reading:
-    """What happened while a file was read.
+    """How a source is read, and what happens meanwhile.
 
     Attributes:
-        blank: Lines without any text, which give no row.
+        name: The source as the user gave it, for messages.
+        block: Bytes of a file read at once.
+        batch: Rows of a table that a reader yields, about; small where only a look is wanted.
+        blank: Lines and rows without any text, which are dropped.
+        incomplete: Rows dropped because a positive, negative or fraternal text is blank.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
         from_header: Whether the columns' names are the first line of a text file.
-        block: Bytes of a file read at once.
-        batch: Rows of a table that a reader yields, about; small where only a look is wanted.
+        columns: Name of the core -> name in the source, the core's own first.
+        messages: What a user should know, a line each.
     """
 
+    name: str
+    block: int = BLOCK
+    batch: int = ROWS
     blank: int = 0
+    incomplete: int = 0
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     from_header: bool = False
-    block: int = BLOCK
-    batch: int = ROWS
+    columns: dict[str, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
 
     @classmethod
-    def peek(cls) -> Reading:
+    def peek(cls, name: str) -> Reading:
         """Return one that reads as little as a look at the beginning needs."""
-        return cls(block=1 << 16, batch=100)
+        return cls(name, block=1 << 16, batch=100)
+
+    def say(self, message: str) -> None:
+        """Note what a user should know of the source."""
+        self.messages.append(f"{self.name}: {message}")
 
 
 def text_table(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
@@ -72,9 +86,10 @@ def record_tables(
         try:
             yield text_table(columns)
         except UnicodeEncodeError as error:
+            joined = ((place, "".join(filter(None, row.values()))) for place, row in batch)
             raise CseError(
                 "half a surrogate pair, which no text holds",
-                where=next(place for place, row in batch if _unencodable(row)),
+                where=next(place for place, text in joined if has_lone_surrogate(text)),
                 hint="write the character whole or leave it out",
             ) from error
 
@@ -99,7 +114,7 @@ def _plain_rows(
                 elif isinstance(value, list | dict):
                     left_out[name] = "lists" if isinstance(value, list) else "objects"
                 else:
-                    row[name] = plain_text(value)
+                    row[name] = _plain_text(value)
             yield place, row
 
 
@@ -119,8 +134,8 @@ def as_object(place: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def plain_text(value: object) -> str | None:
-    """Return a number, a truth value or a text as text; None and NaN are no text."""
+def _plain_text(value: object) -> str | None:
+    """Return a number or a truth value as text; None and NaN are no text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, bool):
@@ -128,12 +143,9 @@ def plain_text(value: object) -> str | None:
     return str(value)
 
 
-def _unencodable(row: dict[str, str | None]) -> bool:
-    try:
-        "".join(value for value in row.values() if value).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+def has_lone_surrogate(text: str) -> bool:
+    """Tell whether a text holds half a surrogate pair, for which UTF-8 has no form."""
+    return _HALF.search(text) is not None
 
 
 def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:

@@ -10,6 +10,7 @@ from typing import Any
 
 from cse_core.data.articles import BODIES, is_article, unfold
 from cse_core.data.readers import read_table, stem
+from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
 from cse_core.evaluation.pairs import SENTENCE_COLUMNS
 
@@ -144,10 +145,8 @@ def _text(row: Mapping[str, Any], column: str, place: str) -> str:
     value = row.get(column)
     if not isinstance(value, str) or not value.strip():
         raise CseError(f"no text in the column {column!r}", where=place)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise CseError(f"{column!r} holds half a character", where=place) from None
+    if has_lone_surrogate(value):
+        raise CseError(f"{column!r} holds half a character", where=place)
     return value
 
 

@@ -6,6 +6,7 @@ over the pairs of all subsets of a set together, no regressor on top.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -177,15 +178,29 @@ def _score_set(
         name=pairs.name,
         spearman=spearman(gold, cosines),
         pairs=len(pairs.pairs),
-        split=pairs.split,
+        split=split_of(pairs),
         file=pairs.file,
-        fingerprint=pairs.fingerprint,
+        fingerprint=fingerprint(pairs),
         subsets=_score_subsets(pairs, cosines),
         lexical=score_words(pairs, idf) if baselines else None,
         geometry=measure(pairs, first, second, encoded.unit(pairs.texts)),
         binary=binary_score(gold, cosines),
         cosines=cosines,
     )
+
+
+def split_of(pairs: PairSet) -> str:
+    """Return ``train``, ``dev`` or ``test`` where the set's name ends so, else an empty string."""
+    last = pairs.name.rpartition(".")[2]
+    return last if last in ("train", "dev", "test") else ""
+
+
+def fingerprint(pairs: PairSet) -> str:
+    """Return 12 hexadecimal digits that differ where any text or score differs."""
+    digest = hashlib.sha256()
+    for pair in pairs.pairs:
+        digest.update(repr((pair.sentence1, pair.sentence2, pair.score)).encode())
+    return digest.hexdigest()[:12]
 
 
 def _score_subsets(pairs: PairSet, cosines: NDArray[np.float64]) -> dict[str, SubsetScore]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from cse_evaluation.lexical import TextCollection
-from cse_evaluation.sts import evaluate_sts
+from cse_evaluation.sts import evaluate_sts, fingerprint, split_of
 from cse_evaluation.suite import STS_TESTS
 from numpy.typing import NDArray
 
@@ -139,6 +139,19 @@ def test_vectors_that_are_not_finite_and_wrong_shapes() -> None:
         evaluate_sts(diverged, [graded("mine")])
     with pytest.raises(ValueError, match="for 17 texts"):
         evaluate_sts(lambda texts: np.ones((3, 4), dtype=np.float32), [graded("mine")])
+
+
+def test_a_split_is_told_by_the_name() -> None:
+    splits = [split_of(graded(name)) for name in ("stsb.test", "a.dev", "b.train", "news.old", "c")]
+    assert splits == ["test", "dev", "train", "", ""]
+
+
+def test_fingerprint_differs_with_any_score_or_text() -> None:
+    rows = [{"sentence1": "a", "sentence2": f"b{i}", "score": i} for i in range(4)]
+    one, again = (fingerprint(pairs_from_rows(name, rows)) for name in ("one", "again"))
+    others = [rows[:3] + [rows[3] | change] for change in ({"score": 3.1}, {"sentence2": "c"})]
+    assert one == again and len(one) == 12
+    assert one not in [fingerprint(pairs_from_rows("one", other)) for other in others]
 
 
 def test_two_sets_of_one_name_are_refused(encoder: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from cse_core.data import load_corpus, peek_columns
 from cse_core.data.columns import match_columns
+from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 
@@ -37,12 +38,12 @@ from cse_core.recipes.settings import DataOptions
     ],
 )
 def test_usual_names(names: str, expected: str) -> None:
-    match = match_columns(names.split(","), {}, where="a.csv")
-    assert " ".join(f"{target}={source}" for target, source in match.sources.items()) == expected
-    guessed = any(
-        target != source for target, source in match.sources.items() if target != "hypothesis"
-    )
-    assert bool(match.messages) == guessed
+    reading = Reading("a.csv")
+    match = match_columns(names.split(","), {}, reading)
+    assert " ".join(f"{target}={source}" for target, source in match.items()) == expected
+    guessed = any(target != source for target, source in match.items() if target != "hypothesis")
+    assert bool(reading.messages) == guessed
+    assert all(message.startswith("a.csv: ") for message in reading.messages)
 
 
 @pytest.mark.parametrize(
@@ -59,13 +60,13 @@ def test_usual_names(names: str, expected: str) -> None:
 )
 def test_names_that_are_given(names: str, mapping: dict[str, str], expected: str | None) -> None:
     expected = expected or "text=sentence1 positive=sentence2 score=score"
-    match = match_columns(names.split(","), mapping, where="a.csv")
-    assert " ".join(f"{target}={source}" for target, source in match.sources.items()) == expected
+    match = match_columns(names.split(","), mapping, Reading("a.csv"))
+    assert " ".join(f"{target}={source}" for target, source in match.items()) == expected
 
 
 def test_a_name_that_is_not_there() -> None:
     with pytest.raises(CseError) as caught:
-        match_columns(["a", "b"], {"text": "c"}, where="a.csv")
+        match_columns(["a", "b"], {"text": "c"}, Reading("a.csv"))
     assert str(caught.value) == (
         "a.csv: no column c, which data.columns.text names; its columns: a, b"
     )

@@ -54,7 +54,7 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path, form: str, zipped: bo
         path.write_bytes(gzip.compress(path.with_suffix("").read_bytes()))
     pairs = read_pairs(path)
     assert pairs.pairs == EXPECTED
-    assert (pairs.name, pairs.split, pairs.scale) == ("small.dev", "dev", (0.0, 5.0))
+    assert (pairs.name, pairs.scale) == ("small.dev", (0.0, 5.0))
     assert pairs.file == path.name
     assert pairs.texts == ("A cat.", "The cat.", "One", "Two")
 
@@ -117,13 +117,6 @@ def test_sick_runs_from_one_to_five(write: Write) -> None:
     pairs = read_pairs(write("sickr.dev.tsv", content))
     assert pairs.scale == (1.0, 5.0)
     assert {pair.subset for pair in pairs.pairs} == {""}
-
-
-def test_fingerprint_differs_with_any_score(write: Write) -> None:
-    one = read_pairs(write("a/x.tsv", TSV))
-    other = read_pairs(write("b/x.tsv", TSV.replace("5.0", "4.9")))
-    again = read_pairs(write("c/x.tsv", TSV))
-    assert one.fingerprint == again.fingerprint != other.fingerprint
 
 
 def test_stem_drops_only_known_endings() -> None:
@@ -217,6 +210,6 @@ def test_rows_of_a_plugin(write: Write) -> None:
     made = [dict(row) for row in rows()]
     pairs = pairs_from_rows("starter.dev", made)
     assert pairs.pairs == EXPECTED
-    assert (pairs.file, pairs.path, pairs.split) == ("starter.dev", None, "dev")
+    assert (pairs.file, pairs.path) == ("starter.dev", None)
     with pytest.raises(CseError, match="starter.dev: there are no pairs"):
         pairs_from_rows("starter.dev", [])
