@@ -31,7 +31,8 @@ def changed(text: str, other: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("words", "rate", "count"), [(1, 0.05, 1), (10, 0.05, 1), (30, 0.1, 3), (50, 0.05, 2)]
+    ("words", "rate", "count"),
+    [(1, 0.05, 1), (10, 0.05, 1), (30, 0.1, 3), (50, 0.05, 2), (34, 0.05, 2)],
 )
 def test_v1_switches_exactly_so_many(words: int, rate: float, count: int) -> None:
     text = " ".join(f"word{number}" for number in range(words))
