@@ -21,8 +21,8 @@ class TokenBatch:
     Attributes:
         ids: ``[T]`` vocabulary ids.
         positions: ``[T]`` index inside the row; a part may permute them.
-        source: ``[T]`` index in the sentence's own tokenisation; -1 for special and prompt tokens;
-            a doubled token keeps it.
+        source: ``[T]`` index in the sentence's own tokenisation; -1 for special and prompt tokens,
+            and for what a pooler adds to slices; a doubled token keeps it.
         word: ``[T]`` index of the word; -1 as above.
         special: ``[T]`` bool, special and prompt tokens.
         offsets: ``[R + 1]`` where each row begins; the last is T.

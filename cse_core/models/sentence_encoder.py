@@ -94,7 +94,8 @@ class SentenceEncoder:
         # Sliced first: what a pooler adds to a text must not be a slice of its own.
         lengths = content.lengths.clamp_max(self.max_length)
         cut = content.take_tokens(ragged_index(content.offsets[:-1], lengths), lengths)
-        content = self.pooler.content(self.slicer.slices(cut))
+        sliced = self.slicer.slices(cut)
+        content = _without_source(self.pooler.content(sliced), sliced)
         return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
 
     def wrap(self, content: TokenBatch, role: Role) -> TokenBatch:
@@ -163,7 +164,8 @@ class SentenceEncoder:
 
     def _vectors(self, hidden: Hidden, there: TokenBatch, sentences: int) -> dict[str, Embeddings]:
         pooled = self.pooler.pool(hidden, there)
-        raw = Embeddings(pooled, there.owner, there.slot, there.content_lengths(), sentences)
+        lengths = there.content_lengths() if self.slicer is None else self.slicer.lengths(there)
+        raw = Embeddings(pooled, there.owner, there.slot, lengths, sentences)
         headed = self._headed(raw)
         levels = {self.row_level: headed}
         if self.slicer is not None:
@@ -237,6 +239,21 @@ def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
     finally:
         for module in other:
             module.train(not training)
+
+
+def _without_source(content: TokenBatch, slices: TokenBatch) -> TokenBatch:
+    """Return the content of slices where tokens that these do not have are of no place in the text.
+
+    A slice's own tokens are those from its first to its last one.
+    """
+    if content is slices:
+        return content
+    source = torch.cat([slices.source, slices.source.new_full((1,), -1)])
+    first = source[slices.offsets[:-1]]
+    last = source[slices.offsets[1:] - 1].masked_fill(slices.lengths == 0, -1)
+    row = content.row_of_token()
+    own = (content.source >= first[row]) & (content.source <= last[row])
+    return replace(content, source=content.source.masked_fill(~own, -1))
 
 
 def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> Embeddings:

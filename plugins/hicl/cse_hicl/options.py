@@ -18,10 +18,11 @@ class SegmentsOptions(PoolerOptions):
     length: Annotated[int, Field(ge=1)] = 32
     """Tokens of a segment; the last of a text has those that are left. The paper tried 16 to 40."""
     aggregate: Literal["weighted", "mean"] = "weighted"
-    """How segments join to a sentence: weighted by their content tokens (the paper), or alike."""
+    """How segments join to a sentence: weighted by their tokens (the paper), or equally."""
     wrap: Literal["segment", "sentence"] = "segment"
-    """segment: content is cut, and every segment gets special tokens; sentence: the wrapped
-    sentence is cut, so only its first segment begins with [CLS]."""
+    """segment: content is cut, and every segment gets special tokens, which do not weigh; sentence:
+    the wrapped sentence is cut, so only its first segment begins with [CLS], and special tokens
+    weigh as others."""
     join: Literal["after-heads", "before-heads"] = "after-heads"
     """Whether the heads see segments, or the sentences joined of what enters them too."""
 
@@ -46,7 +47,7 @@ class AveragingOptions(StoreOptions):
 
 def _of_slices(level: str) -> str:
     if level == "sentence":
-        raise ValueError("a text is no part of itself; name the level of its slices")
+        raise ValueError("a text is not a part of itself; name the level of its slices")
     return level
 
 

@@ -21,7 +21,7 @@ def cse_poolers() -> list[SliceSpec]:
     return [
         SliceSpec(
             name="segments",
-            summary="cuts texts into segments, and joins their vectors by length or alike",
+            summary="cuts texts into segments, and joins their vectors by length or equally",
             factory="cse_hicl.segments:Segments",
             options=SegmentsOptions,
             slices_wrapped=lambda options: options.wrap == "sentence",
@@ -91,7 +91,7 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return HiCL over three methods, and HiCLv2 over two."""
-    told = {
+    summaries = {
         "hicl": "long texts as segments: SimCSE's loss over segments and over whole texts",
         "hicl-v2": "HiCL with a third term: a segment and its own text (HiCLv2)",
         "hicl-esimcse": "HiCL over ESimCSE: repeated words, a momentum queue of whole texts",
@@ -100,5 +100,5 @@ def cse_recipes() -> list[RecipeSpec]:
     }
     return [
         RecipeSpec(name=name, summary=summary, path=f"cse_hicl:recipes/{name}.toml", paper=PAPER)
-        for name, summary in told.items()
+        for name, summary in summaries.items()
     ]

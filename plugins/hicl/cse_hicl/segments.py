@@ -17,9 +17,9 @@ class Segments(SlicePooler):
     """Cuts a text of n tokens into ``1 + floor((n - 1) / L)`` segments, without overlap.
 
     HiCL, Section 3.1. The vector of a text is the mean of its segments' vectors, weighted by their
-    content tokens. No public code could be had; whether the paper's segments are wrapped each or
-    the wrapped text is cut, and whether its heads stand before the join, it does not say (``wrap``,
-    ``join``).
+    tokens: those of the text itself, or where the wrapped text is cut all of them. No public code
+    could be had; whether the paper's segments are wrapped each or the wrapped text is cut, and
+    whether its heads stand before the join, it does not say (``wrap``, ``join``).
 
     Raises:
         CseError: If the encoder has no room for a segment of this length.
@@ -59,10 +59,16 @@ class Segments(SlicePooler):
             slot=slot,
         )
 
+    def lengths(self, tokens: TokenBatch) -> Tensor:
+        """Return ``[R]`` what segments weigh: what their reading of the paper cuts and counts."""
+        if self.options.wrap == "sentence":
+            return tokens.lengths.to(tokens.ids.device, non_blocking=True)
+        return super().lengths(tokens)
+
     def join(self, rows: Embeddings) -> Embeddings:
         """Return the (weighted) means of each owner's rows, in at least fp32.
 
-        A text whose rows have no content at all, so that all weights are zero, gets the plain mean.
+        A text whose rows have no tokens at all, so that all weights are zero, gets the plain mean.
         """
         place = (rows.slot == 0).long().cumsum(0) - 1  # [N]: segments follow their first one
         owners = rows.owners

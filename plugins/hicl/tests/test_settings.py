@@ -1,4 +1,4 @@
-"""The paper's variants are settings: each command of docs/methods/hicl.md composes and trains."""
+"""The paper's variants are settings, which compose and train."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_texts_longer_than_the_encoder_takes_can_be_trained_on(tmp_path: Path) -
     ("recipe", "setting", "told"),
     [
         ("hicl", "pool.segments.length=600", "longer than the 512 that the encoder takes"),
-        ("hicl-v2", "loss.entailment.level=sentence", "a text is no part of itself"),
+        ("hicl-v2", "loss.entailment.level=sentence", "a text is not a part of itself"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_loaded(

@@ -219,6 +219,54 @@ def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own(mark: str) -> None:
     assert int((ids == stop).sum()) == len(counts), "one for each text"
 
 
+def test_segments_weigh_by_the_tokens_of_their_text() -> None:
+    """Special tokens, prompts and the full stop behind a prompt's text do not weigh."""
+    if not installed_registry().has("pool", "mask-prompt"):
+        pytest.skip("cse-sncse is not installed")
+    parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
+    sets = ["model.max_length=512", "pool.segments.length=4", "model.dropout=0"]
+    sentence_encoder = Rig(compose(kinds=parts, sets=sets), tiny_corpus()).assembly.online
+    content = sentence_encoder.tokenizer.content(["boat " * 6, "boat boat boat .", "boat", ""])
+    rows = sentence_encoder.rows(content, "anchor")
+    slicer = sentence_encoder.slicer
+    assert slicer is not None
+    assert rows.content_lengths().tolist() == [4, 3, 4, 2, 0], "full stops are content"
+    assert slicer.lengths(rows).tolist() == [4, 2, 4, 1, 0]
+    assert rows.source[~rows.special].tolist() == [0, 1, 2, 3, 4, 5, -1, 0, 1, 2, 3, 0, -1]
+    with torch.no_grad():
+        levels = sentence_encoder.embed(rows, torch.device("cpu"), 4)
+    segments = levels["segment"].vectors
+    assert levels["segment"].length.tolist() == [4, 2, 4, 1, 0]
+    assert levels["sentence"].length.tolist() == [6, 4, 1, 0]
+    wanted = torch.stack([(4 * segments[0] + 2 * segments[1]) / 6, *segments[2:]])
+    assert torch.allclose(levels["sentence"].vectors, wanted, atol=1e-6)
+
+
+def test_repeated_tokens_weigh_as_often_as_they_stand_there() -> None:
+    sentence_encoder = rig("pool.segments.length=4").assembly.online
+    rows = sentence_encoder.rows(sentence_encoder.tokenizer.content(["boat " * 6]), "anchor")
+    doubled = rows.take_tokens(
+        torch.tensor([0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9]), torch.tensor([7, 4])
+    )
+    slicer = sentence_encoder.slicer
+    assert slicer is not None and slicer.lengths(doubled).tolist() == [5, 2]
+
+
+def test_slices_of_a_wrapped_sentence_weigh_by_all_that_was_cut() -> None:
+    """That reading counts [CLS] and [SEP], so they weigh: the last segment may be [SEP] alone."""
+    sets = ("pool.segments.length=4", "pool.segments.wrap=sentence", "model.dropout=0")
+    sentence_encoder = rig(*sets).assembly.online
+    content = sentence_encoder.tokenizer.content(["boat " * 3, "boat", "boat " * 7])
+    rows = sentence_encoder.rows(content, "anchor")
+    assert rows.lengths.tolist() == [4, 1, 3, 4, 4, 1]
+    with torch.no_grad():
+        levels = sentence_encoder.embed(rows, torch.device("cpu"), 3)
+    segments = levels["segment"].vectors
+    assert levels["segment"].length.tolist() == [4, 1, 3, 4, 4, 1]
+    wanted = (4 * segments[0] + segments[1]) / 5
+    assert torch.allclose(levels["sentence"].vectors[0], wanted, atol=1e-6)
+
+
 def test_slicing_costs_little_at_size() -> None:
     """4,096 texts of up to 512 tokens are cut by a handful of tensor operations."""
     draws = torch.Generator().manual_seed(0)
