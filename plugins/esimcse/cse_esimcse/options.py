@@ -19,11 +19,13 @@ class WordRepetitionOptions(AugmenterOptions):
     (the code's word mode)."""
     count: Literal["paper", "code"] = "paper"
     """How many: paper is 0 to max(2, rate * N) of N content units, code 0 to rate * L - 1 of all L
-    tokens of the row, special tokens counted."""
-    cap: Annotated[int, Field(ge=1)] | None = 10
-    """Repetitions of a row stay below this number, 10 in the code; none is no limit."""
+    tokens of the row, special tokens counted; shares are rounded down."""
+    cap: Annotated[int, Field(ge=1)] | Literal["auto"] | None = "auto"
+    """Repetitions of a row stay below this number: auto is 10 with count = code, as there, and no
+    limit with count = paper, which has none; none is no limit."""
     when: Literal["step", "once"] = "step"
-    """step: drawn anew in each step; once: a row is always repeated alike, as in the code."""
+    """step: drawn again in each step; once: a row is always repeated in the same way, as in the
+    code."""
 
 
 class MomentumQueueOptions(StoreOptions):

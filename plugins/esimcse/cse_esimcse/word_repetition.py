@@ -14,6 +14,9 @@ from cse_core.types import StepContext, TokenBatch, View, positions_in_order
 from cse_esimcse.fixed_draws import fixed_draws
 from cse_esimcse.options import WordRepetitionOptions
 
+CODE_CAP = 10
+"""The code's rows have fewer repetitions than this."""
+
 
 @dataclass(frozen=True)
 class Units:
@@ -36,11 +39,12 @@ class WordRepetition(Augmenter):
     """Repeats some units of each row, each right behind itself; special tokens never.
 
     ESimCSE, section 3.1: ``dup_len`` is uniform in ``[0, max(2, int(dup_rate * N))]``, and as many
-    of the N sub-words are drawn without replacement. The authors' code differs: it draws
+    of the N sub-words are drawn without replacement, without another bound. The authors' code
+    differs: it draws
     ``randrange(min(10, int(dup_rate * L)))`` of all L tokens, special tokens counted, and leaves
     rows alone where that share is zero; in its word mode ``randrange(min(10, W, max(2,
     int(dup_rate * W))))`` of W words, the last one never. It repeats once, before training; that
-    is ``when = "once"``. ``count`` and ``cap`` choose between them.
+    is ``when = "once"``. ``count`` chooses between them, ``cap`` sets another bound.
 
     Rows are those that the encoder would take, cut to ``model.max_length`` before they grow, as in
     the code. A doubled token keeps its ``source`` and ``word``.
@@ -111,8 +115,11 @@ class WordRepetition(Augmenter):
             limit = torch.minimum(self._share(content).clamp_min(2), content)
         else:
             limit = self._share(x.lengths)
-        if options.cap is not None:
-            limit = limit.clamp_max(options.cap)
+        cap = options.cap
+        if cap == "auto":
+            cap = CODE_CAP if options.count == "code" else None
+        if cap is not None:
+            limit = limit.clamp_max(cap)
         return limit.clamp_min(1).double()
 
     def _share(self, lengths: Tensor) -> Tensor:

@@ -101,17 +101,22 @@ def lengths_drawn(length: int, **options: Any) -> Counter[int]:
         (62, {"count": "code", "rate": 0.32}, range(10)),
         (62, {"count": "code", "rate": 0.32, "cap": None}, range(20)),
         (62, {"count": "code", "rate": 0.32, "cap": 4}, range(4)),
+        (9, {"count": "code", "rate": 0.45}, range(4)),
         (1, {"count": "code", "rate": 0.32}, range(1)),
         (2, {"count": "code", "rate": 1.0}, range(4)),
         # Word mode of the code: randrange(min(10, W, max(2, int(rate * W)))).
         (8, {"count": "code", "unit": "word", "rate": 0.1}, range(2)),
         (20, {"count": "code", "unit": "word", "rate": 0.3}, range(6)),
         (1, {"count": "code", "unit": "word", "rate": 0.3}, range(1)),
-        # Paper: 0 to max(2, int(rate * N)).
+        # Paper: 0 to max(2, int(rate * N)) of N content tokens, without a bound.
         (3, {"rate": 0.32}, range(3)),
+        (8, {"rate": 0.45}, range(4)),
         (30, {"rate": 0.32}, range(10)),
+        (32, {"rate": 0.32}, range(11)),
         (50, {"rate": 0.32, "cap": None}, range(17)),
-        (50, {"rate": 0.32}, range(10)),
+        (50, {"rate": 0.32}, range(17)),
+        (50, {"rate": 0.32, "cap": 10}, range(10)),
+        (12, {"unit": "word", "rate": 0.3}, range(4)),
     ],
 )
 def test_how_many(content: int, options: dict[str, Any], numbers: range) -> None:
@@ -204,6 +209,7 @@ def test_a_run_trains_longer_positives() -> None:
         ("aug.word-repetition.rate=0", "aug.word-repetition.rate"),
         ("aug.word-repetition.rate=1.5", "aug.word-repetition.rate"),
         ("aug.word-repetition.cap=0", "aug.word-repetition.cap"),
+        ("aug.word-repetition.cap=some", "aug.word-repetition.cap"),
         ("aug.word-repetition.unit=bpe", "aug.word-repetition.unit"),
         ("aug.word-repetition.views=[positiv]", "aug.word-repetition.views"),
     ],
