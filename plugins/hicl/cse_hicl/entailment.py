@@ -14,9 +14,9 @@ from cse_hicl.options import EntailmentOptions
 class Entailment(Loss):
     """InfoNCE from each segment to its own text; the other texts of the batch are negatives.
 
-    HiCLv2 (HiCL, Appendix A.6): a segment is entailed by the text that it is part of. The paper
-    writes segment and texts of one view, so the target holds the very vector that it was joined of;
-    ``sentences = "positive"`` takes the texts of the second view.
+    HiCLv2 (HiCL, Appendix A.6, Eq. 3): a segment is entailed by the text that it is part of. The
+    paper writes segment and texts of one view, so the target holds the very vector that it was
+    joined of; ``sentences = "positive"`` takes the texts of the second view.
     """
 
     def __init__(self, options: EntailmentOptions, setup: Setup) -> None:
