@@ -22,7 +22,7 @@ class TokenShuffleOptions(AugmenterOptions):
 
 
 class EmbeddingsOptions(AugmenterOptions):
-    """What augmenters of embeddings can be told."""
+    """Options of every augmenter of embeddings."""
 
     at: Literal["input_embeddings", "word_embeddings"] = "input_embeddings"
     """input_embeddings: what enters the first layer, after LayerNorm and dropout (ConSERT);

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cse_consert.options import (
+    EmbeddingDropoutOptions,
+    FeatureCutoffOptions,
+    TokenCutoffOptions,
+    TokenShuffleOptions,
+)
 from cse_testkit import AugmenterSuite, PluginSuite, RecipeSuite
+
+from cse_core.options import AugmenterOptions
 
 
 class TestPlugin(PluginSuite):
@@ -50,6 +62,21 @@ class TestEmbeddingDropoutByCount(AugmenterSuite):
     options = {"draw": "count"}
 
 
+ON_EMBEDDINGS = {"views": None, "at": "input_embeddings", "rescale": False}
+DEFAULTS: dict[type[AugmenterOptions], dict[str, Any]] = {
+    TokenShuffleOptions: {"views": None, "rate": 1.0, "tokens": "all"},
+    TokenCutoffOptions: {**ON_EMBEDDINGS, "rate": 0.15, "tokens": "all"},
+    FeatureCutoffOptions: {**ON_EMBEDDINGS, "rate": 0.2},
+    EmbeddingDropoutOptions: {**ON_EMBEDDINGS, "rate": 0.2, "draw": "each"},
+}
+"""ConSERT's own reading of each augmenter, which docs/methods/consert.md states."""
+
+
+@pytest.mark.parametrize("options", DEFAULTS, ids=lambda each: each.__name__)
+def test_defaults(options: type[AugmenterOptions]) -> None:
+    assert options().model_dump() == DEFAULTS[options]
+
+
 BASE = {
     "train.batch_size": 96,
     "train.lr": 5e-7,
@@ -72,6 +99,7 @@ LARGE = {"train.lr": 5e-7, "train.epochs": 25, "train.eval_steps": 100, "model.d
 
 class TestConsert(RecipeSuite):
     recipe = "consert"
+    settings = Path(__file__).parent / "settings" / "consert.toml"
     expects = {
         "bert-base": BASE,
         "roberta-base": BASE,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
 from cse_testkit import AugmenterSuite, PluginSuite, RecipeSuite, StoreSuite
 
 
@@ -33,8 +36,26 @@ class TestMomentumQueueOfTheOnlineBranch(StoreSuite):
     options = {"size": 3, "branch": None, "view": "positive"}
 
 
+def test_defaults() -> None:
+    assert WordRepetitionOptions().model_dump() == {
+        "views": None,
+        "rate": 0.32,
+        "unit": "token",
+        "count": "paper",
+        "cap": "auto",
+        "when": "step",
+    }
+    assert MomentumQueueOptions().model_dump() == {
+        "level": "sentence",
+        "view": "anchor",
+        "branch": "ema",
+        "size": 160,
+    }
+
+
 class TestEsimcse(RecipeSuite):
     recipe = "esimcse"
+    settings = Path(__file__).parent / "settings" / "esimcse.toml"
     expects = {
         "bert-base": {
             "train.batch_size": 64,
