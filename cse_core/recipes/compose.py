@@ -99,7 +99,7 @@ def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str |
 def _typed(draft: Draft, registry: Registry, facts: Facts, recipe: str | None) -> Composition:
     """Return the draft typed; raises every mistake that was found on the way."""
     reader = OptionReader()
-    reader.read_params(draft.params)
+    reader.read_params(draft.params, facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
         for name, options in CORE_OPTIONS.items()
@@ -210,6 +210,7 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
         run.facts,
         views={view.name: {"branch": view.branch, "column": view.column} for view in run.views},
         branches={part.name: part.options.model_dump() for part in run.of("branch")},
+        stores={part.name: part.options.model_dump() for part in run.of("negatives")},
     )
     parts: list[PlannedPart] = []
     errors = []

@@ -135,11 +135,12 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
 
 def holds(block: Mapping[str, Any], facts: Facts) -> bool:
     """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
-    return all(
-        getattr(facts, key) in (block[key] if isinstance(block[key], list) else [block[key]])
-        for key in CONDITIONS
-        if key in block
-    )
+    for key in [key for key in CONDITIONS if key in block]:
+        known, wanted = getattr(facts, key), block[key]
+        accepted = wanted if isinstance(wanted, list) else [wanted]
+        if known not in accepted and (known is None or "any" not in accepted):
+            return False
+    return True
 
 
 def _merge_table(

@@ -40,13 +40,14 @@ class OptionReader:
     errors: list[CseError] = field(default_factory=list)
     expressions: dict[str, str] = field(default_factory=dict)
 
-    def read_params(self, written: Mapping[str, Any]) -> None:
-        """Evaluate the parameters in order; each may use those before it."""
+    def read_params(self, written: Mapping[str, Any], hidden: int | None = None) -> None:
+        """Evaluate the parameters in order; each may use those before it, and ``hidden``."""
+        known: dict[str, float] = {} if hidden is None else {"hidden": hidden}
         for name, value in written.items():
             where = f"params.{name}"
             try:
                 if isinstance(value, str):
-                    self.params[name] = evaluate(value, self.params, where=where)
+                    self.params[name] = evaluate(value, {**known, **self.params}, where=where)
                 elif isinstance(value, int | float) and not isinstance(value, bool):
                     self.params[name] = evaluate(repr(value), {}, where=where)
                 else:

@@ -21,7 +21,8 @@ class Growth:
     The public code (``dequeue_and_enqueue``) draws ``capacity`` rows and counts from
     ``first_fill``. While count and first fill together are below the capacity, the loss sees that
     many columns of the front, else all there are. The tensor is cut to the capacity only once the
-    count is above it, so it overshoots by up to a capacity before.
+    count is above it, so it overshoots by up to a capacity before. With a first fill of 0 its first
+    keys take the place of the whole tensor, uncut: no random row is ever seen.
 
     Attributes:
         capacity: Keys that are held when it is full.
@@ -47,12 +48,16 @@ class Growth:
     @property
     def drawn(self) -> int:
         """Random rows that it begins with."""
-        return self.capacity if self.official else min(self.first_fill, self.capacity)
+        if self.official and self.first_fill:
+            return self.capacity
+        return min(self.first_fill, self.capacity)
 
-    def kept(self, held: int, entered: int) -> int:
-        """Return how many of ``held`` keys stay, behind a step that put some in."""
-        if self.official and self.first_fill + entered <= self.capacity:
-            return held
+    def kept(self, held: int, entered: int, new: int) -> int:
+        """Return how many of ``held`` keys stay, behind a step that put ``new`` ones in."""
+        if self.official:
+            replaced_all = not self.first_fill and entered == new
+            if replaced_all or self.first_fill + entered <= self.capacity:
+                return held
         return min(held, self.capacity)
 
     def window(self, held: int, entered: int) -> tuple[int, int]:
@@ -79,7 +84,7 @@ class Growth:
             if held == self.capacity and not random:
                 return steps
             entered += batch
-            kept = self.kept(held + batch, entered)
+            kept = self.kept(held + batch, entered, batch)
             random = max(0, random - (held + batch - kept))
             held = kept
 

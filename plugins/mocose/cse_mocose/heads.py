@@ -8,11 +8,15 @@ from cse_core.errors import CseError
 from cse_core.parts import Head, Setup
 from cse_mocose.options import PredictorOptions, ProjectorOptions
 
+NORM_EPS = 1e-12
+"""Epsilon of the layer norms: BERT's own, which the authors' code takes."""
+
 
 class _Layers(nn.Module, Head):
     """Linear layers, each with layer norm and dropout.
 
-    Weights start as in BERT: normal with standard deviation 0.02, biases zero.
+    Weights start as BERT's do, and as those of the authors' code: normal with standard deviation
+    0.02, biases zero.
 
     Raises:
         CseError: If it has no layer and is to change the dimension.
@@ -42,7 +46,7 @@ class _Layers(nn.Module, Head):
 
     def _behind(self, number: int) -> list[nn.Module]:
         """Return what follows a linear layer."""
-        return [nn.LayerNorm(self.dimension), nn.Dropout(self.options.dropout)]
+        return [nn.LayerNorm(self.dimension, eps=NORM_EPS), nn.Dropout(self.options.dropout)]
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Return ``[N, D']`` from ``[N, D]``."""

@@ -25,6 +25,16 @@ class FgsmOptions(AugmenterOptions):
     same place of the batch (the public code)."""
 
 
+class TokenDropOptions(AugmenterOptions):
+    """Options of ``token-drop``."""
+
+    rate: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Share of a row's places whose word embeddings become zero, rounded down, one at least."""
+    places: Annotated[int, Field(ge=1)] | None = 32
+    """Places of a row: so many, padding behind the row's end among them (the public code); none:
+    its own tokens."""
+
+
 class ProjectorOptions(HeadOptions):
     """Options of ``projector``."""
 
@@ -59,7 +69,8 @@ class QueueOptions(StoreOptions):
     """Random unit rows at the start, never more than the size (K_start)."""
     growth: Literal["paper", "official"] = "paper"
     """paper: the first fill, then a batch more each step up to the size; official: as the public
-    code does, which begins with twice the first fill and overshoots."""
+    code does, which begins with twice the first fill and overshoots, or, with a first fill of 0,
+    has keys alone."""
     update: Literal["normal", "latest", "oldest"] = "normal"
     """normal: keys as they were stored; latest: encoded again in each step by the branch as it is
     now; oldest: twice the size is held, and the older half used (Table 8)."""

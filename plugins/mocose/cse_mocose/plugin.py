@@ -5,14 +5,20 @@ from __future__ import annotations
 from cse_core.records import AugmenterSpec, HeadSpec, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_mocose import distance, resolution
-from cse_mocose.options import FgsmOptions, PredictorOptions, ProjectorOptions, QueueOptions
+from cse_mocose.options import (
+    FgsmOptions,
+    PredictorOptions,
+    ProjectorOptions,
+    QueueOptions,
+    TokenDropOptions,
+)
 
 PAPER = "Cao et al.: MoCoSE, Findings of ACL 2022"
 
 
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
-    """Return the adversarial views."""
+    """Return the adversarial views, and dropped tokens as the authors' code drops them."""
     return [
         AugmenterSpec(
             name="fgsm",
@@ -24,7 +30,15 @@ def cse_augmenters() -> list[AugmenterSpec]:
             requires=("gradient:inputs",),
             paper=PAPER,
             warnings=resolution.warnings,
-        )
+        ),
+        AugmenterSpec(
+            name="token-drop",
+            summary="the word embeddings of some places of a padded row to zero",
+            factory="cse_mocose.token_drop:TokenDrop",
+            options=TokenDropOptions,
+            point="word_embeddings",
+            paper=PAPER,
+        ),
     ]
 
 

@@ -101,7 +101,7 @@ class Queue(NegativeStore):
         options = self.options
         new = ctx.vectors(options.view, options.branch)[options.level]
         self.entered += len(new)
-        kept = self.growth.kept(len(held.row) + len(new), self.entered)
+        kept = self.growth.kept(len(held.row) + len(new), self.entered, len(new))
         self.keys = Keys(
             torch.cat([new.vectors.to(held.vectors.dtype), held.vectors])[:kept],
             torch.cat([batch.rows[new.owner], held.row])[:kept],

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from cse_mocose.heads import Predictor, Projector
 from cse_mocose.options import PredictorOptions, ProjectorOptions
-from cse_testkit import Rig, compose, make_part, make_setup, run_steps, tiny_corpus
+from cse_testkit import (
+    Rig,
+    compose,
+    installed_registry,
+    make_part,
+    make_setup,
+    run_steps,
+    shared_encoder,
+    tiny_corpus,
+    value_at,
+)
 from torch import nn
+from transformers import BertModel
 
 from cse_core.errors import CseError
+from cse_core.recipes.compose import resolve
+from cse_core.records import Facts
 
 
 def kinds_of(head: nn.Module) -> list[str]:
@@ -38,6 +53,63 @@ def test_dimension(name: str, layers: int) -> None:
     head = kind(options(layers=layers, dimension=20), make_setup(name, dimension=8))
     assert head.dimension == 20
     assert head(torch.randn(3, 8)).shape == (3, 20)
+
+
+@pytest.mark.parametrize("name", ["projector", "predictor"])
+def test_layer_norms_have_the_epsilon_of_bert(name: str) -> None:
+    head = make_part("pool", name, layers=3)
+    norms = [each for each in head.stages if isinstance(each, nn.LayerNorm)]
+    assert norms and all(each.eps == 1e-12 for each in norms)
+
+
+def test_weights_start_as_berts_do() -> None:
+    options = ProjectorOptions(layers=2, dimension=300)
+    head = Projector(options, make_setup("projector", dimension=300))
+    for linear in (each for each in head.stages if isinstance(each, nn.Linear)):
+        assert float(linear.weight.detach().std()) == pytest.approx(0.02, rel=0.02)
+        assert not linear.bias.detach().any()
+
+
+def test_the_pooler_is_linear() -> None:
+    """The code's pooler has no activation; tanh stands behind the predictor alone."""
+    corpus = tiny_corpus()
+    heads = Rig(compose(recipe="mocose", corpus=corpus), corpus).assembly.online.heads
+    vectors = torch.randn(6, 32)
+    one, two = heads["pooler"](vectors), heads["pooler"](2 * vectors)
+    assert torch.allclose(two, 2 * one, atol=1e-6), "its biases start at zero"
+    assert kinds_of(heads["pooler"]) == ["Linear", "Identity"]
+
+
+def test_the_notebook_starts_from_the_encoders_own_pooler(tmp_path: Path) -> None:
+    """In both branches: the target begins as a copy of the online one."""
+    folder = tmp_path / "bert"
+    config = BertModel.config_class.from_pretrained(shared_encoder())
+    torch.manual_seed(5)
+    model = BertModel(config, add_pooling_layer=True)
+    model.save_pretrained(folder)
+    for file in shared_encoder().glob("*token*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    corpus = tiny_corpus()
+    made = compose(
+        recipe="mocose", sets=["pool.pooler.start=pooler"], encoder=folder, corpus=corpus
+    )
+    encoders = Rig(made, corpus).assembly.encoders
+    for branch in ("online", "target"):
+        linear = encoders[branch].heads["pooler"].stages[0]  # type: ignore[index]
+        assert torch.equal(linear.weight, model.pooler.dense.weight)  # type: ignore[union-attr]
+        assert torch.equal(linear.bias, model.pooler.dense.bias)  # type: ignore[union-attr]
+    drawn = Rig(compose(recipe="mocose", encoder=folder, corpus=corpus), corpus).assembly.online
+    assert not torch.equal(drawn.heads["pooler"].stages[0].weight, linear.weight)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("hidden", "wanted"), [(384, 384), (1024, 1024), (None, 768)])
+def test_the_dimension_is_the_encoders(hidden: int | None, wanted: int) -> None:
+    """Where nothing is known of the encoder, before it is loaded, it is BERT-base's."""
+    facts = Facts(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
+    made = resolve(installed_registry(), recipe="mocose", model="some", facts=facts)
+    for path in ("pool.projector", "pool.predictor", "negatives.queue"):
+        assert value_at(made, f"{path}.dimension") == wanted
+    assert value_at(made, "params.dimension") == wanted
 
 
 def test_without_layers_another_dimension_is_refused() -> None:

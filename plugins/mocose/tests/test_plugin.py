@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cse_testkit import AugmenterSuite, PluginSuite, PoolerSuite, RecipeSuite, StoreSuite
 
 
@@ -21,6 +23,16 @@ class TestFgsmAsPublished(AugmenterSuite):
         "epsilon": 0.01,
         "views": ["anchor", "positive"],
     }
+
+
+class TestTokenDrop(AugmenterSuite):
+    part = ("aug", "token-drop")
+    options = {"rate": 0.3}
+
+
+class TestTokenDropOfOwnTokens(AugmenterSuite):
+    part = ("aug", "token-drop")
+    options = {"places": None, "views": ["anchor", "positive"]}
 
 
 class TestProjector(PoolerSuite):
@@ -73,6 +85,7 @@ class TestQueueOfOldestKeys(StoreSuite):
 
 class TestMocose(RecipeSuite):
     recipe = "mocose"
+    settings = Path(__file__).parent / "settings" / "mocose.toml"
     expects = {
         "bert-base": {
             "train.batch_size": 64,

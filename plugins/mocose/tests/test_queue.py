@@ -143,6 +143,36 @@ def test_three_queue_lengths(
         slow.put(rows, vectors)
 
 
+@pytest.mark.parametrize("update", ["normal", "oldest"])
+@pytest.mark.parametrize("batches", [[2] * 8, [3, 2, 3, 2, 3], [11, 2, 3]], ids=str)
+def test_the_official_queue_without_a_first_fill_has_keys_alone(
+    batches: list[int], update: str
+) -> None:
+    """The code's first keys replace the tensor, uncut; later ones go in front of them."""
+    store = make_part(
+        "negatives", "queue", dimension=1, size=8, first_fill=0, growth="official", update=update
+    )
+    capacity, held, count, first = (16 if update == "oldest" else 8), [], 0, 1
+    shown = []
+    for number, size in enumerate(batches):
+        keys = torch.arange(first, first + size)
+        batch = make_batch(dict.fromkeys(("anchor", "positive"), keys.double().unsqueeze(1)))
+        ctx = make_context(batch, step=number)
+        found = store.candidates(batch, ctx)
+        seen = held[:count] if count < capacity else held
+        wanted = seen[-8:] if update == "oldest" else seen
+        assert ([] if found is None else found.vectors.squeeze(1).tolist()) == wanted, number
+        shown.append((len(wanted), 0))
+        store.after_step(batch, ctx)
+        held = [*keys.tolist(), *held] if count else keys.tolist()
+        if count and count + size > capacity:
+            held = held[:capacity]
+        count, first = count + size, first + size
+    if len({*batches}) == 1:
+        trace = store.growth.trace(batches[0])
+        assert trace[: len(shown)] == shown[: len(trace)]
+
+
 @pytest.mark.parametrize("chunk", ["none", "2"])
 @pytest.mark.parametrize("branch", ["target", "ema"])
 def test_latest_keys_are_encoded_again(branch: str, chunk: str) -> None:
@@ -244,7 +274,7 @@ def test_keys_of_another_dimension_than_the_anchors_are_refused() -> None:
     kinds = {"negatives": ["queue"], "pool": ["+predictor"]}
     with pytest.raises(CseError, match="32 dimensions and the anchors 16"):
         run_steps(kinds, sets, steps=1)
-    with pytest.raises(CseError, match="64 dimensions and the anchors 256"):
+    with pytest.raises(CseError, match="64 dimensions and the anchors 32"):
         run_steps(recipe="mocose", sets=["pool.projector.dimension=64"], steps=1)
     with pytest.raises(CseError, match="negatives.queue.dimension: the run's vectors have 64"):
         run_steps(recipe="mocose", sets=["pool.predictor.dimension=64"], steps=1)

@@ -145,8 +145,8 @@ def test_in_batch_keys_are_negatives_or_not() -> None:
 
 
 @pytest.mark.parametrize("predictor", [False, True])
-def test_a_decay_of_zero_is_the_online_encoder_of_the_last_step(predictor: bool) -> None:
-    """A.1: with decay 0 the target is the online encoder after each step."""
+def test_a_decay_of_zero_is_the_current_online_encoder(predictor: bool) -> None:
+    """A.1: with decay 0 the target that encodes is the online encoder as it is."""
     kinds: Any = {} if predictor else {"pool": ["~predictor"]}
     run = run_steps(kinds, ["branch.target.decay=0", *QUEUE], recipe="mocose", steps=3)
     tensors, _ = run.state

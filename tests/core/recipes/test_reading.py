@@ -174,6 +174,31 @@ def test_of_equally_specific_blocks_the_later_wins_and_unknown_facts_hold_nothin
     assert "nothing is known of the model starter" in unknown.warnings[0]
 
 
+def test_any_holds_for_what_is_known_and_params_may_use_the_hidden_size(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        [params]
+        size = 768
+        half = "size / 2"
+        [train]
+        batch_size = "half"
+        [[when]]
+        hidden = "any"
+        [when.params]
+        size = "hidden"
+        """,
+    )
+    from dataclasses import replace
+
+    assert compose(path).train.batch_size == 128
+    assert compose(path).params == {"size": 256, "half": 128}
+    assert compose(path, "params.size=10").train.batch_size == 5
+    assert compose(path, facts=replace(BERT, hidden=None)).train.batch_size == 384
+    (line,) = refused(write(tmp_path, '[params]\nsize = "hiden"'))
+    assert line.startswith("params.size: there is no such parameter")
+
+
 def test_when_takes_parts_out_updates_them_by_name_and_adds(tmp_path: Path) -> None:
     path = write(
         tmp_path,
