@@ -279,6 +279,7 @@ class Facts:
         columns: Columns of the data.
         views: ``branch`` and ``column`` of each view; the composer adds it.
         branches: Options of each branch as plain values; the composer adds it.
+        stores: The same of each store.
     """
 
     model: str
@@ -297,3 +298,4 @@ class Facts:
     precision: str = "auto"
     views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -22,7 +22,7 @@ class Hippocampus(NegativeStore):
     of N rows ceil(m / N) is the number of steps since m was stored, and so it is counted here:
     a shorter batch, or one of more segments, keeps its own number of rows. The newest batch
     already has 1 - lambda. A batch is stored after the loss, so in the first k steps there are
-    fewer.
+    fewer. It logs the trace of Figure 3: for each age how many rows have it, and their coefficient.
     """
 
     def __init__(self, options: HippocampusOptions, setup: Setup) -> None:
@@ -38,6 +38,9 @@ class Hippocampus(NegativeStore):
         if self.held is None or self.weights is None:
             return None
         (vectors, row), (log_weights, age) = self.held, self.weights
+        for steps, count in enumerate(self.sizes, start=1):
+            ctx.log(f"{self.name}.age{steps}.rows", count)
+            ctx.log(f"{self.name}.age{steps}.weight", self._weight(steps))
         return Negatives.of(
             vectors,
             len(batch.anchors),
@@ -71,11 +74,15 @@ class Hippocampus(NegativeStore):
             vectors, row = (state[name].to(self.device) for name in ("vectors", "row"))
             self._hold(list(state["sizes"]), vectors, row)
 
+    def _weight(self, age: int) -> float:
+        """Return the coefficient of rows that were stored so many steps ago."""
+        return 1 - self.options.forgetting * age
+
     def _hold(self, sizes: list[int], vectors: Tensor, row: Tensor) -> None:
         """Keep rows and work out their weights, once for all steps that read them."""
         self.sizes, self.held = sizes, (vectors, row)
         ages = range(1, len(sizes) + 1)
-        logs = [math.log(1 - self.options.forgetting * age) for age in ages]
+        logs = [math.log(self._weight(age)) for age in ages]
         counts = torch.tensor(sizes)
         log_weights, age = (
             each.repeat_interleave(counts).to(vectors.device, non_blocking=True)

@@ -53,6 +53,24 @@ class FusionOptions(AugmenterOptions):
     of the run's own; none: they are refused."""
 
 
+class WordOptions(AugmenterOptions):
+    """Options of ``random-deletion``."""
+
+    rate: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Share of a text's units that change: of random-deletion a probability for each, of the
+    others a number, rounded, one at least."""
+    unit: Literal["word", "character"] = "word"
+    """What changes: words, or characters, as in Chinese."""
+
+
+class LexiconOptions(WordOptions):
+    """Options of ``synonym`` and ``random-insertion``."""
+
+    lexicon: str | None = None
+    """Table of synonyms: columns word and synonym, one a row. synonym needs one; without it
+    random-insertion inserts words of the text itself."""
+
+
 class HippocampusOptions(StoreOptions):
     """Options of ``hippocampus``."""
 

@@ -16,11 +16,14 @@ from cse_core.specs import hookimpl
 from cse_ifcl.options import (
     FusionOptions,
     HippocampusOptions,
+    LexiconOptions,
     MutualInformationOptions,
     TwinsOptions,
+    WordOptions,
 )
 
 PAPER = "Xiao, Li and Chen: Identical and Fraternal Twins, arXiv 2307.10932, 2023"
+EDA = "Wei and Zou: EDA, EMNLP 2019; Figure 4a of IFCL"
 
 
 def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
@@ -35,9 +38,51 @@ def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
     return options
 
 
+def _many_languages(facts: Facts) -> bool:
+    """Return whether an encoder's name or family says that its vocabulary is of many languages."""
+    said = f"{facts.family} {facts.model}".lower()
+    return any(word in said for word in ("multilingual", "xlm", "labse", "mdeberta"))
+
+
+def _vocabulary(options: FusionOptions, facts: Facts) -> list[str]:
+    """Return a line where a vocabulary that was not made for it reads the other language."""
+    if options.model is not None or facts.starter or _many_languages(facts):
+        return []
+    return [
+        f"column {options.column} is read by the embeddings of {facts.model} itself, whose "
+        "vocabulary may not be made for that language: name a model of that language, "
+        "--set aug.fusion.model=NAME"
+    ]
+
+
+def _stored(options: FusionOptions, facts: Facts) -> list[str]:
+    """Return a line for each store that holds fraternal twins, where the paper's holds anchors."""
+    views = options.views or ("positive",)
+    return [
+        f"negatives.{name} holds view {store['view']}, the fraternal twins; the paper's queue "
+        f"holds anchors: --negatives.{name}.view anchor"
+        for name, store in facts.stores.items()
+        if store["view"] in views
+    ]
+
+
+def _with_lexicon(options: LexiconOptions, facts: Facts) -> LexiconOptions:
+    """Refuse a lexicon that is not there."""
+    if options.lexicon is not None and not Path(options.lexicon).expanduser().is_file():
+        raise ValueError(f"lexicon = {options.lexicon}: there is no such file; name another")
+    return options
+
+
+def _of_a_lexicon(options: LexiconOptions, facts: Facts) -> LexiconOptions:
+    """Refuse synonyms of nothing."""
+    if options.lexicon is None:
+        raise ValueError("has no synonyms; name a table of them: --set aug.synonym.lexicon=FILE")
+    return _with_lexicon(options, facts)
+
+
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
-    """Return the fusion of two languages' embeddings."""
+    """Return the fusion of two languages' embeddings, and the augmentations beside it."""
     return [
         AugmenterSpec(
             name="fusion",
@@ -49,7 +94,35 @@ def cse_augmenters() -> list[AugmenterSpec]:
             remedy="make it with cse data translate",
             derive=_checked,
             paper=PAPER,
-        )
+            notes=_stored,
+            warnings=_vocabulary,
+        ),
+        AugmenterSpec(
+            name="random-deletion",
+            summary="deletes some words",
+            factory="cse_ifcl.words:RandomDeletion",
+            options=WordOptions,
+            point="text",
+            paper=EDA,
+        ),
+        AugmenterSpec(
+            name="synonym",
+            summary="replaces some words by synonyms of a file",
+            factory="cse_ifcl.words:Synonym",
+            options=LexiconOptions,
+            point="text",
+            derive=_of_a_lexicon,
+            paper=EDA,
+        ),
+        AugmenterSpec(
+            name="random-insertion",
+            summary="inserts synonyms of some words, or words of the text itself",
+            factory="cse_ifcl.words:RandomInsertion",
+            options=LexiconOptions,
+            point="text",
+            derive=_with_lexicon,
+            paper=EDA,
+        ),
     ]
 
 

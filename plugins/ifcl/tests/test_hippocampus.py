@@ -67,6 +67,25 @@ def test_it_holds_the_anchors_that_the_step_saw() -> None:
     assert counts[:2] == [3.0, 6.75]
 
 
+def test_it_logs_the_trace_of_its_rows() -> None:
+    """Figure 3: how many rows have which age, and the coefficient of that age."""
+    corpus = tiny_corpus(10)
+    sets = ["negatives.hippocampus.batches=2", "negatives.hippocampus.forgetting=0.3"]
+    made = compose(kinds={"negatives": ["hippocampus"]}, sets=sets, corpus=corpus)
+    traces = [
+        {
+            key.removeprefix("hippocampus."): float(value)
+            for key, value in each.logged.items()
+            if key.startswith("hippocampus.age")
+        }
+        for each in Rig(made, corpus).step(4)
+    ]
+    first = {"age1.rows": 4.0, "age1.weight": 0.7}
+    assert traces[:2] == [{}, first]
+    assert traces[2] == first | {"age2.rows": 4.0, "age2.weight": pytest.approx(0.4)}
+    assert traces[3] == traces[2] | {"age1.rows": 2.0}, "the last batch of an epoch is short"
+
+
 def test_rows_of_an_anchors_own_text_are_masked_by_the_core() -> None:
     """In the second epoch the queue still holds some of the sentences of the batch."""
     corpus = tiny_corpus(4)

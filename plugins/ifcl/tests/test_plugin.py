@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from cse_testkit import AugmenterSuite, LossSuite, MetricSuite, PluginSuite, Rec
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
+
+TESTS = Path(__file__).parent
+LEXICON = TESTS / "lexicon.tsv"
 
 
 class TestPlugin(PluginSuite):
@@ -24,6 +28,26 @@ class TestFusion(AugmenterSuite):
 class TestFusionOfWords(AugmenterSuite):
     part = ("aug", "fusion")
     options = {"at": "word_embeddings", "epsilon": 0.5, "unmatched": "zero", "special": "pad"}
+
+
+class TestRandomDeletion(AugmenterSuite):
+    part = ("aug", "random-deletion")
+    options = {"rate": 0.3}
+
+
+class TestSynonym(AugmenterSuite):
+    part = ("aug", "synonym")
+    options = {"lexicon": str(LEXICON), "rate": 0.5}
+
+
+class TestRandomInsertion(AugmenterSuite):
+    part = ("aug", "random-insertion")
+    options = {"lexicon": str(LEXICON)}
+
+
+class TestRandomInsertionOfCharacters(AugmenterSuite):
+    part = ("aug", "random-insertion")
+    options = {"unit": "character"}
 
 
 class TestHippocampus(StoreSuite):
@@ -58,6 +82,7 @@ SETTINGS = {
 
 class TestIfcl(RecipeSuite):
     recipe = "ifcl"
+    settings = TESTS / "settings" / "ifcl.toml"
     expects = {
         "bert-base": {
             **SETTINGS,
@@ -75,10 +100,27 @@ class TestIfcl(RecipeSuite):
     }
 
 
+def test_the_parts_defaults_are_the_recipes() -> None:
+    """A part alone is as in the recipe, where no second model is named."""
+    parts = [
+        part for part in TestIfcl().resolved("starter").parts if part.distribution == "cse-ifcl"
+    ]
+    assert {part.use for part in parts} == {"fusion", "hippocampus", "twins"}
+    for part in parts:
+        assert part.options == type(part.options)(), part.path
+
+
 class TestIfclForChinese(RecipeSuite):
     recipe = "ifcl-zh"
+    settings = TESTS / "settings" / "ifcl-zh.toml"
     expects = {
         "bert-base": {**SETTINGS, "aug.fusion.model": "denpa92/bert-base-cantonese"},
+        "bert-large": {
+            **SETTINGS,
+            "train.lr": 1e-5,
+            "aug.fusion.model": "denpa92/bert-base-cantonese",
+            "aug.fusion.projection": "random",
+        },
         "starter": {**SETTINGS, "train.lr": 1e-4, "aug.fusion.model": None},
     }
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from cse_testkit import (
+    ENCODERS,
     Rig,
     compose,
     installed_registry,
@@ -26,6 +28,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 from cse_cli.feeds import feeds
 from cse_cli.main import run as cse
 from cse_core.errors import CseError
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
 from tests.shared import shared_path
 
 QUEUE = "negatives.hippocampus"
@@ -248,6 +252,58 @@ def test_chinese_rows_train(tmp_path: Path) -> None:
     last = lines(out)[-1]
     assert 0 < last["loss"] < 20 and last["twins.negatives"] > 3
     assert cse(["encode", str(out), "--text", texts[0], "--out", str(tmp_path / "v.npy")]) == 0
+
+
+# -- the plan ------------------------------------------------------------------------------------
+
+
+def planned(recipe: str, encoder: str, *sets: str, **changes: Any) -> Composition:
+    facts = replace(ENCODERS[encoder], **changes)
+    return resolve(
+        installed_registry(), recipe=recipe, model=facts.model, sets=list(sets), facts=facts
+    )
+
+
+@pytest.mark.parametrize("recipe", ["ifcl", "ifcl-zh"])
+@pytest.mark.parametrize(
+    ("encoder", "name", "sets", "warned"),
+    [
+        ("roberta-base", "roberta-base", (), True),
+        ("roberta-large", "xlm-roberta-large", (), False),
+        ("bert-base", "bert-base-uncased", (), False),
+        ("bert-base", "bert-base-uncased", ("aug.fusion.model=none",), True),
+        ("bert-base", "bert-base-multilingual-uncased", ("aug.fusion.model=none",), False),
+        ("starter", "starter", (), False),
+    ],
+)
+def test_a_vocabulary_not_made_for_the_other_language_is_warned_of(
+    recipe: str, encoder: str, name: str, sets: tuple[str, ...], warned: bool
+) -> None:
+    found = [each for each in planned(recipe, encoder, *sets, model=name).warnings
+             if each.startswith("aug.fusion: column fraternal is read by")]  # fmt: skip
+    assert bool(found) == warned
+    assert not warned or name in found[0]
+
+
+def test_a_small_encoder_of_english_is_warned_of() -> None:
+    made = planned("ifcl", "bert-base", model="all-MiniLM-L6-v2", hidden=384, embedding=384)
+    assert any("all-MiniLM-L6-v2 itself" in each for each in made.warnings)
+
+
+@pytest.mark.parametrize("view", ["positive", "anchor"])
+def test_the_plan_says_which_twins_a_store_holds(view: str) -> None:
+    corpus = tiny_corpus(columns=("fraternal",))
+    made = compose(
+        recipe="ifcl",
+        kinds={"negatives": ["queue"]},
+        sets=[f"negatives.queue.view={view}"],
+        corpus=corpus,
+    )
+    told = [note for note in made.notes if "the fraternal twins; the paper's queue" in note]
+    assert len(told) == (view == "positive")
+    assert not told or "--negatives.queue.view anchor" in told[0]
+    own = compose(recipe="ifcl", corpus=corpus)
+    assert not [note for note in own.notes if "fraternal twins" in note]
 
 
 # -- with the parts of others --------------------------------------------------------------------

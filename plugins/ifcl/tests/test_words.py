@@ -1,0 +1,118 @@
+"""What deletion, synonyms and insertion make of a text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cse_testkit import compose, make_context, make_part
+
+from cse_core.errors import CseError
+from cse_core.types import View
+
+VIEW = View("positive", "positive", "online")
+LEXICON = Path(__file__).parent / "lexicon.tsv"
+TEXT = "Anna paints the boat, then it finds an old clock."
+WORDS = "Anna paints the boat then it finds an old clock".split()
+
+
+def changed(name: str, texts: list[str], step: int = 0, **options: Any) -> list[str]:
+    part = make_part("aug", name, **options)
+    found: list[str] = part(texts, None, VIEW, make_context(step=step))
+    assert len(found) == len(texts)
+    return found
+
+
+def words(text: str) -> list[str]:
+    return text.replace(",", " ").replace(".", " ").split()
+
+
+def test_deletion_takes_each_word_with_its_probability() -> None:
+    texts = changed("random-deletion", [TEXT] * 300, rate=0.2)
+    kept = Counter(word for text in texts for word in words(text))
+    assert set(kept) == set(WORDS)
+    assert all(kept[word] == pytest.approx(240, abs=35) for word in WORDS)
+    assert all(text.count(",") == 1 and text.endswith(".") for text in texts)
+    assert all("  " not in text and text == text.strip() for text in texts)
+    assert any(text == TEXT for text in changed("random-deletion", [TEXT] * 40, rate=0.05))
+
+
+def test_one_word_always_stays() -> None:
+    for text in changed("random-deletion", ["anna paints boat", "boat"] * 50, rate=0.99):
+        assert len(words(text)) == 1 and text in ("anna", "paints", "boat")
+    assert changed("random-deletion", ["...", "?!"], rate=0.9) == ["...", "?!"]
+
+
+def test_deletion_without_blanks() -> None:
+    (text,) = changed("random-deletion", ["一只猫睡在窗户边上。"], rate=0.5, unit="character")
+    assert text.endswith("。") and 1 < len(text) < 10 and set(text) <= set("一只猫睡在窗户边上。")
+    assert changed("random-deletion", ["一只猫睡在窗户边上。"], rate=0.9) == [
+        "一只猫睡在窗户边上。"
+    ]
+
+
+@pytest.mark.parametrize(("rate", "count"), [(0.0, 1), (0.1, 1), (0.3, 3), (0.9, 5)])
+def test_synonyms_replace_a_share_of_the_words(rate: float, count: int) -> None:
+    """Ten words, of which the lexicon knows six; letters of either case."""
+    own = {"boat": {"ship", "vessel"}, "paints": {"colours"}, "finds": {"discovers"}}
+    own |= {"the": {"that"}, "old": {"aged"}, "clock": {"timepiece"}}
+    seen: Counter[str] = Counter()
+    for text in changed("synonym", [TEXT] * 60, lexicon=str(LEXICON), rate=rate):
+        others = [(a, b) for a, b in zip(WORDS, words(text), strict=True) if a != b]
+        assert len(others) == (6 if rate == 0.9 else count)
+        assert all(b in own[a] for a, b in others)
+        assert text.count(",") == 1 and text.endswith(".")
+        seen.update(b for _, b in others)
+    assert set(seen) == set().union(*own.values()), "each synonym has its turn"
+    assert changed("synonym", ["emil sells"], lexicon=str(LEXICON)) == ["emil sells"]
+
+
+@pytest.mark.parametrize("lexicon", [None, str(LEXICON)])
+def test_insertion_puts_words_between_those_that_are_there(lexicon: str | None) -> None:
+    texts = changed("random-insertion", [TEXT] * 200, lexicon=lexicon, rate=0.2)
+    firsts, lasts = 0, 0
+    for text in texts:
+        found = words(text)
+        assert len(found) == len(WORDS) + 2
+        left = iter(found)
+        assert all(word in left for word in WORDS), "the text's own words stay in their order"
+        extra = Counter(found) - Counter(WORDS)
+        known = {"ship", "vessel", "colours", "discovers", "that", "aged", "timepiece"}
+        assert set(extra) <= (set(WORDS) if lexicon is None else known)
+        firsts, lasts = firsts + (found[0] != "Anna"), lasts + (found[-1] != "clock")
+    assert firsts and lasts, "before the first word and behind the last"
+    if lexicon is not None:
+        (text,) = changed("random-insertion", ["emil sells"], lexicon=lexicon)
+        assert Counter(words(text)) - Counter(["emil", "sells"]) <= Counter(["emil", "sells"])
+    assert changed("random-insertion", ["..."], lexicon=lexicon) == ["..."]
+
+
+def test_characters_are_inserted_without_blanks() -> None:
+    (text,) = changed("random-insertion", ["一只猫。"], unit="character")
+    assert len(text) == 5 and " " not in text and text.endswith("。")
+
+
+@pytest.mark.parametrize("name", ["random-deletion", "synonym", "random-insertion"])
+def test_the_same_step_draws_the_same(name: str) -> None:
+    options = {} if name == "random-deletion" else {"lexicon": str(LEXICON)}
+    one, same, other = (changed(name, [TEXT] * 5, step, rate=0.4, **options) for step in (0, 0, 1))
+    assert one == same != other
+    assert len(set(one)) > 1, "each text has draws of its own"
+
+
+def test_what_is_no_lexicon_is_refused_in_one_line(tmp_path: Path) -> None:
+    table, empty = tmp_path / "other.tsv", tmp_path / "empty.tsv"
+    table.write_text("word\tmeaning\nboat\tship\n", encoding="utf-8")
+    empty.write_text("word\tsynonym\nboat\t\n", encoding="utf-8")
+    with pytest.raises(CseError, match=r"aug\.synonym\.lexicon: has no column synonym"):
+        make_part("aug", "synonym", lexicon=str(table))
+    with pytest.raises(CseError, match="holds no word with a synonym"):
+        make_part("aug", "synonym", lexicon=str(empty))
+    with pytest.raises(CseError, match=r"aug\.synonym: has no synonyms; name a table"):
+        compose(kinds={"aug": ["synonym"]})
+    for name in ("synonym", "random-insertion"):
+        gone = [f"aug.{name}.lexicon={tmp_path / 'gone.tsv'}"]
+        with pytest.raises(CseError, match="there is no such file"):
+            compose(kinds={"aug": [name]}, sets=gone)
