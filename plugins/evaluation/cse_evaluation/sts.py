@@ -145,7 +145,8 @@ def evaluate_sts(
     """Score an encoder on sets of graded pairs.
 
     Args:
-        encode: The encoder; called once, with the distinct sentences of all sets.
+        encode: The encoder; called once, with the distinct sentences of all sets. What is an
+            ``EncodedTexts`` already says itself what the vectors of a pair are.
         sets: The sets, as ``find_suite`` or ``read_pairs`` gives them.
         baselines: Also score TF-IDF and Jaccard on the same pairs.
         idf: Texts for TF-IDF's document frequencies; by default each set's own sentences.
@@ -162,7 +163,11 @@ def evaluate_sts(
         if names.count(name) > 1:
             files = ", ".join(str(pairs.path) for pairs in sets if pairs.name == name)
             raise CseError(f"two sets are called {name!r}: {files}", hint="rename one of the files")
-    encoded = EncodedTexts(encode, (text for pairs in sets for text in pairs.texts))
+    encoded = (
+        encode
+        if isinstance(encode, EncodedTexts)
+        else EncodedTexts(encode, (text for pairs in sets for text in pairs.texts))
+    )
     results = [_score_set(pairs, encoded, baselines, idf) for pairs in sets]
     mean = _suite_mean(results)
     return [*results, mean] if mean else results

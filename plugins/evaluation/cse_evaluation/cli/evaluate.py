@@ -25,6 +25,7 @@ from cse_cli.models import (
 )
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import SuiteScore
+from cse_evaluation.cli.changes import Changes
 from cse_evaluation.cli.graded import Sets, find_sets, read_texts
 from cse_evaluation.cli.probes import (
     Groups,
@@ -159,6 +160,23 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
     ] = None,
+    aug: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="An installed augmenter that changes the second sentence of each pair before it "
+            "is encoded; of a run it has the run's options; may be repeated.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="aug.NAME.OPTION=VALUE", help="An option of an augmenter of --aug."
+        ),
+    ] = None,
+    dropout: Annotated[
+        bool, typer.Option("--dropout", help="Encode second sentences with dropout on.")
+    ] = False,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show each subset's score.")] = False,
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
@@ -182,6 +200,8 @@ def evaluate(
     if pairs_out is not None and not sets.sets:
         raise CseError("there are no graded pairs to write", where="--pairs-out",
                        hint="name some with --pairs FILE or --suite sts")  # fmt: skip
+    changes = Changes(tuple(aug or ()), tuple(settings or ()), dropout, seed)
+    _check_changes(changes, models, sets, plugins)
     for wanted in metric or ():
         plugins.registry.find("metric", wanted, where="--metric")
     from cse_core.evaluation.vectors import EncodedTexts
@@ -216,7 +236,11 @@ def evaluate(
             texts = chain(*(each.texts for each in sets.sets))
             encode = EncodedTexts(encoder(model, batch_tokens), texts)
             if sets.sets:
-                scored = evaluate_sts(encode, sets.sets, not no_baselines, words)
+                if changes:
+                    encode = changes.encoder(model, encode, sets.sets, plugins)
+                scored = evaluate_sts(encode, sets.sets, not (no_baselines or changes), words)
+                if changes:
+                    scored = [replace(each, setting=changes.setting) for each in scored]
                 results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))
             if tasks.groups:
                 if not (known or no_baselines):  # now that the model is known to load
@@ -297,6 +321,15 @@ def _with_metrics(
         }
         found.append(replace(result, metrics=numbers))
     return found
+
+
+def _check_changes(changes: Changes, models: Sequence[str], sets: Sets, plugins: Installed) -> None:
+    """Refuse changes of nothing, and those that no model can have."""
+    if changes and not sets.sets:
+        raise CseError("there are no graded pairs to change", where="--aug",
+                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
+    for name in models:
+        changes.planned(name, plugins)
 
 
 def _check_names(sets: Sets, tasks: Groups) -> None:
