@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from cse_core.records import RecipeSpec, StoreSpec
+from cse_core.records import PoolSpec, RecipeSpec, RowPoolerSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_simcse.options import HardNegativesOptions
 
 PAPER = "Gao, Yao and Chen: SimCSE, EMNLP 2021"
+
+
+@hookimpl
+def cse_poolers() -> list[PoolSpec]:
+    """Return the pooler of the public code that is not the core's."""
+    return [
+        RowPoolerSpec(
+            name="avg-top2",
+            summary="the mean of the last two layers",
+            factory="cse_simcse.avg_top2:AvgTop2",
+            paper=PAPER,
+        )
+    ]
 
 
 @hookimpl

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
-from cse_testkit import LossSuite, PluginSuite, RecipeSuite, StoreSuite
+from cse_testkit import LossSuite, PluginSuite, PoolerSuite, RecipeSuite, StoreSuite
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
+
+SETTINGS = Path(__file__).parent / "settings"
 
 
 class TestPlugin(PluginSuite):
@@ -21,8 +24,13 @@ class TestHardNegatives(StoreSuite):
     options = {"weight": 0.7}
 
 
+class TestAvgTop2(PoolerSuite):
+    part = ("pool", "avg-top2")
+
+
 class TestSimcse(RecipeSuite):
     recipe = "simcse"
+    settings = SETTINGS / "simcse.toml"
     # Table D.1 of the paper and its scripts: batch size and learning rate by encoder.
     expects = {
         "bert-base": {
@@ -47,6 +55,7 @@ class TestSimcse(RecipeSuite):
 
 class TestSupervised(RecipeSuite):
     recipe = "simcse-supervised"
+    settings = SETTINGS / "simcse-supervised.toml"
     expects = {
         "bert-base": {
             "train.batch_size": 512,
