@@ -80,6 +80,8 @@ class TrainOptions(Options):
     shorter run."""
     save_steps: int | None = Field(default=None, ge=0)
     """Steps between checkpoints for resuming; 0 is only at the end; by default as eval_steps."""
+    save_rounds: bool = True
+    """Whether the model of each round is kept, in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
     """Steps between lines of metrics.jsonl; by default 10, or 1 in runs below 100 steps."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"

@@ -159,6 +159,13 @@ class Trainer:
                     self.assembly, Checkpoint.read(self.folder.best(current.number))
                 )
             self.rounds.scores.append(best.score)
+            if self.main and loop.options.save_rounds:
+                why = f"round {current.number}, step {best.step or loop.done}"
+                save_model(
+                    self.assembly,
+                    self.folder.round(current.number) / self.folder.model.name,
+                    about={**self.about, "chosen": why},
+                )
         return loop.done
 
     def _steps(self, loop: TrainingLoop, meters: Meters) -> None:

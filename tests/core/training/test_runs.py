@@ -15,6 +15,7 @@ from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 from cse_core.builtins.infonce import Infonce
 from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.models import load
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint, weights
 from cse_core.training.run import resume, train
@@ -152,6 +153,26 @@ def test_two_rounds(encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     best = Checkpoint.read(whole.folder.best(outcome.round))
     for name, value in weights(whole.assembly).items():
         assert torch.equal(value, best.tensors[name])
+    for number in (1, 2):
+        # The better of the rounds is the run's model; each can be loaded as one, too.
+        kept = load(str(folder / "whole" / "rounds" / str(number)), installed_registry())
+        of_round = Checkpoint.read(whole.folder.best(number))
+        for name, value in kept.sentence_encoder.encoder.state_dict().items():
+            assert torch.equal(value, of_round.part("encoder")[name]), (number, name)
+
+
+def test_models_of_rounds_are_written_or_not(encoder: str, folder: Path) -> None:
+    for wanted in ("true", "false"):
+        run, _ = begin(encoder, folder, ROUNDS, wanted, f"train.save_rounds={wanted}")
+        run.run()
+        models = sorted(path.parent.name for path in (folder / wanted / "rounds").glob("*/model"))
+        assert models == (["1", "2"] if wanted == "true" else [])
+        assert (folder / wanted / "model" / "config.json").is_file()
+    last = load(str(folder / "true"), installed_registry()).encode(["a text"])
+    after_two = load(str(folder / "true" / "rounds" / "2"), installed_registry())
+    assert np.array_equal(after_two.encode(["a text"]), last), (
+        "without dev sets the last one is kept"
+    )
 
 
 @pytest.mark.parametrize("where", [(1, 3), (2, 5), (2, 8)])
