@@ -1,4 +1,4 @@
-"""Retrieval: the title of each document among all titles, by the mean of its sentences."""
+"""Retrieval: the title of each document among all candidates, by the mean of its sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from cse_evaluation.lexical import units_of
 
 CUTS = (5, 10, 20)
 """The k of recall@k."""
-_SENTENCES, _DOCUMENTS = 8192, 512
+SIMILARITIES = {"cosine": "cosine", "dot": "inner product"}
+"""How titles are ranked, and its name in words."""
+_SENTENCES, _DOCUMENTS, _CELLS = 8192, 512, 2**24
 _SAMPLE = 1000
 """Documents of a dev set whose vectors are looked at for a collapse."""
 Recall = dict[int, float]
@@ -55,13 +57,14 @@ def recall_at(
     texts one vector finds nothing.
 
     Args:
-        documents: ``[N, D]`` unit vectors, dense or sparse rows.
+        documents: ``[N, D]`` vectors whose inner products rank titles, dense or sparse rows.
         titles: ``[M, D]`` the same of the titles.
         gold: ``[N]`` which title is the document's.
     """
     before = np.empty(len(gold), dtype=np.int64)
-    for start in range(0, len(gold), _DOCUMENTS):
-        rows = slice(start, start + _DOCUMENTS)
+    count = min(_DOCUMENTS, max(1, _CELLS // max(1, titles.shape[0])))
+    for start in range(0, len(gold), count):
+        rows = slice(start, start + count)
         scores: Any = documents[rows] @ titles.T
         scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
         own = scores[np.arange(len(scores)), gold[rows]]
@@ -103,13 +106,16 @@ class DocumentDevSet(DevSet):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalResult:
-    """How often a document's title is among the first k of all titles.
+    """How often a document's title is among the first k of all candidates.
 
     Attributes:
         name: The set, ``bbc_news.all``.
         recall: Recall@k x100 by k.
         words: The same of TF-IDF, None where it was not asked for.
         units: What TF-IDF counted.
+        titles: Candidates: the documents' titles and others.
+        candidates: How many of them are no document's title.
+        similarity: What ranks them, ``cosine`` or ``dot``.
         seeds: Training runs of the encoder behind the numbers.
     """
 
@@ -122,17 +128,21 @@ class RetrievalResult:
     fingerprint: str
     words: Recall | None = None
     units: str = ""
+    candidates: int = 0
+    similarity: str = "cosine"
     seeds: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, scores rounded to 4 places."""
         value: dict[str, Any] = _named(self.recall)
         value |= {
-            "setting": "document to title, mean of sentence vectors, cosine",
+            "setting": "document to title, mean of sentence vectors, "
+            + SIMILARITIES[self.similarity],
             "split": self.name.rpartition(".")[2],
             "seeds": self.seeds,
             "documents": self.documents,
             "titles": self.titles,
+            "candidates": self.candidates,
             "sentences": self.sentences,
             "untitled": self.untitled,
             "fingerprint": self.fingerprint,
@@ -152,6 +162,7 @@ def evaluate_retrieval(
     documents: DocumentSet,
     words: tuple[Recall, str] | None = None,
     progress: Progress | None = None,
+    similarity: str = "cosine",
 ) -> RetrievalResult:
     """Score an encoder on a set of documents.
 
@@ -160,15 +171,18 @@ def evaluate_retrieval(
         documents: The documents.
         words: What ``score_words`` returned for them.
         progress: Hears how many sentences are encoded.
+        similarity: ``cosine``, or ``dot``: the inner product of the vectors as they are.
 
     Raises:
         CseError: If the encoder's vectors are not finite.
     """
     vectors = document_vectors(encode, documents, progress)
-    titles = EncodedTexts(encode, documents.titles).unit(documents.titles)
+    titles = EncodedTexts(encode, documents.titles)(documents.titles).astype(np.float64)
+    if similarity == "cosine":
+        vectors, titles = unit(vectors), unit(titles)
     return RetrievalResult(
         name=documents.name,
-        recall=recall_at(unit(vectors), titles, documents.gold),
+        recall=recall_at(vectors, titles, documents.gold),
         documents=len(documents),
         titles=len(documents.titles),
         sentences=len(documents.rows),
@@ -176,6 +190,8 @@ def evaluate_retrieval(
         fingerprint=documents.fingerprint,
         words=None if words is None else words[0],
         units="" if words is None else words[1],
+        candidates=documents.candidates,
+        similarity=similarity,
     )
 
 

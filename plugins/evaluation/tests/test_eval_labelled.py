@@ -152,6 +152,10 @@ MISTAKES = [
     ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),
     ("--labelled transfer/mr.tsv --suite transfer --data-dir .", "two tasks", "'mr'"),
     ("--labelled transfer/mr.tsv --seed -1", "--seed"),
+    ("--labelled transfer/mr.tsv --similarity dot", "--similarity", "no documents", "--documents"),
+    ("--labelled transfer/mr.tsv --candidates a.txt", "--candidates", "no documents"),
+    ("--suite retrieval --similarity dt", "--similarity", "did you mean dot?"),
+    ("--labelled transfer/mr.tsv --similarity dt", "--similarity", "did you mean dot?"),
     ("--labelled transfer/mr.tsv --batch-tokens 0 --no-baselines", "--batch-tokens"),
 ]
 

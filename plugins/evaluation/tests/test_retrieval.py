@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from cse_evaluation.document_suite import find_documents, locate_documents
-from cse_evaluation.documents import is_document_file, read_documents
+from cse_evaluation.documents import is_document_file, read_candidates, read_documents
 from cse_evaluation.retrieval import (
     DocumentDevSet,
     document_vectors,
@@ -96,6 +96,60 @@ def test_a_collapsed_model_finds_nothing(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
     found = evaluate_retrieval(lambda texts: np.ones((len(texts), 3), np.float32), documents)
     assert found.recall == {5: 0.0, 10: 0.0, 20: 0.0}
+
+
+def test_candidates_of_other_files_stand_behind_the_own_titles(tmp_path: Path) -> None:
+    documents = read_documents(write(tmp_path / "news.test.jsonl", [article(i) for i in range(9)]))
+    plain = tmp_path / "more.txt"
+    plain.write_text("boat 0\nanother title\n\n a third \nanother title\n")
+    more = read_candidates(plain)
+    assert more == ["boat 0", "another title", "a third"]
+    titled = read_candidates(write(tmp_path / "other.jsonl", [article(i) for i in (8, 20, 21)]))
+    assert titled == ["boat 8", "drum 20", "bell 21"], "titles, not sentences"
+    among = documents.among([*more, *titled])
+    assert among.titles[:9] == documents.titles and among.candidates == 4
+    assert among.titles[9:] == ("another title", "a third", "drum 20", "bell 21")
+    assert np.array_equal(among.gold, documents.gold)
+    prints = {documents.fingerprint, among.fingerprint, documents.among(more).fingerprint}
+    assert len(prints) == 3 and documents.among([]).fingerprint == documents.fingerprint
+    told = evaluate_retrieval(bag_of_letters, among, score_words(among)).to_json()
+    assert (told["titles"], told["candidates"], told["documents"]) == (13, 4, 9)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_titles_are_ranked_by_cosine_or_inner_product(tmp_path: Path, similarity: str) -> None:
+    documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
+    more = [f"{word} " * 9 for word in WORDS]
+    among = documents.among(more)
+    found = evaluate_retrieval(bag_of_letters, among, similarity=similarity)
+    vectors, titles = document_vectors(bag_of_letters, among), bag_of_letters(among.titles)
+    titles = titles.astype(np.float64)
+    if similarity == "cosine":
+        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        titles = titles / np.linalg.norm(titles, axis=1, keepdims=True)
+    assert found.recall == {k: slow_recall(vectors, titles, among.gold, k) for k in (5, 10, 20)}
+    words = {"cosine": "cosine", "dot": "inner product"}[similarity]
+    assert found.to_json()["setting"].endswith(f", {words}")
+
+
+def test_long_titles_win_by_inner_product_alone(tmp_path: Path) -> None:
+    documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(8)]))
+    among = documents.among(["eaeaeaeagegegenononorobobolikita" * n for n in range(1, 21)])
+    own = {
+        each: evaluate_retrieval(bag_of_letters, among, similarity=each).recall[20]
+        for each in ("cosine", "dot")
+    }
+    assert own["cosine"] > own["dot"] == 0.0
+
+
+def test_many_candidates_are_compared_in_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = np.random.default_rng(1)
+    documents, titles = draws.normal(size=(20, 4)).round(1), draws.normal(size=(30, 4)).round(1)
+    gold = draws.integers(0, 30, size=20)
+    whole = recall_at(documents, titles, gold)
+    for cells in (1, 90):
+        monkeypatch.setattr("cse_evaluation.retrieval._CELLS", cells)
+        assert recall_at(documents, titles, gold) == whole
 
 
 def test_words_stand_beside_the_model(tmp_path: Path) -> None:

@@ -121,6 +121,18 @@ def evaluate(
             "sections or paras, or rows with text, document and title; may be repeated.",
         ),
     ] = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="More texts among which documents look for their titles: the titles of a file "
+            "that has them, else its texts; may be repeated.",
+        ),
+    ] = None,
+    similarity: Annotated[
+        str,
+        typer.Option(metavar="cosine|dot", help="What ranks titles; dot is the inner product."),
+    ] = "cosine",
     long_texts: Annotated[
         str | None,
         typer.Option(
@@ -192,7 +204,7 @@ def evaluate(
     for name in models:
         check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
     tasks = find_tasks(own, data_dir, labelled or (), long_texts, classifier)
-    held = find_document_sets(own, data_dir, documents or ())
+    held = find_document_sets(own, data_dir, documents or (), candidates or (), similarity)
     others = read_suites([spec for spec in specs if spec not in cse_suites()], data_dir)
     other = bool(tasks.groups or held or others)
     sets = find_sets(plugins, own, data_dir, pairs or (), data or (), other)
@@ -259,7 +271,7 @@ def evaluate(
                 )
             if held:
                 titles = titles or ({} if no_baselines else score_document_words(held))
-                retrieved.append(score_documents(encode, held, titles, progress))
+                retrieved.append(score_documents(encode, held, titles, progress, similarity))
             scores.append(score_suites(others, encode, progress))
     names = [each.name for kind in (results, classified, retrieved) for each in chain(*kind[:1])]
     check_sets([*names, *(score.name for score in chain(*scores[0]))])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.console import say_table, tell
+from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.evaluation.suites import Progress
@@ -15,10 +17,16 @@ if TYPE_CHECKING:
     from cse_evaluation.retrieval import Recall, RetrievalResult
 
 Words = dict[str, "tuple[Recall, str]"]
+SIMILARITIES = ("cosine", "dot")
+"""What may rank candidates."""
 
 
 def find_document_sets(
-    suites: Sequence[str], data_dir: Path | None, files: Sequence[str]
+    suites: Sequence[str],
+    data_dir: Path | None,
+    files: Sequence[str],
+    candidates: Sequence[str] = (),
+    similarity: str = "cosine",
 ) -> list[DocumentSet]:
     """Read the documents that were asked for.
 
@@ -26,19 +34,34 @@ def find_document_sets(
         suites: Names of suites; ``retrieval`` is looked at here.
         data_dir: Where the suite's files are; without it, files that are named are the suite.
         files: Files of documents.
+        candidates: Files of other candidates beside the documents' own titles.
+        similarity: What ranks candidates; checked here.
 
     Raises:
-        CseError: If there is nothing of the suite, a file is broken, or two have one name.
+        CseError: If there is nothing of the suite, a file is broken, two have one name, there is no
+            such similarity, or an option of retrieval is given without documents.
     """
+    if similarity not in SIMILARITIES:
+        hint = did_you_mean(similarity, SIMILARITIES)
+        raise CseError(
+            "there is no such similarity", where="--similarity", value=similarity, hint=hint
+        )
     if not files and "retrieval" not in suites:
+        unused = "--candidates" if candidates else "--similarity"
+        if candidates or similarity != "cosine":
+            hint = "name some with --documents FILE or --suite retrieval"
+            raise CseError("there are no documents to score", where=unused, hint=hint)
         return []
     from cse_evaluation.document_suite import check_distinct, find_documents
-    from cse_evaluation.documents import read_documents
+    from cse_evaluation.documents import read_candidates, read_documents
 
     whole = "retrieval" in suites and not (files and data_dir is None)
     found = find_documents(data_dir) if whole else []
     found += [read_documents(file) for file in files]
     check_distinct(found)
+    if candidates:
+        others = list(chain.from_iterable(read_candidates(file) for file in candidates))
+        found = [each.among(others) for each in found]
     return found
 
 
@@ -50,12 +73,19 @@ def score_document_words(sets: Sequence[DocumentSet]) -> Words:
 
 
 def score_documents(
-    encode: Encode, sets: Sequence[DocumentSet], words: Words, progress: Progress
+    encode: Encode,
+    sets: Sequence[DocumentSet],
+    words: Words,
+    progress: Progress,
+    similarity: str = "cosine",
 ) -> list[RetrievalResult]:
     """Score a model on all sets."""
     from cse_evaluation.retrieval import evaluate_retrieval
 
-    return [evaluate_retrieval(encode, each, words.get(each.name), progress) for each in sets]
+    return [
+        evaluate_retrieval(encode, each, words.get(each.name), progress, similarity)
+        for each in sets
+    ]
 
 
 def retrieval_json(results: Sequence[RetrievalResult]) -> dict[str, Any]:
@@ -67,13 +97,17 @@ def show_retrieval(models: Sequence[str], results: Sequence[Sequence[RetrievalRe
     """Print the table of all models, TF-IDF below them."""
     from rich.table import Table
 
-    from cse_evaluation.retrieval import CUTS
+    from cse_evaluation.retrieval import CUTS, SIMILARITIES
 
     first = results[0]
+    others = sorted({result.candidates for result in first} - {0})
     lines = [
         "Recall@k x100: a document's own title among the k most similar of all titles; a document "
-        "is the mean of its sentences' vectors; cosine."
+        f"is the mean of its sentences' vectors; {SIMILARITIES[first[0].similarity]}."
     ]
+    if others:
+        counts = " or ".join(f"{count:,}" for count in others)
+        lines.append(f"Of the titles {counts} are candidates of --candidates alone.")
     units = sorted({result.units for result in first if result.words})
     if units:
         lines.append(f"TF-IDF: {' or '.join(units)}, lower-cased; idf from the documents.")
