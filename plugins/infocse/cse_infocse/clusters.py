@@ -14,7 +14,7 @@ from cse_infocse.stopping import enough
 
 
 class Clusters(PositiveMiner):
-    """A miner of pairs that share a cluster, mined anew each round by the encoder as it is then.
+    """A miner of pairs that share a cluster, mined in each round by the encoder as it is then.
 
     Rounds end when the dev score stops growing.
 

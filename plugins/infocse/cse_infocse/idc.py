@@ -12,11 +12,12 @@ from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
 
 
 class Idc(Clusters):
-    """Pairs of sentences in one component of their document's graph, mined anew each round.
+    """Pairs of sentences in one component of their document's graph, mined in each round.
 
     InfoCSE, Section 3: an edge joins two sentences if one is among the K of the largest inner
     product with the other; clusters are the connected components; every unordered pair in one is a
-    positive pair, used once. Rounds end when the dev score stops growing.
+    positive pair, used once. Rounds end when the dev score stops growing. The earlier sentence of a
+    pair is the anchor; the paper's pairs have no order.
 
     Of equally near sentences the first is taken; a sentence that a document has twice counts once;
     documents of many pairs are capped (``pairs_per_document``). These are ours: the paper says

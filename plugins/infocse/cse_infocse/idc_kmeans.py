@@ -16,7 +16,7 @@ from cse_infocse.pairs import Draw, PairCollector, cluster_pairs, uniform
 
 
 class IdcKmeans(Clusters):
-    """Pairs of sentences in one of a few clusters over all documents, mined anew each round.
+    """Pairs of sentences in one of a few clusters over all documents, mined in each round.
 
     InfoCSE, Table 3, the variant that is worse than one graph a document: 10 clusters. How it makes
     pairs the paper does not say: by default sentences of one document in one cluster are pairs;

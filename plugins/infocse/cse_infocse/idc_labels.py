@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cse_core.parts import PositiveMiner, RoundContext, Setup
@@ -12,12 +12,16 @@ from cse_infocse.labels import Labels
 from cse_infocse.options import IdcLabelsOptions
 from cse_infocse.stopping import enough
 
+Scores = Sequence[float | None]
+
 
 class IdcLabels(PositiveMiner):
-    """Rounds of clusters and a round of labels in turn, until the fine-tuned score stops growing.
+    """Stages of clustering and rounds of labels in turn, until the fine-tuned score stops growing.
 
-    InfoCSE++ (InfoCSE, Section 3): the fine-tuned encoder clusters the documents anew and goes on
-    from there. Only rounds of labels are compared.
+    InfoCSE++ (InfoCSE, Section 3): clustering goes on until the dev score stops growing, the
+    encoder is fine-tuned on labels, clusters the documents with what it has learnt, and so on; a
+    stage of clustering is the last, too. Rounds of a stage are compared with each other, and rounds
+    of labels with each other.
     """
 
     options: IdcLabelsOptions
@@ -28,32 +32,46 @@ class IdcLabels(PositiveMiner):
         self.clusters = Idc(options, setup)
         self.labels = Labels(options, setup)
         self.before = 0
+        self.tuned: list[int] = []
 
     def next_round(self, ctx: RoundContext) -> Round | None:
-        """Return the next round of the turn, or None after the last turn."""
+        """Return the next round of clusters or of labels, or None after the last stage."""
         mined = self.clusters.mined + self.labels.mined
         if not mined:
             self.before = len(ctx.scores)
-        turns, place = divmod(mined, self.options.idc_rounds + 1)
-        if place == self.options.idc_rounds:
-            return self.labels.mine_round(ctx)
-        tuned = ctx.scores[self.before :][self.options.idc_rounds :: self.options.idc_rounds + 1]
-        if place == 0 and enough(tuned[:turns], self.options.rounds, self.options.round_patience):
+        over, last = self._ended(ctx.scores[self.before :])
+        if last and (over or not self.options.idc_after):
             return None
-        return self.clusters.mine_round(ctx)
+        if not over:
+            return self.clusters.mine_round(ctx)
+        self.tuned.append(mined)
+        return self.labels.mine_round(ctx)
+
+    def _ended(self, scores: Scores) -> tuple[bool, bool]:
+        """Return whether the stage of clustering is over, and whether the turns are.
+
+        Args:
+            scores: Best dev score of each of its finished rounds.
+        """
+        options = self.options
+        stage = scores[self.tuned[-1] + 1 if self.tuned else 0 :]
+        of_labels = [scores[number] for number in self.tuned]
+        return (
+            enough(stage, options.idc_rounds, options.idc_patience),
+            enough(of_labels, options.rounds, options.round_patience),
+        )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return its rounds of each kind, how many there were before, and the labels' sha256."""
-        labels = self.labels.state_dict()
+        """Return which of its rounds were of labels, and what its miners remember."""
         return {
             "before": self.before,
+            "tuned": list(self.tuned),
             "clusters": self.clusters.mined,
-            "labels": labels["mined"],
-            "digest": labels["digest"],
+            **self.labels.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Restore what ``state_dict`` returned."""
-        self.before = state["before"]
+        self.before, self.tuned = state["before"], list(state["tuned"])
         self.clusters.mined = state["clusters"]
-        self.labels.load_state_dict({"mined": state["labels"], "digest": state.get("digest", "")})
+        self.labels.load_state_dict(state)

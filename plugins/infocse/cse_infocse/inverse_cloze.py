@@ -13,7 +13,8 @@ class InverseCloze(ContextStart):
     """Pairs of a sentence and the sentences around it, without it but for a share of the contexts.
 
     The inverse cloze task (Lee et al., 2019), whose passages are blocks; here the context is half
-    of ``sentences`` before and the rest behind the sentence, in its document.
+    of ``sentences`` before and the rest behind the sentence, in its document, more on one side
+    where the other ends; or, without a number, the rest of the document.
     """
 
     options: InverseClozeOptions
@@ -26,7 +27,9 @@ class InverseCloze(ContextStart):
 
     def around(self, place: int, first: int, stop: int) -> range:
         """Return the sentences around a place."""
-        before = self.options.sentences // 2
-        begin = max(first, place - before)
-        end = min(stop, begin + self.options.sentences + 1)
-        return range(max(first, end - self.options.sentences - 1), end)
+        most = self.options.sentences
+        if most is None:
+            return range(first, stop)
+        begin = max(first, place - most // 2)
+        end = min(stop, begin + most + 1)
+        return range(max(first, end - most - 1), end)

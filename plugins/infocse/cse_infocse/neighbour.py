@@ -22,7 +22,7 @@ class Neighbour(WeakStart):
     options: NeighbourOptions
 
     def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
-        """Return the pairs as corpus rows, the earlier sentence first."""
+        """Return the pairs as corpus rows, the earlier sentence as the anchor."""
         document = documents.document
         steps = np.arange(1, self.options.distance + 1)
         one = np.repeat(np.arange(len(document)), len(steps))

@@ -72,8 +72,9 @@ class ContextOptions(PairOptions):
     context: Literal["joined", "mean"] = "joined"
     """joined: one text, cut at model.max_length; mean: of the sentences' vectors, which takes the
     slice pooler ``sentences``."""
-    sentences: Count = 4
-    """Sentences of a context at most."""
+    sentences: Count | None = 4
+    """Sentences of a context at most, the nearest ones; none is all: the rest of the document, or
+    all that precedes."""
 
 
 class InverseClozeOptions(ContextOptions):
@@ -96,7 +97,7 @@ class SpanOptions(PairOptions):
     shortest: Count = 4
     """Words of a span at least."""
     longest: Count = 24
-    """Words of a span at most; DeCLUTR's are 32 to 512 sub-words."""
+    """Words of a span at most; DeCLUTR's are 32 to 512."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -133,11 +134,17 @@ class LabelsOptions(MinerOptions):
 class IdcLabelsOptions(LabelsOptions, IdcOptions):
     """Options of ``idc-labels``: those of ``labels`` and ``idc``.
 
-    ``rounds`` and ``round_patience`` count turns, of which each is clustering and then labels.
+    ``rounds`` and ``round_patience`` count turns: each is a stage of clustering and then a round of
+    labels, whose dev scores are compared.
     """
 
-    idc_rounds: Count = 1
-    """Rounds of clustering before each round of labels."""
+    idc_rounds: Count | None = None
+    """Rounds of a stage of clustering at most; none goes on until the dev score stops growing in
+    the stage, and without dev sets is 2."""
+    idc_patience: Count = 1
+    """Rounds without a better dev score in a stage of clustering after which it ends."""
+    idc_after: bool = True
+    """Whether another stage of clustering follows the last round of labels."""
 
 
 class SentencesOptions(PoolerOptions):

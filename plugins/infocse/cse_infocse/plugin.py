@@ -25,7 +25,7 @@ from cse_infocse.options import (
     SpanOptions,
 )
 
-PAPER = "InfoCSE: sentence embeddings by intra-document clustering"
+PAPER = "Yang et al.: A Mutually Reinforced Framework for Pretrained Sentence Embeddings, 2022"
 DOCUMENT = "column:document"
 
 
@@ -56,11 +56,21 @@ def _with_its_file(options: LabelsOptions, facts: object) -> LabelsOptions:
     return options
 
 
+def _until(most: int | None) -> str:
+    until = "until the dev score stops growing, 2 without a dev set"
+    return until if most is None else f"at most {most}, or {until}"
+
+
 def _rounds(options: ClusterOptions, facts: object) -> list[str]:
-    told = "until the dev score stops growing, 2 without a dev set"
-    if options.rounds is not None:
-        told = f"at most {options.rounds}, or {told}"
-    return [f"rounds mined by the current encoder: {told}"]
+    return [f"rounds mined by the current encoder: {_until(options.rounds)}"]
+
+
+def _turns(options: IdcLabelsOptions, facts: object) -> list[str]:
+    after = "; another stage of them after the last" if options.idc_after else ""
+    return [
+        f"rounds of clusters before each round of labels: {_until(options.idc_rounds)}{after}",
+        f"rounds of labels: {_until(options.rounds)}",
+    ]
 
 
 @hookimpl
@@ -126,7 +136,7 @@ def cse_positive_miners() -> list[MinerSpec]:
     return [
         miner(
             "idc",
-            "sentences of a document that cluster together, mined anew each round",
+            "sentences of a document that cluster together, mined in each round",
             "idc:Idc",
             IdcOptions,
             notes=_rounds,
@@ -140,11 +150,11 @@ def cse_positive_miners() -> list[MinerSpec]:
         ),
         miner(
             "idc-labels",
-            "rounds of clusters and of labelled pairs in turn (InfoCSE++)",
+            "stages of clusters and rounds of labelled pairs in turn (InfoCSE++)",
             "idc_labels:IdcLabels",
             IdcLabelsOptions,
             requires=_both_needs,
-            notes=_rounds,
+            notes=_turns,
             derive=_with_its_file,
             own_texts=True,
         ),
@@ -197,10 +207,10 @@ def cse_positive_miners() -> list[MinerSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the starts, clustering over one, and fine-tuning on labels."""
-    told = {
+    summaries = {
         "infocse": "neighbouring sentences first, then rounds of clusters in each document",
         "infocse-finetune": "titles and their documents, from any encoder or run",
-        "infocse-plus": "InfoCSE++: rounds of clusters and of titles and documents in turn",
+        "infocse-plus": "InfoCSE++: stages of clusters and rounds of titles and documents in turn",
         "neighbour": "a start: near sentences are positives",
         "inverse-cloze": "a start: a sentence and those around it are positives",
         "preceding-context": "a start: a sentence and those before it are positives",
@@ -209,5 +219,5 @@ def cse_recipes() -> list[RecipeSpec]:
     }
     return [
         RecipeSpec(name=name, summary=summary, path=f"cse_infocse:recipes/{name}.toml", paper=PAPER)
-        for name, summary in told.items()
+        for name, summary in summaries.items()
     ]

@@ -11,8 +11,8 @@ from cse_infocse.starts import ContextStart
 class PrecedingContext(ContextStart):
     """Pairs of a sentence and the sentences before it, as contrastive predictive coding has them.
 
-    CPC (van den Oord et al., 2018) reads the context by a recurrent net; here it is one text that
-    is cut, or the mean of its sentences' vectors.
+    CPC (van den Oord et al., 2018) reads all that precedes by a recurrent net; here the context is
+    the last sentences, or all of them, as one text that is cut, or the mean of their vectors.
     """
 
     def has_context(self, place: Ints) -> Any:
@@ -21,4 +21,5 @@ class PrecedingContext(ContextStart):
 
     def around(self, place: int, first: int, stop: int) -> range:
         """Return the sentences before a place."""
-        return range(max(first, place - self.options.sentences), place)
+        most = self.options.sentences
+        return range(first if most is None else max(first, place - most), place)

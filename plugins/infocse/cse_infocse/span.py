@@ -20,8 +20,11 @@ class Span(WeakStart):
 
     DeCLUTR (Giorgi et al., 2021): lengths of anchors from beta(4, 2), of positives from beta(2, 4),
     between the shortest and the longest; the positive is the mean of its spans' vectors, or each
-    span is a pair of its own. Its code counts sub-words and refuses documents shorter than
-    ``2 * anchors * longest``; here words are counted, and a short document has shorter spans.
+    span is a pair of its own. A positive begins anywhere from its own length before its anchor to
+    the anchor's end. DeCLUTR's code (declutr/common/contrastive_utils.py) cuts lengths to whole
+    words, where they are rounded here; draws anchors that do not overlap, where each is drawn for
+    itself here; and refuses documents of fewer words than ``2 * anchors * longest``, where a short
+    document has shorter spans here.
     """
 
     options: SpanOptions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -260,22 +261,95 @@ def test_rounds_end(scores: Any, rounds: int | None, patience: int, wanted: bool
     assert enough(scores, rounds, patience) is wanted
 
 
-def test_turns_of_clusters_and_labels() -> None:
-    """Turns end when the score of labels stops growing; that of clusters may do as it likes."""
-    corpus = corpus_of([7, 12])
-    titled = {name: list(corpus.column(name)) for name in corpus.names}
-    titled["title"] = [f"title {name}" for name in titled["document"]]
-    asked = Asked(Corpus.from_columns(titled, name="x"), [11.0])
-    asked.progress = lambda *told: None  # type: ignore[method-assign]
-    part: Any = make_part("positives", "idc-labels")
-    kinds = []
-    for score in (10.0, 20.0, 5.0, 25.0, 40.0, 24.0, 0.0):
+def test_scores_of_a_start_are_not_compared() -> None:
+    """A start may be better than the clusters behind it; their rounds end by their own scores."""
+    asked = Asked(corpus_of([7, 12]), [99.0])
+    asked.progress = lambda *done: None  # type: ignore[method-assign]
+    part: Any = make_part("positives", "idc")
+    mined = 0
+    for score in (10.0, 20.0, 30.0, 30.0, 0.0):
+        if part.next_round(asked.context()) is None:
+            break
+        mined += 1
+        asked.scores.append(score)
+    assert mined == 4
+
+
+def test_an_annotator_clusters_for_the_first_round_behind_a_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(corpus_of([7, 12]), [99.0])
+    asked.progress = lambda *done: None  # type: ignore[method-assign]
+    given: list[tuple[str, str]] = []
+
+    def annotator(name: str, pool: str, setup: Any) -> Any:
+        given.append((name, pool))
+        return lambda texts: -asked.encode(texts).flip(1).cumsum(1)
+
+    monkeypatch.setattr("cse_infocse.clusters.named_annotator", annotator)
+    plain: Any = make_part("positives", "idc")
+    part: Any = make_part("positives", "idc", annotator="a tuned model")
+    assert given == [("a tuned model", "mean")]
+
+    def clusters(miner: Any) -> list[int]:
+        return list(miner.next_round(asked.context()).pairs["cluster"])
+
+    own = clusters(plain)
+    assert clusters(part) != own
+    asked.scores.append(10.0)
+    resumed: Any = make_part("positives", "idc", annotator="a tuned model")
+    resumed.load_state_dict(part.state_dict())
+    assert clusters(part) == clusters(resumed) == own
+
+
+def titled(sizes: Sequence[int]) -> Corpus:
+    plain = corpus_of(sizes)
+    columns = {name: list(plain.column(name)) for name in plain.names}
+    columns["title"] = [f"title {name}" for name in columns["document"]]
+    return Corpus.from_columns(columns, name="x")
+
+
+def turns(scores: Sequence[float | None], **options: Any) -> str:
+    """Return the rounds of ``idc-labels`` behind a start, c of clusters and L of labels.
+
+    The miner is made again before each round, as a resumed run makes it.
+    """
+    asked = Asked(titled([7, 12]), [99.0])
+    asked.progress = lambda *done: None  # type: ignore[method-assign]
+    kinds, state = "", None
+    for score in (*scores, 0.0):
+        part: Any = make_part("positives", "idc-labels", **options)
+        if state is not None:
+            part.load_state_dict(json.loads(json.dumps(state)))
         found = part.next_round(asked.context())
         if found is None:
-            break
-        kinds.append("clusters" if "cluster" in found.pairs else "labels")
+            return kinds
+        kinds += "c" if "cluster" in found.pairs else "L"
+        state = part.state_dict()
         asked.scores.append(score)
-    assert kinds == ["clusters", "labels"] * 3
-    again: Any = make_part("positives", "idc-labels")
-    again.load_state_dict(part.state_dict())
-    assert again.next_round(asked.context()) is None
+    raise AssertionError(f"it goes on after {kinds}")
+
+
+UNSEEN = [None] * 9
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds", "scores"),
+    [
+        # Each stage until a round is no better in it; the turns until labels are no better.
+        ({}, "cccLccLccLccc", [10, 20, 15, 50, 30, 30, 60, 40, 20, 55, 33, 34, 34]),
+        ({"idc_after": False}, "cccLccLccL", [10, 20, 15, 50, 30, 30, 60, 40, 20, 55]),
+        ({"idc_patience": 2}, "cccLcccccLccc", [9, 8, 7, 50, 3, 2, 4, 3, 3, 50, 3, 2, 1]),
+        ({"idc_rounds": 2, "rounds": 1}, "ccLcc", [10, 20, 50, 10, 20]),
+        ({"idc_rounds": 3, "rounds": 1}, "ccLccc", [10, 10, 50, 10, 20, 30]),
+        ({"idc_rounds": 1, "round_patience": 2}, "cLcLcLcLc", [1, 5, 1, 6, 1, 6, 1, 5, 1]),
+        ({"idc_rounds": 1, "idc_after": False}, "cLcLcL", [10, 20, 5, 25, 40, 24]),
+        # Without dev sets: two rounds of each, or as many as are asked for.
+        ({}, "ccLccLcc", UNSEEN),
+        ({"idc_rounds": 1, "rounds": 3, "idc_after": False}, "cLcLcL", UNSEEN),
+    ],
+)
+def test_turns_of_clusters_and_labels(
+    options: dict[str, Any], kinds: str, scores: list[float | None]
+) -> None:
+    assert turns(scores, **options) == kinds

@@ -19,44 +19,12 @@ from cse_testkit.batches import make_setup
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.parts import RoundContext
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Embeddings, View
+from plugins.infocse.tests.made_up import context, corpus_of, mined, numbers_in
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
-
-
-def corpus_of(*sizes: int) -> Corpus:
-    names = [f"d{n}" for n, size in enumerate(sizes) for _ in range(size)]
-    return Corpus.from_columns(
-        {
-            "text": [f"word{i} of sentence {i}" for i in range(sum(sizes))],
-            "document": names,
-            "title": [f"title of {name}" for name in names],
-        },
-        name="made up",
-    )
-
-
-def context(corpus: Corpus, seed: int = 0) -> RoundContext:
-    return RoundContext(
-        round=1,
-        corpus=corpus,
-        encode=None,  # type: ignore[arg-type]
-        scores=(),
-        generator=lambda name: torch.Generator().manual_seed(seed),
-        progress=lambda *told: None,
-        load_encoder=None,  # type: ignore[arg-type]
-    )
-
-
-def mined(name: str, corpus: Corpus, **options: Any) -> Any:
-    part = make_part("positives", name, **options)
-    found = part.next_round(context(corpus))
-    assert part.next_round(context(corpus)) is None
-    return found.pairs
 
 
 def test_neighbours_are_near_and_of_one_document() -> None:
@@ -73,16 +41,12 @@ def test_pairs_are_bounded() -> None:
     assert len(mined("neighbour", corpus, pairs_per_document=7, pairs=10)["text"]) == 10
 
 
-def numbers(text: str) -> list[int]:
-    return [int(word[4:]) for word in text.split() if word.startswith("word")]
-
-
 @pytest.mark.parametrize("keep", [0.0, 1.0])
 def test_inverse_cloze_leaves_the_sentence_out(keep: float) -> None:
     pairs = mined("inverse-cloze", corpus_of(8, 3), keep=keep, sentences=4)
     assert len(pairs["text"]) == 11
     for text, context_text, document in zip(*pairs.values(), strict=True):
-        (own,), around = numbers(text), numbers(context_text)
+        (own,), around = numbers_in(text), numbers_in(context_text)
         assert (own in around) == bool(keep)
         assert len(around) == (4 if document == 0 else 2) + int(keep)
         assert all((number < 8) == (document == 0) for number in around)
@@ -92,7 +56,7 @@ def test_inverse_cloze_leaves_the_sentence_out(keep: float) -> None:
 def test_preceding_context_comes_before() -> None:
     pairs = mined("preceding-context", corpus_of(6, 2), sentences=3)
     both = zip(pairs["text"], pairs["positive"], strict=True)
-    found = [(numbers(t)[0], numbers(p)) for t, p in both]
+    found = [(numbers_in(t)[0], numbers_in(p)) for t, p in both]
     assert found == [
         (1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (4, [1, 2, 3]), (5, [2, 3, 4]), (7, [6]),
     ]  # fmt: skip
@@ -293,6 +257,6 @@ def test_labels_that_are_none_are_refused(tmp_path: Path) -> None:
 def test_document_numbers_are_rows_of_their_documents() -> None:
     corpus = corpus_of(4, 5)
     pairs = mined("inverse-cloze", corpus)
-    own = [numbers(text)[0] for text in pairs["text"]]
+    own = [numbers_in(text)[0] for text in pairs["text"]]
     assert corpus.documents is not None
     assert np.array_equal(pairs["document"], corpus.documents[own])

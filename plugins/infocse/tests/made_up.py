@@ -1,0 +1,50 @@
+"""Made-up documents whose words say where they stand, and what a round of a miner needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from cse_testkit import make_part
+
+from cse_core.data import Corpus
+from cse_core.parts import RoundContext
+
+
+def corpus_of(*sizes: int) -> Corpus:
+    """Return documents of so many sentences, each with its number in it."""
+    names = [f"d{n}" for n, size in enumerate(sizes) for _ in range(size)]
+    return Corpus.from_columns(
+        {
+            "text": [f"word{i} of sentence {i}" for i in range(sum(sizes))],
+            "document": names,
+            "title": [f"title of {name}" for name in names],
+        },
+        name="made up",
+    )
+
+
+def context(corpus: Corpus, seed: int = 0) -> RoundContext:
+    """Return the context of a first round whose miner needs no encoder."""
+    return RoundContext(
+        round=1,
+        corpus=corpus,
+        encode=None,  # type: ignore[arg-type]
+        scores=(),
+        generator=lambda name: torch.Generator().manual_seed(seed),
+        progress=lambda *done: None,
+        load_encoder=None,  # type: ignore[arg-type]
+    )
+
+
+def mined(name: str, corpus: Corpus, **options: Any) -> Any:
+    """Return the pairs of a miner's one round."""
+    part = make_part("positives", name, **options)
+    found = part.next_round(context(corpus))
+    assert part.next_round(context(corpus)) is None
+    return found.pairs
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the numbers of a text's sentences, in its order."""
+    return [int(word[4:]) for word in text.replace("[SEP]", " ").split() if word[:4] == "word"]
