@@ -25,6 +25,7 @@ from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.training.selection import Scorer, dev_sets
+from tests.fixtures.command_line import Cse
 
 WORDS = ("boat", "lamp", "clock", "kite", "drum", "bell", "garden", "bridge")
 
@@ -140,6 +141,21 @@ def test_long_titles_win_by_inner_product_alone(tmp_path: Path) -> None:
         for each in ("cosine", "dot")
     }
     assert own["cosine"] > own["dot"] == 0.0
+
+
+def test_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> None:
+    documents = write(tmp_path / "a.jsonl", [article(i) for i in range(6)])
+    plain = tmp_path / "more.txt"
+    plain.write_text("boat 0\nanother title\n")
+    words = ("eval", "starter", "--documents", str(documents), "--no-baselines")
+    told = cse(*words, "--candidates", str(plain), "--similarity", "dot", "--json")
+    assert told.code == 0, told.err
+    result = json.loads(told.out)["results"]["a.all"]
+    assert (result["titles"], result["candidates"]) == (7, 1)
+    assert result["setting"].endswith("inner product")
+    shown = cse(*words, "--candidates", str(plain)).out
+    assert "1 are candidates of --candidates alone" in " ".join(shown.split())
+    assert "vectors; cosine" in " ".join(shown.split())
 
 
 def test_many_candidates_are_compared_in_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
