@@ -82,7 +82,7 @@ def packed_attention(
     parts = []
     with torch.autocast(query.device.type, enabled=False):
         for group, q, k, v in zip(row_layout.classes, queries, keys, values, strict=True):
-            shape = (group.rows, heads, -1, size)
+            shape = (len(group.rows), heads, -1, size)
             q, k, v = q.view(shape), k.view(shape), v.view(shape)
             bias = group.bias(q.dtype, None if alone else sliding_window, q.device)
             parts.append(_attend(q, k, v, bias, scale, dropout, row_layout.source))

@@ -17,12 +17,12 @@ class LengthClass:
     """Rows of similar length that attend together, padded to the longest of them.
 
     Attributes:
-        rows: Number of rows, ``r``.
+        rows: ``[r]`` which rows, on the CPU.
         longest: Tokens of the longest row, ``l``.
         real: ``[r, l]`` bool, False on padding; None where all rows are equally long.
     """
 
-    rows: int
+    rows: Tensor
     longest: int
     real: Tensor | None
     _bias: dict[tuple[torch.dtype, int | None], Tensor | None] = field(default_factory=dict)
@@ -99,21 +99,25 @@ class RowLayout:
         self.memory: tuple[Tensor, Tensor] | None = None
 
     @cached_property
-    def _rows(self) -> list[Tensor]:
-        """Rows of each class; a kernel for rows of any length asks for none."""
-        return _length_classes(self._lengths, split=self.device.type == "cpu")
-
-    @cached_property
     def classes(self) -> list[LengthClass]:
-        """Classes of rows of similar length, which attend together."""
-        return [self._class_of(self._lengths[rows]) for rows in self._rows]
+        """Classes of rows that attend together; a kernel for rows of any length asks for none.
 
-    def _class_of(self, lengths: Tensor) -> LengthClass:
-        longest = int(lengths.max())
-        if int(lengths.min()) == longest:
-            return LengthClass(len(lengths), longest, None)
-        place = torch.arange(longest, device=self.device)
-        return LengthClass(len(lengths), longest, place < self._there(lengths)[:, None])
+        On a CPU a class holds lengths from over half its longest up, else there is one class.
+        """
+        lengths, rows = self._lengths.sort(descending=True, stable=True)
+        rows, lengths = rows[lengths > 0], lengths[lengths > 0]
+        classes = []
+        while len(rows):
+            longest, count = int(lengths[0]), len(rows)
+            if self.device.type == "cpu":
+                count = int((lengths * 2 > longest).sum())
+            real = None
+            if int(lengths[count - 1]) < longest:
+                place = torch.arange(longest, device=self.device)
+                real = place < self._there(lengths[:count])[:, None]
+            classes.append(LengthClass(rows[:count], longest, real))
+            rows, lengths = rows[count:], lengths[count:]
+        return classes
 
     def _there(self, values: Tensor) -> Tensor:
         return values.to(self.device, non_blocking=True)
@@ -121,21 +125,22 @@ class RowLayout:
     def split(self, rows: Tensor) -> list[Tensor]:
         """Return ``[R, heads, d]``, one vector a row, as ``[r * heads, 1, d]`` for each class."""
         return [
-            rows.index_select(0, self._there(of_class)).flatten(0, 1)[:, None]
-            for of_class in self._rows
+            rows.index_select(0, self._there(group.rows)).flatten(0, 1)[:, None]
+            for group in self.classes
         ]
 
     def merge(self, parts: list[Tensor], heads: int) -> Tensor:
         """Return what :meth:`split` gave as ``[R, heads, d]``, in the order of the rows."""
         rows = torch.cat([part.reshape(-1, heads, part.shape[-1]) for part in parts])
-        return rows.index_select(0, self._there(torch.cat(self._rows).argsort()))
+        order = torch.cat([group.rows for group in self.classes])
+        return rows.index_select(0, self._there(order.argsort()))
 
     def pad(self, tokens: Tensor) -> list[Tensor]:
         """Return ``[T, heads, d]`` as ``[r * heads, l, d]`` for each class of rows."""
         _, heads, size = tokens.shape
         vectors = tokens.reshape(-1, size)
         slots: Tensor = _Pad.apply(vectors, self._index(heads))  # type: ignore[no-untyped-call]
-        shapes = [(c.rows * heads, c.longest) for c in self.classes]
+        shapes = [(len(c.rows) * heads, c.longest) for c in self.classes]
         parts = torch.split(slots, [rows * longest for rows, longest in shapes])
         return [part.view(*shape, size) for part, shape in zip(parts, shapes, strict=True)]
 
@@ -153,8 +158,8 @@ class RowLayout:
         Slots are in the order ``[row of a class, head, place in the row]``, class behind class.
         """
         if heads not in self._indices:
-            rows = torch.cat(self._rows)
-            width = torch.cat([torch.full((c.rows,), c.longest) for c in self.classes])
+            rows = torch.cat([c.rows for c in self.classes])
+            width = torch.cat([torch.full((len(c.rows),), c.longest) for c in self.classes])
             slots = width * heads
             count = int(slots.sum())
             first, wide = torch.zeros_like(self._lengths), torch.zeros_like(self._lengths)
@@ -176,19 +181,6 @@ class RowLayout:
             padding.index_fill_(0, inverse, False)
             self._indices[heads] = _HeadIndex(index, inverse, padding)
         return self._indices[heads]
-
-
-def _length_classes(lengths: Tensor, *, split: bool) -> list[Tensor]:
-    """Return the rows of each class: a class holds lengths from over half its longest up."""
-    ordered, rows = lengths.sort(descending=True, stable=True)
-    rows = rows[ordered > 0]
-    ordered = ordered[ordered > 0]
-    classes = []
-    while len(rows):
-        count = int((ordered * 2 > ordered[0]).sum()) if split else len(rows)
-        classes.append(rows[:count])
-        rows, ordered = rows[count:], ordered[count:]
-    return classes
 
 
 class _Pad(torch.autograd.Function):

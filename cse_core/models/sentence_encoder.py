@@ -18,7 +18,6 @@ from cse_core.types import (
     INPUT,
     SENTENCE,
     Embeddings,
-    Hidden,
     TokenBatch,
     positions_in_order,
     ragged_index,
@@ -157,21 +156,19 @@ class SentenceEncoder:
         )
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
-            levels = self._vectors(hidden, there, sentences)
+            pooled = self.pooler.pool(hidden, there)
+            lengths = (
+                there.content_lengths() if self.slicer is None else self.slicer.lengths(there)
+            )
+            raw = Embeddings(pooled, there.owner, there.slot, lengths, sentences)
+            headed = self._headed(raw)
+            levels = {self.row_level: headed}
+            if self.slicer is not None:
+                early = self.slicer.join_before_heads
+                joined = self.slicer.join(raw if early else headed)
+                levels[SENTENCE] = self._headed(joined) if early else joined
         if input_level:
             levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), there, levels[SENTENCE])
-        return levels
-
-    def _vectors(self, hidden: Hidden, there: TokenBatch, sentences: int) -> dict[str, Embeddings]:
-        pooled = self.pooler.pool(hidden, there)
-        lengths = there.content_lengths() if self.slicer is None else self.slicer.lengths(there)
-        raw = Embeddings(pooled, there.owner, there.slot, lengths, sentences)
-        headed = self._headed(raw)
-        levels = {self.row_level: headed}
-        if self.slicer is not None:
-            early = self.slicer.join_before_heads
-            joined = self.slicer.join(raw if early else headed)
-            levels[SENTENCE] = self._headed(joined) if early else joined
         return levels
 
     def _after_encoder(self) -> list[nn.Module]:
