@@ -157,9 +157,7 @@ class SentenceEncoder:
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, there)
-            lengths = (
-                there.content_lengths() if self.slicer is None else self.slicer.lengths(there)
-            )
+            lengths = there.content_lengths() if self.slicer is None else self.slicer.lengths(there)
             raw = Embeddings(pooled, there.owner, there.slot, lengths, sentences)
             headed = self._headed(raw)
             levels = {self.row_level: headed}
