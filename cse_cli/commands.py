@@ -167,7 +167,12 @@ class Commands:
         return None
 
     def add_to(
-        self, app: typer.Typer, chosen: CommandSpec | None, function: Any, panel: str
+        self,
+        app: typer.Typer,
+        chosen: CommandSpec | None,
+        function: Any,
+        panel: str,
+        only: str | None = None,
     ) -> None:
         """Add every command to an application: the chosen one, of others a line of help.
 
@@ -176,9 +181,12 @@ class Commands:
             chosen: The record of the command that is run, if it is one of these.
             function: What the record names.
             panel: Heading of the commands beside the application's own.
+            only: First word of those to add; by default all are.
         """
         for name, found in self.usable.items():
             *groups, last = name.split()
+            if only not in (None, [*groups, last][0]):
+                continue
             holder, heading = app, panel
             for group in groups:
                 holder, heading = _group(holder, group, heading), ""

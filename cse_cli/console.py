@@ -57,10 +57,11 @@ def say_table(table: Table) -> None:
 
 
 def console() -> Console:
-    """Return the console on stdout."""
+    """Return the console on stdout, which prints texts as they are, brackets and colons too."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    width = None if sys.stdout.isatty() else _WIDE
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def plain_table(title: str, columns: Iterable[str]) -> Table:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from cse_cli import (
-    choosing,
-    data,
-    encode,
-    list_plugins,
-    list_recipes,
-    search,
-    show_plugin,
-    show_recipe,
-    train,
-)
+from cse_cli import choosing
 from cse_cli.console import fail, tell
 from cse_cli.flags import take_no_plugin
-from cse_cli.installed import Installed
+from cse_cli.installed import OWN_COMMANDS, Installed
 from cse_core import __version__
 from cse_core.errors import CseError
 
@@ -35,7 +27,9 @@ _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 def main() -> None:
     """Run ``cse`` with the arguments of the process."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # the process ends: nothing that it holds is looked through for circles
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -84,13 +78,17 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
     """Return the application.
 
     Args:
-        words: The command line: the command that it asks for is the only one that is imported of
-            those that plugins bring, and its choice of parts decides what ``--help`` shows.
+        words: The command line: the command that it asks for, or the group of commands, is the
+            only one that is imported and described, and its choice of parts decides what
+            ``--help`` shows; where it asks for none that is known, all are there to be shown.
         installed: The installed plugins.
 
     Raises:
         CseError: If the command cannot be imported, or two distributions bring it.
     """
+    known = {name.split()[0] for name in (*OWN_COMMANDS, *installed.commands.usable)}
+    first = next((word for word in words if not word.startswith("-")), None)
+    only = first if first in known else None
     words = choosing.asked(words)
     app = typer.Typer(
         help="Train, evaluate and use contrastive sentence embeddings.",
@@ -98,25 +96,33 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_options)
-    app.command("list-plugins", rich_help_panel=_PLUGINS)(list_plugins.list_plugins)
-    app.command("show-plugin", rich_help_panel=_PLUGINS)(show_plugin.show_plugin)
-    app.command("list-recipes", rich_help_panel=_PLUGINS)(list_recipes.list_recipes)
-    app.command("show-recipe", rich_help_panel=_PLUGINS)(show_recipe.show_recipe)
-    function = choosing.with_help(train.train, words, installed)
-    app.command("train", rich_help_panel=_WORK)(function)
-    looks = typer.Typer(help=data.app.info.help)
-    looks.registered_commands = list(data.app.registered_commands)
-    app.add_typer(looks, name="data", rich_help_panel=_WORK)
-    chosen = installed.commands.chosen(words)
+
+    def add(panel: str, *names: str) -> None:
+        for name in names:
+            if only in (None, name):
+                own = name.replace("-", "_")
+                function = getattr(import_module(f"cse_cli.{own}"), own)
+                if name == "train":
+                    function = choosing.with_help(function, words, installed)
+                app.command(name, rich_help_panel=panel)(function)
+
+    add(_PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
+    add(_WORK, "train")
+    if only in (None, "data"):
+        from cse_cli import data
+
+        looks = typer.Typer(help=data.app.info.help)
+        looks.registered_commands = list(data.app.registered_commands)
+        app.add_typer(looks, name="data", rich_help_panel=_WORK)
+    chosen, function = installed.commands.chosen(words), None
     if chosen is not None:
         from cse_core.runtime.loading import load_factory
 
         function = load_factory(chosen.factory, where=f"cse {chosen.name}")
         if chosen.takes_choice:
             function = choosing.with_help(function, words, installed)
-    installed.commands.add_to(app, chosen, function, _WORK)
-    app.command("encode", rich_help_panel=_WORK)(encode.encode)
-    app.command("search", rich_help_panel=_WORK)(search.search)
+    installed.commands.add_to(app, chosen, function, _WORK, only)
+    add(_WORK, "encode", "search")
     return app
 
 

@@ -72,7 +72,7 @@ def search(
     for each in found:
         table = plain_table(each["query"], ("cosine", "row", "text"))
         for hit in each["results"]:
-            table.add_row(f"{hit['cosine']:.4f}", str(hit["row"]), _literal(hit["text"]))
+            table.add_row(f"{hit['cosine']:.4f}", str(hit["row"]), hit["text"])
         say_table(table)
 
 
@@ -102,9 +102,3 @@ def _nearest(
         ]
         found.append({"query": query, "results": results})
     return found
-
-
-def _literal(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -106,7 +106,7 @@ def _show(plugin: dict[str, Any]) -> None:
         say(f"command {command}: cse {command} --help")
     for part in plugin["parts"]:
         say()
-        console().print(f"{part['kind']} {part['name']}", style="bold", markup=False, end="")
+        console().print(f"{part['kind']} {part['name']}", style="bold", end="")
         say(f": {part['summary']}")
         if part["paper"]:
             say(f"  paper: {part['paper']}")
@@ -121,12 +121,5 @@ def _show(plugin: dict[str, Any]) -> None:
             table = plain_table("", ("option", "type", "default", "what it does"))
             for option in sorted(part["options"], key=lambda each: not each["own"]):
                 default = "must be set" if option["required"] else option["default"]
-                row = (option["path"], option["type"], default, option["description"])
-                table.add_row(*(_literal(cell) for cell in row))
+                table.add_row(option["path"], option["type"], default, option["description"])
             say_table(table)
-
-
-def _literal(cell: str) -> str:
-    from rich.markup import escape
-
-    return escape(cell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint
@@ -16,6 +17,7 @@ from cse_core.specs import GROUP
 
 TOOLKIT = "cse-toolkit"
 """The distribution of the core."""
+_BOUND = re.compile(r"(>=|<)([0-9]+(?:\.[0-9]+)*)")
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def version_mismatch(dist: Distribution | None) -> tuple[str, bool] | None:
     """
     lines = (dist.requires or []) if dist is not None else []
     for line in lines:
-        if not canonical(line).startswith(TOOLKIT):
+        if not canonical(line).startswith(TOOLKIT) or _plainly_met(line):
             continue
         from packaging.requirements import Requirement
         from packaging.version import Version
@@ -139,6 +141,22 @@ def version_mismatch(dist: Distribution | None) -> tuple[str, bool] | None:
         )
         return f"{TOOLKIT}{requirement.specifier}", too_old
     return None
+
+
+def _plainly_met(line: str) -> bool:
+    """Tell whether a requirement of plain bounds, ``cse-toolkit<0.2,>=0.1``, is met.
+
+    False of all others, which ``packaging`` reads: its import takes long beside a listing.
+    """
+
+    def release(version: str) -> list[int]:
+        return [int(part) for part in re.sub(r"(\.0+)+$", "", version).split(".")]
+
+    bounds = (f">={__version__}", *line.removeprefix(TOOLKIT).split(","))
+    return all(
+        found and (release(__version__) >= release(found[2])) == (found[1] == ">=")
+        for found in map(_BOUND.fullmatch, bounds)
+    )
 
 
 def mending_command(item: Found, *, missing: str = "") -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from cse_cli.installed import OWN_COMMANDS
 from tests.fixtures.command_line import call_installed
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
@@ -26,6 +28,14 @@ LIGHT = [
     ["data", "list"],
     ["data", "stats", "starter", "--model", "starter"],
 ]
+LISTINGS = [
+    ["list-plugins"],
+    ["list-plugins", "--json"],
+    ["show-plugin", "mocose"],
+    ["show-plugin", "mocose", "--json"],
+    ["list-recipes"],
+    ["list-recipes", "--json"],
+]
 SCRIPT = """
 import sys
 from cse_cli.main import run
@@ -36,14 +46,31 @@ sys.exit(code)
 """
 
 
+def loaded(words: Sequence[str], names: Sequence[str], cwd: Path) -> list[str]:
+    """Return which of some modules a command imports that prints something and writes nothing."""
+    command = [sys.executable, "-c", SCRIPT, ",".join(names), *words]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert list(cwd.iterdir()) == []
+    title, *found = done.stderr.splitlines()[-1].split()
+    assert title == "loaded:"
+    return found
+
+
 @pytest.mark.parametrize("words", LIGHT, ids=" ".join)
 def test_nothing_heavy_is_imported(words: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SCRIPT, ",".join(HEAVY), *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == "loaded:"
-    assert done.stdout.strip()
-    assert list(tmp_path.iterdir()) == []
+    assert loaded(words, HEAVY, tmp_path) == []
+
+
+@pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
+def test_a_listing_imports_what_it_prints_with_alone(words: list[str], tmp_path: Path) -> None:
+    others = [f"cse_cli.{name.replace('-', '_')}" for name in OWN_COMMANDS if " " not in name]
+    own = f"cse_cli.{words[0].replace('-', '_')}"
+    assert own in others
+    tables = [] if "--json" not in words else ["rich"]
+    unused = ["packaging", "rich._emoji_codes", *tables]
+    assert loaded(words, [*others, *unused], tmp_path) == [own]
 
 
 def test_version_through_the_installed_command(tmp_path: Path) -> None:

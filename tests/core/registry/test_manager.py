@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from cse_core.errors import CseError
 from cse_core.options import HeadOptions, PoolerOptions
@@ -18,6 +21,7 @@ from cse_core.records import (
     RowPoolerSpec,
     SliceSpec,
 )
+from cse_core.registry import discovery
 from cse_core.registry.manager import load_plugins
 from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
 
@@ -267,6 +271,20 @@ def test_plugin_for_an_older_toolkit_is_incompatible(distributions: Distribution
 def test_requirement_that_is_met_or_another(distributions: Distributions, requires: str) -> None:
     distributions.add("cse-good", GOOD, requires=(requires,))
     assert distributions.info("cse-good:good").status == "active"
+
+
+@pytest.mark.parametrize("running", ["0.1.0", "0.2", "1.0", "10.0.1", "0.2rc1", "0.2.dev3", "0"])
+def test_plain_bounds_are_read_as_packaging_reads_them(
+    running: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "__version__", running)
+    versions = ("0", "0.1", "0.1.0", "0.2", "0.2.0.0", "0.10", "1", "10", "0.2rc1")
+    bounds = [f"{sign}{version}" for sign in (">=", "<", "==") for version in versions]
+    for first, second in product(bounds, ["", *bounds]):
+        line = f"cse-toolkit{','.join(filter(None, (first, second)))}"
+        met = Requirement(line).specifier.contains(running, prereleases=True)
+        plain = not re.search("==|rc|dev", line + running)
+        assert discovery._plainly_met(line) == (plain and met), line
 
 
 def test_requirement_that_cannot_be_read_is_broken(distributions: Distributions) -> None:
