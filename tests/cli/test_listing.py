@@ -43,6 +43,11 @@ def test_a_broken_plugin_is_listed_with_reason_and_fix(
         assert words in told.out
 
 
+def test_a_reason_is_printed_as_it_is(cse: Cse, distributions: Distributions) -> None:
+    distributions.add("cse-odd", "raise ValueError('a :cat: [red] and [/red]')\n")
+    assert "ValueError: a :cat: [red] and [/red]" in cse("list-plugins").out
+
+
 def test_no_plugin_before_and_after_the_command(cse: Cse) -> None:
     for words in (
         ("--no-plugin", "starter", "list-plugins", "--json"),
