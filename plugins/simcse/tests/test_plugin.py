@@ -1,18 +1,15 @@
-"""The kit over SimCSE's distribution, part and recipes."""
+"""The kit over SimCSE's distribution and parts."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
-from cse_testkit import LossSuite, PluginSuite, PoolerSuite, RecipeSuite, StoreSuite
+from cse_testkit import LossSuite, PluginSuite, PoolerSuite, StoreSuite
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
-
-SETTINGS = Path(__file__).parent / "settings"
 
 
 class TestPlugin(PluginSuite):
@@ -26,48 +23,6 @@ class TestHardNegatives(StoreSuite):
 
 class TestAvgTop2(PoolerSuite):
     part = ("pool", "avg-top2")
-
-
-class TestSimcse(RecipeSuite):
-    recipe = "simcse"
-    settings = SETTINGS / "simcse.toml"
-    # Table D.1 of the paper and its scripts: batch size and learning rate by encoder.
-    expects = {
-        "bert-base": {
-            "train.batch_size": 64,
-            "train.lr": 3e-5,
-            "train.schedule": "linear",
-            "train.warmup": 0,
-            "train.weight_decay": 0.0,
-            "train.clip": 1.0,
-            "train.epochs": 1,
-            "train.eval_steps": 125,
-            "train.seed": 42,
-            "model.max_length": 32,
-            "loss.infonce.temperature": 0.05,
-            "pool.mlp.keep": "train",
-        },
-        "bert-large": {"train.batch_size": 64, "train.lr": 1e-5},
-        "roberta-base": {"train.batch_size": 512, "train.lr": 1e-5},
-        "roberta-large": {"train.batch_size": 512, "train.lr": 3e-5},
-    }
-
-
-class TestSupervised(RecipeSuite):
-    recipe = "simcse-supervised"
-    settings = SETTINGS / "simcse-supervised.toml"
-    expects = {
-        "bert-base": {
-            "train.batch_size": 512,
-            "train.lr": 5e-5,
-            "train.epochs": 3,
-            "pool.mlp.keep": "always",
-            "negatives.hard-negatives.weight": 0.0,
-        },
-        "bert-large": {"train.batch_size": 512, "train.lr": 1e-5},
-        "roberta-base": {"train.batch_size": 512, "train.lr": 5e-5},
-        "roberta-large": {"train.batch_size": 512, "train.lr": 1e-5},
-    }
 
 
 class TestInfonceInLoops(LossSuite):
