@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cse_testkit import all_parts
 
 from cse_core.records import Kind
@@ -9,8 +11,11 @@ from cse_core.records import Kind
 KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "branch", "loss")
 CHUNKS = ("train.chunk_size=2",)
 Case = tuple[Kind, str, tuple[str, ...]]
+LEXICON = Path(__file__).parents[2] / "plugins/ifcl/tests/lexicon.tsv"
+NEEDS = {"synonym": (f"aug.synonym.lexicon={LEXICON}",)}
+"""Settings without which a part is refused."""
 CASES: tuple[Case, ...] = (
-    *((kind, found.name, ()) for kind in KINDS for found in all_parts(kind)),
+    *((kind, found.name, NEEDS.get(found.name, ())) for kind in KINDS for found in all_parts(kind)),
     ("loss", "infonce", CHUNKS),
     ("loss", "twins", CHUNKS),
     ("negatives", "queue", CHUNKS),
