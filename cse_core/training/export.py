@@ -108,7 +108,9 @@ def _write_sentence_transformers(
     mode = cast(RowPoolerSpec, row.spec).mode(row.options)
     before, after = sentence_encoder.prompt("anchor")
     if before or after:
-        return f"a text X stands in the prompt {f'{before} X{after}'!r}, pooled by {row.use}"
+        return (
+            f"a text X stands in the prompt {f'{before.rstrip()} X{after}'!r}, pooled by {row.use}"
+        )
     if slicer is not None:
         return f"texts are sliced by {slicer.use}"
     if mode is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import time
 from collections.abc import Sequence
@@ -92,6 +93,7 @@ def measure(
         raise CseError("measures one process", where="cse bench", hint="start it without torchrun")
     formats = [training_precision(name, prepared.device) for name in precisions]
     planned = WARM + rounds * (1 + steps) + 1
+    gc.collect()  # what loading left behind is collected in no timed step
     with tempfile.TemporaryDirectory(prefix="cse-bench-") as folder:
         with closing(Steps(prepared, formats, Path(folder), planned)) as work:
             return _measure(prepared, composition, work, formats, steps, rounds, reporter)

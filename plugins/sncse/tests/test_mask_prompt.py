@@ -283,7 +283,7 @@ def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
     train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
     model = load(str(tmp_path / "run"), installed_registry())
     assert model.description == "pooling mask-prompt", "no head"
-    assert model.sentence_encoder.pooler.prompt("anchor") == ('Here : "', ' " is [MASK] .')
+    assert model.sentence_encoder.pooler.prompt("anchor") == ('Here : " ', ' " is [MASK] .')
     vectors = model.encode(TEXTS)
     assert vectors.shape == (4, 32) and np.isfinite(vectors).all()
     for place, text in enumerate(TEXTS):
