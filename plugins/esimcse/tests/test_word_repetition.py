@@ -158,6 +158,15 @@ def test_once_depends_on_the_text_and_the_seed_alone() -> None:
         assert of_row(moved, place) == of_row(one, row)
 
 
+def test_once_differs_between_orders_of_the_same_tokens() -> None:
+    before = rows(*[20] * 50)
+    place = torch.arange(len(before.ids)).view(50, 22).clone()
+    place[:, 1:21] = place[:, 1:21].flip(1)
+    turned = replace(before, ids=before.ids[place.view(-1)])
+    counts = (added(each, repeated(each, when="once")) for each in (before, turned))
+    assert next(counts) != next(counts)
+
+
 def test_once_differs_between_seeds_and_views() -> None:
     before = rows(*[20] * 50)
     first = make_part("aug", "word-repetition", when="once")
