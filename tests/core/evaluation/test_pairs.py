@@ -131,7 +131,7 @@ HEAD = "score\tsentence1\tsentence2\n"
     ("name", "content", "said"),
     [
         ("e.tsv", "", "the file is empty"),
-        ("e.tsv.gz", gzip.compress(b""), "blank lines"),
+        ("e.tsv.gz", gzip.compress(b"", mtime=0), "blank lines"),
         ("b.tsv", "\n  \n\t\n", "blank lines"),
         ("b.jsonl", "\n\n", "blank lines"),
         ("u.tsv", HEAD.encode() + b"1\ta\tb\n2\tcaf\xe9\td\n", "u.tsv, line 3: not UTF-8"),
