@@ -1,0 +1,104 @@
+"""The tables of inputs: what is typed, which files lie there, and what has to be the answer.
+
+A case of ``inputs/*.toml``::
+
+    [[case]]
+    words = "train --data ok.txt --train.lr -1"
+    says = ["train.lr", "-1"]
+
+``words`` is read as a shell would, a list is taken as it is. ``expect`` is ``clear`` (default) or
+``accepted``. ``files`` holds texts by name, ``made`` names makers (``"fifo as texts.txt"``),
+``stdin`` a text, ``env`` variables. In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pydantic import BaseModel, ConfigDict
+
+from tests.reliability.makers import MAKERS
+from tests.reliability.outcomes import Answer, Outcome, classify
+from tests.reliability.server import SECONDS, Server
+
+TABLES = Path(__file__).with_name("inputs")
+TEXTS = "".join(f"the {thing} is {how}\n" for thing in ("dog", "boat", "judge", "goal", "train")
+                for how in ("old", "near", "green", "late"))  # fmt: skip
+PAIRS = "sentence1\tsentence2\tscore\n" + "".join(
+    f"the dog is {how}\tthe {thing} is {how}\t{score}\n"
+    for score, thing in enumerate(("judge", "boat", "goal", "dog"))
+    for how in ("old", "near", "green")
+)
+
+
+class InputCase(BaseModel):
+    """A command line and what has to come of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    words: str | tuple[str, ...]
+    table: str = ""
+    says: tuple[str, ...] = ()
+    expect: Outcome = Outcome.CLEAR
+    files: dict[str, str] = {}
+    made: tuple[str, ...] = ()
+    stdin: str = ""
+    env: dict[str, str] = {}
+    seconds: float = SECONDS
+
+    @property
+    def typed(self) -> list[str]:
+        """Return the words of the command line."""
+        return shlex.split(self.words) if isinstance(self.words, str) else list(self.words)
+
+    @property
+    def label(self) -> str:
+        """Return a short name."""
+        words = " ".join(self.typed).encode("ascii", "backslashreplace").decode()
+        made = f" [{', '.join((*self.made, *self.files))}]" if self.made or self.files else ""
+        return f"{self.table}: {words[:90]}{made[:50]}"
+
+    def lay_out(self, folder: Path) -> None:
+        """Make the files of the case."""
+        (folder / "folder").mkdir()
+        for name, text in {"ok.txt": TEXTS, "pairs.tsv": PAIRS, **self.files}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+        for made in self.made:
+            name, _, target = made.partition(" as ")
+            MAKERS[name](folder / (target or name))
+
+
+def input_cases(*tables: str) -> list[InputCase]:
+    """Return the cases of tables, by default of all."""
+    found = []
+    for path in sorted(TABLES.glob("*.toml")):
+        if not tables or path.stem in tables:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            found += [InputCase(table=path.stem, **case) for case in content["case"]]
+    return found
+
+
+def there(folder: Path) -> Iterator[str]:
+    """Yield what lies in a folder."""
+    yield from sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def tried(case: InputCase, server: Server) -> tuple[Outcome, Answer]:
+    """Run a case in a folder of its own; a refusal that leaves something behind is not clear."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        case.lay_out(folder)
+        before = list(there(folder))
+        answer = server.call(
+            case.typed, folder, env=case.env, given=case.stdin.encode(), seconds=case.seconds
+        )
+        outcome = classify(answer, case.expect, case.says)
+        if outcome is Outcome.CLEAR and list(there(folder)) != before:
+            outcome = Outcome.SILENT
+        return outcome, answer

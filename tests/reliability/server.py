@@ -1,0 +1,156 @@
+"""Runs many commands fast: a process that has imported everything forks once for each.
+
+The command runs ``cse_cli.main.main``, which is what the installed ``cse`` runs, in a process, a
+session and a working folder of its own, with nothing left from the command before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.reliability.outcomes import Answer
+
+IMPORTED = ("torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
+            "cse_cli.train", "cse_core.training.run", "cse_core.models.saved_model")  # fmt: skip
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "CSE_CACHE": "off",
+    "CSE_DATA_DIR": "/nowhere",
+    "COLUMNS": "160",
+    "OMP_NUM_THREADS": "1",
+}
+SECONDS = 60.0
+
+
+class Server:
+    """A process that forks for each command."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.reliability.server"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **ENVIRONMENT},
+        )  # fmt: skip
+
+    def call(
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        given: bytes = b"",
+        seconds: float = SECONDS,
+        limits: Mapping[str, int] | None = None,
+        streams: Mapping[int, str | None] | None = None,
+    ) -> Answer:
+        """Run ``cse`` with ``words``.
+
+        Args:
+            given: What stdin holds.
+            limits: Soft limits by the names of ``resource``: ``{"RLIMIT_FSIZE": 4096}``.
+            streams: Files that are stdout (1) or stderr (2) instead; None closes one.
+        """
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "0").write_bytes(given)
+            job = {
+                "words": list(words), "cwd": str(cwd), "env": dict(env or {}), "folder": folder,
+                "seconds": seconds, "limits": dict(limits or {}), "streams": dict(streams or {}),
+            }  # fmt: skip
+            print(json.dumps(job), file=self._process.stdin, flush=True)
+            done = json.loads(self._process.stdout.readline())
+            out, err = (
+                (Path(folder) / name).read_bytes().decode(errors="backslashreplace")
+                for name in ("1", "2")
+            )
+        return Answer(done["code"], out, err, done["hung"], done["seconds"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def _child(job: Mapping[str, Any]) -> None:
+    """Become the command."""
+    os.setsid()
+    folder = Path(job["folder"])
+    streams = {int(number): target for number, target in job["streams"].items()}
+    os.dup2(os.open(folder / "0", os.O_RDONLY), 0)
+    for number in (1, 2):
+        target = streams.get(number, str(folder / str(number)))
+        if target is None:
+            os.close(number)
+        else:
+            os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT), number)
+    os.environ.update(job["env"])
+    os.chdir(job["cwd"])
+    for name, value in job["limits"].items():
+        kind = getattr(resource, name)
+        resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))
+    sys.argv = ["cse", *job["words"]]
+    from cse_cli.main import main
+
+    main()
+
+
+def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Fork for a command and wait for its end, or kill it with all that it began."""
+    for name in ("1", "2"):
+        (Path(job["folder"]) / name).touch()
+    began = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            _child(job)
+            code = 0
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except (OSError, ValueError):
+                    code = code or 120  # as the interpreter itself ends
+            os._exit(code)
+    hung = False
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() - began > job["seconds"]:
+            hung = True
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            status = signal.SIGKILL
+            break
+        time.sleep(0.005)
+    code = os.waitstatus_to_exitcode(status)
+    return {"code": code, "hung": hung, "seconds": time.monotonic() - began}
+
+
+def main() -> None:
+    """Answer jobs, a line of JSON each, until stdin ends."""
+    for name in IMPORTED:
+        import_module(name)
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(_answer(json.loads(line))), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()
