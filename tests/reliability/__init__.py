@@ -1,1 +1,1 @@
-"""Reliability: tables of bad inputs, damages, kills and troubles of the machine, and their outcome."""
+"""Reliability: tables of inputs, damages, kills and machine troubles, and what comes of each."""
