@@ -153,14 +153,6 @@ class SlicePooler(Part):
         """Return tokens cut into more rows; slots count the rows of a sentence."""
         raise TypeError(f"{type(self).__name__} does not slice")
 
-    def lengths(self, tokens: TokenBatch) -> Tensor:
-        """Return ``[R]`` the ``length`` that each row has in ``join``, on the device of the ids.
-
-        By default its tokens that the text itself has.
-        """
-        counts = torch.zeros(tokens.rows, dtype=torch.long, device=tokens.ids.device)
-        return counts.index_add_(0, tokens.row_of_token(), (tokens.source >= 0).long())
-
     def join(self, rows: Embeddings) -> Embeddings:
         """Return one vector for each owner, in the order of first appearance, slot 0.
 

@@ -50,7 +50,7 @@ class Embeddings:
         vectors: ``[N, D]``.
         owner: ``[N]`` batch row of the sentence.
         slot: ``[N]`` which row of its sentence.
-        length: ``[N]`` content tokens behind each vector.
+        length: ``[N]`` tokens of the text behind each vector; of slices of wrapped rows all tokens.
         owners: How many owners there are, where that is known: to a slicing part that joins.
     """
 

@@ -157,8 +157,7 @@ class SentenceEncoder:
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, there)
-            lengths = there.content_lengths() if self.slicer is None else self.slicer.lengths(there)
-            raw = Embeddings(pooled, there.owner, there.slot, lengths, sentences)
+            raw = Embeddings(pooled, there.owner, there.slot, self._lengths(there), sentences)
             headed = self._headed(raw)
             levels = {self.row_level: headed}
             if self.slicer is not None:
@@ -168,6 +167,13 @@ class SentenceEncoder:
         if input_level:
             levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), there, levels[SENTENCE])
         return levels
+
+    def _lengths(self, tokens: TokenBatch) -> Tensor:
+        """Return ``[R]`` tokens of each row that its text has; slices of wrapped rows have all."""
+        if self.slicer is not None and self.slicer.slices_wrapped:
+            return tokens.lengths.to(tokens.ids.device, non_blocking=True)
+        counts = torch.zeros(tokens.rows, dtype=torch.long, device=tokens.ids.device)
+        return counts.index_add_(0, tokens.row_of_token(), (tokens.source >= 0).long())
 
     def _after_encoder(self) -> list[nn.Module]:
         parts = (self.slicer, self.pooler, *self.heads.values())

@@ -158,7 +158,7 @@ METHODS = {
         "load_state_dict",
     ),
     "Augmenter": ("__call__",),
-    "SlicePooler": ("slices", "lengths", "join"),
+    "SlicePooler": ("slices", "join"),
     "RowPooler": ("prompt", "content", "reads", "pool"),
     "Head": ("forward", "sentence_transformers"),
     "PositiveMiner": ("mine",),

@@ -59,12 +59,6 @@ class Segments(SlicePooler):
             slot=slot,
         )
 
-    def lengths(self, tokens: TokenBatch) -> Tensor:
-        """Return ``[R]`` what segments weigh: what their reading of the paper cuts and counts."""
-        if self.options.wrap == "sentence":
-            return tokens.lengths.to(tokens.ids.device, non_blocking=True)
-        return super().lengths(tokens)
-
     def join(self, rows: Embeddings) -> Embeddings:
         """Return the (weighted) means of each owner's rows, in at least fp32.
 

@@ -228,10 +228,7 @@ def test_segments_weigh_by_the_tokens_of_their_text() -> None:
     sentence_encoder = Rig(compose(kinds=parts, sets=sets), tiny_corpus()).assembly.online
     content = sentence_encoder.tokenizer.content(["boat " * 6, "boat boat boat .", "boat", ""])
     rows = sentence_encoder.rows(content, "anchor")
-    slicer = sentence_encoder.slicer
-    assert slicer is not None
     assert rows.content_lengths().tolist() == [4, 3, 4, 2, 0], "full stops are content"
-    assert slicer.lengths(rows).tolist() == [4, 2, 4, 1, 0]
     assert rows.source[~rows.special].tolist() == [0, 1, 2, 3, 4, 5, -1, 0, 1, 2, 3, 0, -1]
     with torch.no_grad():
         levels = sentence_encoder.embed(rows, torch.device("cpu"), 4)
@@ -248,8 +245,9 @@ def test_repeated_tokens_weigh_as_often_as_they_stand_there() -> None:
     doubled = rows.take_tokens(
         torch.tensor([0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9]), torch.tensor([7, 4])
     )
-    slicer = sentence_encoder.slicer
-    assert slicer is not None and slicer.lengths(doubled).tolist() == [5, 2]
+    with torch.no_grad():
+        levels = sentence_encoder.embed(doubled, torch.device("cpu"), 1)
+    assert levels["segment"].length.tolist() == [5, 2]
 
 
 def test_slices_of_a_wrapped_sentence_weigh_by_all_that_was_cut() -> None:
