@@ -22,6 +22,10 @@ _MOVED = {
     "composition": "recipes.composition",
     "contrast": "functional",
     "encoding": "encoders.encoder",
+    "evaluation.dev": "cse_evaluation.dev",
+    "evaluation.geometry": "cse_evaluation.geometry",
+    "evaluation.pairs": "cse_evaluation.pairs",
+    "evaluation.vectors": "cse_evaluation.vectors",
     "inference": "models.saved_model",
     "protocols": "parts",
     "randomness": "runtime.seeds",
@@ -54,7 +58,7 @@ class _MovedModules:
         old = module.__name__.partition(".")[2]
         new = old.replace("testing", "cse_testkit", 1)
         if old in _MOVED:
-            new = f"{__name__}.{_MOVED[old]}"
+            new = _MOVED[old] if "cse_" in _MOVED[old] else f"{__name__}.{_MOVED[old]}"
         warnings.warn(
             f"{module.__name__} is now {new}: import that; the old name goes with 0.2",
             FutureWarning,

@@ -90,7 +90,8 @@ class SuiteSpec:
 
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
-        dev: Whether training may be scored on its files too: ``cse train --dev FILE``.
+        dev: Whether training may be scored on its files too: ``cse train --dev FILE``; ``"pairs"``
+            where these are graded pairs, and those of a data set too. It is asked last.
     """
 
     kind: ClassVar[DataKind] = "suite"
@@ -98,7 +99,7 @@ class SuiteSpec:
     name: str
     summary: str
     factory: str
-    dev: bool = False
+    dev: bool | Literal["pairs"] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args, get_type_hints
-
 from pluggy import HookimplMarker, HookspecMarker
 
 from cse_core.records import (
@@ -16,6 +14,7 @@ from cse_core.records import (
     MinerSpec,
     PoolSpec,
     RecipeSpec,
+    Record,
     ReporterSpec,
     StoreSpec,
     SuiteSpec,
@@ -27,73 +26,25 @@ CSE_API_VERSION = 1
 GROUP = "cse"
 """The entry-point group of plugins, and pluggy's project name."""
 
-hookspec = HookspecMarker(GROUP)
 hookimpl = HookimplMarker(GROUP)
 
-
-@hookspec
-def cse_augmenters() -> list[AugmenterSpec]:  # type: ignore[empty-body]
-    """Return augmenters: parts that change texts, tokens or embeddings of a view."""
-
-
-@hookspec
-def cse_poolers() -> list[PoolSpec]:  # type: ignore[empty-body]
-    """Return pooler stages: slicing, token states to vectors, heads."""
-
-
-@hookspec
-def cse_positive_miners() -> list[MinerSpec]:  # type: ignore[empty-body]
-    """Return miners: parts that find positives in a step or between rounds."""
-
-
-@hookspec
-def cse_negative_stores() -> list[StoreSpec]:  # type: ignore[empty-body]
-    """Return stores: more negatives than the batch holds, or weights on those there are."""
-
-
-@hookspec
-def cse_losses() -> list[LossSpec]:  # type: ignore[empty-body]
-    """Return losses: anchors, positives and negatives to a scalar."""
-
-
-@hookspec
-def cse_branches() -> list[BranchSpec]:  # type: ignore[empty-body]
-    """Return branches: copies of the encoder that encode views."""
-
-
-@hookspec
-def cse_metrics() -> list[MetricSpec]:  # type: ignore[empty-body]
-    """Return metrics: numbers about a model."""
-
-
-@hookspec
-def cse_recipes() -> list[RecipeSpec]:  # type: ignore[empty-body]
-    """Return recipes: named compositions with a paper's settings, TOML in package data."""
-
-
-@hookspec
-def cse_encoders() -> list[EncoderSpec]:  # type: ignore[empty-body]
-    """Return encoders that come with the plugin."""
-
-
-@hookspec
-def cse_datasets() -> list[DatasetSpec]:  # type: ignore[empty-body]
-    """Return texts and graded pairs that come with the plugin."""
-
-
-@hookspec
-def cse_suites() -> list[SuiteSpec]:  # type: ignore[empty-body]
-    """Return suites: texts with known answers that encoders are scored on."""
-
-
-@hookspec
-def cse_reporters() -> list[ReporterSpec]:  # type: ignore[empty-body]
-    """Return reporters: they hear of a training run, its metrics and scores."""
-
-
-HOOK_RECORDS: dict[str, type] = {
-    name: get_args(get_type_hints(hook)["return"])[0]
-    for name, hook in list(globals().items())
-    if name.startswith("cse_")
+HOOK_RECORDS: dict[str, type[Record]] = {
+    "cse_augmenters": AugmenterSpec,  # parts that change texts, tokens or embeddings of a view
+    "cse_poolers": PoolSpec,  # pooler stages: slicing, token states to vectors, heads
+    "cse_positive_miners": MinerSpec,  # parts that find positives in a step or between rounds
+    "cse_negative_stores": StoreSpec,  # negatives beyond the batch, or weights on those there are
+    "cse_losses": LossSpec,  # anchors, positives and negatives to a scalar
+    "cse_branches": BranchSpec,  # copies of the encoder that encode views
+    "cse_metrics": MetricSpec,  # numbers about a model
+    "cse_recipes": RecipeSpec,  # named compositions with a paper's settings, TOML in package data
+    "cse_encoders": EncoderSpec,  # encoders that come with the plugin
+    "cse_datasets": DatasetSpec,  # texts and graded pairs that come with the plugin
+    "cse_suites": SuiteSpec,  # texts with known answers that encoders are scored on
+    "cse_reporters": ReporterSpec,  # they hear of a training run, its metrics and scores
 }
-"""The record that each hook returns a list of."""
+"""Each hook, and the record that it returns a list of."""
+
+
+_hookspec = HookspecMarker(GROUP)
+HOOKS = type("Hooks", (), {name: staticmethod(_hookspec(lambda: None)) for name in HOOK_RECORDS})
+"""The hooks as pluggy takes them."""

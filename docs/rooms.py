@@ -40,7 +40,7 @@ IN_A_BOX = {
     "models": "texts to vectors",
     "builtins": "parts of no paper",
     "engine": "a training step",
-    "evaluation": "scores of an encoder",
+    "evaluation": "suites and dev sets",
     "training": "a run",
 }
 """The second line of each box of the picture: what it is for, in a few words."""

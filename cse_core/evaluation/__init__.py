@@ -1,4 +1,1 @@
-"""Scores of an encoder: semantic textual similarity, geometry, lexical baselines.
-
-An encoder is a function from texts to an array ``[N, D]``; nothing here imports torch.
-"""
+"""What suites and dev sets are, and how far vectors are spread; nothing here imports torch."""

@@ -1,4 +1,4 @@
-"""The contract of a suite: what ``cse eval --suite NAME`` asks of it, and what it gives back."""
+"""What ``cse eval --suite NAME`` asks of a suite, and training of a dev set."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.vectors import Encode
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse_core.parts import Metric
 
 Progress = Callable[[int, int, str], None]
 """``progress(done, total, what)`` moves the progress bar."""
+Encode = Callable[[Sequence[str]], "NDArray[np.float32]"]
+"""From N texts to their vectors ``[N, D]``, as the model gives them, not normalised."""
+
+
+class NoDevSet(CseError):
+    """A file that is no dev set of a suite; the text says what it lacks."""
 
 
 @dataclass(frozen=True)
 class SuiteFiles:
-    """The files of a suite in a data folder.
+    """The files of a suite in a data folder: the path of each by name, None of one not there.
 
-    Attributes:
-        files: Where the file of each name is, None where it is not there.
-        broken: Why other files could not be looked at, an error for each.
+    ``broken`` has an error for each other file that could not be looked at.
     """
 
     files: Mapping[str, Path | None]
@@ -42,16 +49,7 @@ class SuiteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteScore:
-    """What an encoder scores on one set of a suite.
-
-    Attributes:
-        name: The set, ``stsb.test``; no other set of a call has the same.
-        scores: Numbers by name, the most important one first.
-        split: Part of the set: ``test``, ``dev``, ``all``.
-        setting: How the number is made, in words that tell it from other settings.
-        seeds: Training runs of the encoder behind the numbers.
-        facts: What else ``--json`` shows, JSON values by name.
-    """
+    """What an encoder scores on one set of a suite; docs/contracts.md#suite has each field."""
 
     name: str
     scores: Mapping[str, float]
@@ -82,43 +80,33 @@ class DevSet:
     size: int
 
     def score(self, encode: Encode) -> dict[str, float]:
-        """Score an encoder.
+        """Return finite numbers by name, those of ``choices`` among them; pure.
 
-        Args:
-            encode: As for ``Suite.score``.
-
-        Returns:
-            Finite numbers by name, those of ``choices`` among them; the same for the same vectors.
-            A collapse is seen by ``mean_cosine`` and ``effective_rank``, where they are given.
+        A collapse is seen by ``mean_cosine`` and ``effective_rank``, where they are given.
 
         Raises:
             CseError: If the encoder's vectors are not finite.
         """
         raise TypeError(f"{type(self).__name__} scores nothing")
 
+    def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return its scores, and ``METRIC.NUMBER`` of metrics where it has what they take."""
+        return self.score(encode)
+
 
 class Suite:
     """Texts with known answers. Subclass it; the class is called without an argument.
 
-    ``locate``, ``read`` and ``read_dev`` import no torch. A suite keeps nothing between calls.
+    ``locate`` and what begins with ``read`` or ``dev`` import no torch. A suite keeps nothing
+    between calls.
     """
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where its files are, in the folder or a subfolder; none is read whole.
-
-        Args:
-            folder: The data folder, which may not be there.
-        """
+        """Return where its files are in the folder, which may not be there; none is read whole."""
         raise TypeError(f"{type(self).__name__} has no files")
 
     def read(self, files: Mapping[str, Path]) -> Any:
-        """Read the files that are there, one at least; called once, before a model is loaded.
-
-        Args:
-            files: ``locate(folder).there``.
-
-        Returns:
-            What ``score`` gets.
+        """Read ``locate(folder).there``, one at least, for ``score``; before a model is loaded.
 
         Raises:
             CseError: If a file is broken.
@@ -126,25 +114,19 @@ class Suite:
         raise TypeError(f"{type(self).__name__} reads nothing")
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
-        """Score an encoder.
-
-        Args:
-            encode: From N texts to their vectors ``[N, D]`` as the model gives them, float32.
-            read: What ``read`` returned.
-            progress: Hears how far it is.
-
-        Returns:
-            One for each set, in the order of ``read``; the same for the same vectors.
-        """
+        """Return the scores of each set that ``read`` returned; the same for the same vectors."""
         raise TypeError(f"{type(self).__name__} scores nothing")
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
-        """Read a file that ``train.dev`` names; asked of suites whose record says ``dev=True``.
+        """Read a file that ``train.dev`` names; asked of suites whose record says ``dev``.
 
-        Returns:
-            Its dev set, or None where the file is none of this suite: another suite may take it.
+        None, or a ``NoDevSet`` that says why, where the file is none of this suite.
 
         Raises:
             CseError: If the file cannot be read, or is one of this suite and broken.
         """
         return None
+
+    def dev_of_pairs(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DevSet:
+        """Return graded pairs as a dev set; asked where the record says ``dev="pairs"``."""
+        raise TypeError(f"{type(self).__name__} reads no pairs")

@@ -98,7 +98,7 @@ def load_plugins(
             left_out.setdefault(name.strip(), f"{DISABLE_VARIABLE}={variable.strip()}")
 
     hooks = pluggy.PluginManager(specs.GROUP)
-    hooks.add_hookspecs(specs)
+    hooks.add_hookspecs(specs.HOOKS)
     found = (
         find_entry_points()
         if entry_points is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pluggy
 
@@ -93,8 +93,7 @@ def check_records(hook: str, returned: object) -> tuple[Record, ...]:
             raise PluginFault(
                 f"{hook} returned a list with {_named(item)} where {expected.__name__} is due"
             )
-        record = cast(Record, item)
-        check_record(record, f"{hook}, {record.kind} {record.name!r}")
+        check_record(item, f"{hook}, {item.kind} {item.name!r}")
     return tuple(returned)
 
 

@@ -15,13 +15,7 @@ class Reporter:
     """
 
     def start(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        """Hear that a run begins or goes on.
-
-        Args:
-            folder: The run's folder, which is there; that of a run that goes on has its
-                ``metrics.jsonl``.
-            settings: What ``run.toml`` in it holds, by table.
-        """
+        """Hear that a run begins or goes on: its folder, and what ``run.toml`` in it holds."""
 
     def message(self, text: str) -> None:
         """Hear a line that a user should read."""

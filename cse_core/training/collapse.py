@@ -10,8 +10,7 @@ from typing import cast
 
 from torch import Tensor
 
-from cse_core.evaluation.geometry import effective_rank, mean_cosine, singular_values
-from cse_core.evaluation.vectors import unit
+from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule

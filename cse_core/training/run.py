@@ -167,7 +167,8 @@ class Prepared:
             )
         self.precision = training_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry, corpus)
-        self.scorer = Scorer(dev_sets(options, self.corpus, registry), options.select)
+        dev = dev_sets(options, self.corpus, registry, self.reporter.warning)
+        self.scorer = Scorer(dev, options.select)
         self.assembly = build(
             composition,
             corpus=self.corpus,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import PairDevSet
-from cse_core.evaluation.pairs import NoPairs, pairs_from_rows, read_pairs
-from cse_core.evaluation.suites import DevSet
-from cse_core.evaluation.vectors import EncodedTexts
+from cse_core.evaluation.suites import DevSet, NoDevSet, Suite
 from cse_core.parts import Metric
 from cse_core.recipes.settings import TrainOptions
 from cse_core.registry.registry import Registry
@@ -24,6 +22,7 @@ from cse_core.runtime.loading import load_factory
 MEAN = "mean"
 DEV = "dev"
 """What a suite provides whose files may be dev sets, in the list of known parts."""
+_UNREAD = "no suite that is installed reads this dev set"
 
 
 @dataclass
@@ -91,16 +90,11 @@ class Scorer:
         """
 
         def measured() -> dict[str, float]:
-            found: dict[str, float] = {}
-            for name, dev_set in self.dev.items():
-                pairs = dev_set.pairs if isinstance(dev_set, PairDevSet) else None
-                texts = pairs.texts if pairs else ()
-                known = EncodedTexts(lambda texts: encode(texts).numpy(), texts)
-                found.update({f"{name}.{k}": value for k, value in dev_set.score(known).items()})
-                for metric_name, metric in metrics.items() if pairs else ():
-                    numbers = metric.compute(known, pairs)
-                    found.update({f"{name}.{metric_name}.{k}": v for k, v in numbers.items()})
-            return found
+            return {
+                f"{name}.{key}": value
+                for name, each in self.dev.items()
+                for key, value in each.measure(lambda texts: encode(texts).numpy(), metrics).items()
+            }
 
         scores = distributed.from_first(measured)
         select = self._chosen(by, f"score of round {round_number}") if by else self.select
@@ -144,16 +138,23 @@ class Scorer:
         return sum(scores[score] for score in self.names) / len(self.names)
 
 
-def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[DevSet]:
+def dev_sets(
+    options: TrainOptions, corpus: Corpus, registry: Registry, warn: Callable[[str], None]
+) -> list[DevSet]:
     """Return the dev sets that ``train.dev`` names: files or installed data sets.
 
-    ``auto`` takes the pairs of an installed data set where that is what is trained on.
+    ``auto`` takes the pairs of an installed data set where that is what is trained on; without a
+    suite that reads pairs it warns and takes none.
 
     Raises:
-        CseError: If a name is neither.
+        CseError: If a name is neither, or no suite reads it.
     """
     found: list[DevSet] = []
     installed = {dataset.name for dataset in registry.datasets()}
+    readers = [suite.spec for suite in registry.suites() if suite.spec.dev]
+    readers.sort(key=lambda spec: spec.dev == "pairs")
+    suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
+    of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]
     for wanted in options.dev:
         names = []
         if wanted == "auto":
@@ -161,25 +162,36 @@ def dev_sets(options: TrainOptions, corpus: Corpus, registry: Registry) -> list[
         elif wanted in installed and not Path(wanted).exists():
             names = [wanted]
         elif wanted != "none":
-            found.append(_read(wanted, registry))
-        for name in names:
+            found.append(_read(wanted, suites, registry))
+        if names and not of_pairs:
+            error = _no_dev_set(registry, NoDevSet(_UNREAD, where=f"{names[0]}.dev"))
+            if wanted != "auto":
+                raise error
+            warn(str(error))
+        for name, suite in product(names, of_pairs[:1]):
             data = load_factory(registry.dataset(name).spec.factory)()
-            found.append(PairDevSet.of(pairs_from_rows(f"{name}.dev", data.pairs("dev"))))
+            found.append(suite.dev_of_pairs(f"{name}.dev", data.pairs("dev")))
     return found
 
 
-def _read(path: str, registry: Registry) -> DevSet:
-    """Read a file as a dev set of the first suite that takes it, else as graded pairs."""
-    for suite in registry.suites():
-        read = load_factory(suite.spec.factory)().read_dev(path) if suite.spec.dev else None
-        if read is not None:
-            return cast(DevSet, read)
-    try:
-        return PairDevSet.of(read_pairs(path))
-    except NoPairs as error:
-        others = [
-            f"be one of suite {name} ({registry.how_to_get(kind, name)})"
-            for kind, name, _ in registry.providers_elsewhere(DEV)
-        ]
-        hint = ", or ".join([error.hint or "", *others])
-        raise CseError(error.what, where=error.where, hint=hint) from None
+def _read(path: str, suites: Sequence[Suite], registry: Registry) -> DevSet:
+    """Read a file as a dev set of the first suite that takes it."""
+    why = NoDevSet(_UNREAD, where=path)
+    for suite in suites:
+        try:
+            if (read := suite.read_dev(path)) is not None:
+                return read
+        except NoDevSet as error:
+            why = error
+    raise _no_dev_set(registry, why)
+
+
+def _no_dev_set(registry: Registry, why: NoDevSet) -> NoDevSet:
+    """Return the error with the suites that would read more."""
+    others: dict[str, list[str]] = {}
+    for kind, name, _ in registry.providers_elsewhere(DEV):
+        others.setdefault(registry.how_to_get(kind, name), []).append(name)
+    hints = [f"be one of suite {' or '.join(names)} ({how})" for how, names in others.items()]
+    start = f"{why.hint}, or " if why.hint else "it may "
+    hint = start + ", or ".join(hints) if hints else why.hint
+    return NoDevSet(why.what, where=why.where, hint=hint)

@@ -103,14 +103,39 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
 
 
-def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(core: Environment) -> None:
-    (core.folder / "titles.tsv").write_text("text\tdocument\ttitle\na\t1\tb\nc\t2\td\n")
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
+        "sentence1\tsentence2\tscore\na\tb\t1\na\tc\t2\n",
+    ],
+    ids=["titles", "pairs"],
+)
+def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(
+    core: Environment, content: str
+) -> None:
+    (core.folder / "own.tsv").write_text(content)
     words = ("--model", make_encoder(core.folder / "encoder"), "--data", _texts(core.folder))
-    refused = core.cse("train", *words, "--dev", "titles.tsv", "-q", "--out", "run")
+    refused = core.cse("train", *words, "--dev", "own.tsv", "-q", "--out", "run")
     assert refused.returncode == 2, refused
-    assert refused.stderr.startswith("error: titles.tsv: no column sentence1, sentence2, score")
+    assert refused.stderr.startswith(
+        "error: own.tsv: no suite that is installed reads this dev set"
+    )
     assert "pip install cse-evaluation" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
+
+
+def test_without_a_reader_a_data_set_trains_without_its_dev_pairs(
+    core: Environment, wheels: dict[str, Path]
+) -> None:
+    core.install(wheels["cse-starter"])
+    words = ("train", "--data.limit", "64", "--train.max_steps", "1", "--out", "run")
+    run = core.cse(*words)
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "warning: starter.dev: no suite that is installed reads this dev set" in run.stderr
+    assert "pip install cse-evaluation" in run.stderr
+    refused = core.cse(*words[:-1], "other", "--dev", "starter")
+    assert refused.returncode == 2 and "pip install cse-evaluation" in refused.stderr
 
 
 def test_the_core_alone_trains(core: Environment) -> None:

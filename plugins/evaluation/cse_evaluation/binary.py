@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.pairs import is_binary
+from cse_evaluation.pairs import is_binary
 
 
 @dataclass(frozen=True)

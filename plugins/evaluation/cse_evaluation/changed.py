@@ -15,8 +15,8 @@ from cse_core.data import Corpus
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
-from cse_core.evaluation.pairs import PairSet
-from cse_core.evaluation.vectors import Encode, EncodedTexts, unit
+from cse_core.evaluation.spread import unit
+from cse_core.evaluation.suites import Encode
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.saved_model import SentenceModel
 from cse_core.parts import Augmenter
@@ -25,6 +25,8 @@ from cse_core.records import AugmenterSpec
 from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import SENTENCE, Embeddings, StepContext, TokenBatch, View
+from cse_evaluation.pairs import PairSet
+from cse_evaluation.vectors import EncodedTexts
 
 ROWS = 64
 """Texts that are changed and encoded together."""

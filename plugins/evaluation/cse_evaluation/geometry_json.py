@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cse_core.evaluation.geometry import POSITIVE_SHARE, TEMPERATURE, Geometry
+from cse_evaluation.geometry import POSITIVE_SHARE, TEMPERATURE, Geometry
 
 
 def geometry_json(found: Geometry) -> dict[str, Any]:

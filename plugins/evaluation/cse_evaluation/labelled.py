@@ -12,7 +12,7 @@ from cse_core.data.articles import BODIES, is_article, unfold
 from cse_core.data.readers import read_table, stem
 from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
-from cse_core.evaluation.pairs import SENTENCE_COLUMNS
+from cse_evaluation.pairs import SENTENCE_COLUMNS
 
 LABEL_COLUMNS = ("label", "labels", "class", "category")
 """Names of the label column, the preferred ones first; upper or lower case."""

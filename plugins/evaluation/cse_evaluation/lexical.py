@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.data.scripts import unspaced
-from cse_core.evaluation.pairs import PairSet
+from cse_evaluation.pairs import PairSet
 
 Units = Callable[[str], list[str]]
 

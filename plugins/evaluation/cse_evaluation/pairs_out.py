@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.pairs import PairSet
+from cse_evaluation.pairs import PairSet
 
 COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
 _BREAKS = re.compile(r"[\t\r\n]+")

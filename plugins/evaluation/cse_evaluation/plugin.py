@@ -12,6 +12,7 @@ def cse_suites() -> list[SuiteSpec]:
             name="sts",
             summary="graded pairs: STS12-16, STS-B, SICK-R",
             factory="cse_evaluation.suites:Sts",
+            dev="pairs",
         ),
         SuiteSpec(
             name="chinese",

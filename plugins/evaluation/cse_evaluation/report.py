@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
-from cse_core.evaluation.geometry import MOST_SENTENCES
+from cse_evaluation.geometry import MOST_SENTENCES
 from cse_evaluation.sts import Result
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.geometry import effective_rank, mean_cosine, singular_values
-from cse_core.evaluation.suites import DevSet, Progress
-from cse_core.evaluation.vectors import Encode, EncodedTexts, unit
+from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
+from cse_core.evaluation.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
 from cse_evaluation.lexical import units_of
+from cse_evaluation.vectors import EncodedTexts
 
 CUTS = (5, 10, 20)
 """The k of recall@k."""

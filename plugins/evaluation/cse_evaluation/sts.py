@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.geometry import Geometry, measure
-from cse_core.evaluation.pairs import PairSet, spearman
-from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines
+from cse_core.evaluation.suites import Encode
 from cse_evaluation.binary import BinaryScore, binary_score
+from cse_evaluation.geometry import Geometry, measure
 from cse_evaluation.geometry_json import geometry_json
 from cse_evaluation.lexical import TextCollection, jaccard, tfidf, units_of
+from cse_evaluation.pairs import PairSet, spearman
 from cse_evaluation.suite import STS_TESTS
+from cse_evaluation.vectors import EncodedTexts, row_cosines
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from cse_cli.data_folder import DATA_VARIABLE, data_folder
 from cse_core.data.readers import SUFFIXES
 from cse_core.errors import CseError
-from cse_core.evaluation.pairs import PairSet, read_pairs
+from cse_evaluation.pairs import PairSet, read_pairs
 
 STS_TESTS = (
     "sts12.test",

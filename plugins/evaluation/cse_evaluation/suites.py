@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from cse_core.evaluation.suites import DevSet, Progress, Suite, SuiteFiles, SuiteScore
+from cse_core.evaluation.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
 from cse_evaluation.suite import CHINESE_FILES, STS_FILES, locate_files
-
-if TYPE_CHECKING:
-    from cse_core.evaluation.vectors import Encode
 
 
 class _Result(Protocol):
@@ -43,7 +40,7 @@ class _Pairs(Suite):
 
     def read(self, files: Mapping[str, Path]) -> Any:
         """Return the sets of pairs."""
-        from cse_core.evaluation.pairs import read_pairs
+        from cse_evaluation.pairs import read_pairs
 
         return [read_pairs(path) for path in files.values()]
 
@@ -58,6 +55,20 @@ class Sts(_Pairs):
     """STS12-16, STS-B, SICK-R."""
 
     names, below = STS_FILES, "sts"
+
+    def read_dev(self, path: str | os.PathLike[str]) -> DevSet:
+        """Return a file of graded pairs as a dev set."""
+        from cse_evaluation.dev import PairDevSet
+        from cse_evaluation.pairs import read_pairs
+
+        return PairDevSet.of(read_pairs(path))
+
+    def dev_of_pairs(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DevSet:
+        """Return the graded pairs of a data set as a dev set."""
+        from cse_evaluation.dev import PairDevSet
+        from cse_evaluation.pairs import pairs_from_rows
+
+        return PairDevSet.of(pairs_from_rows(name, rows))
 
 
 class Chinese(_Pairs):

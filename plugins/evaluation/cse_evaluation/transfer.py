@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.vectors import Encode, EncodedTexts
+from cse_core.evaluation.suites import Encode
 from cse_evaluation.lexical import Units, units_of
 from cse_evaluation.probe import SEED, Probed, Progress, Rows, Split, probe
 from cse_evaluation.task_result import Accuracy, TaskResult, TextLengths, WordScore
 from cse_evaluation.tasks import TRANSFER_TASKS, Task
+from cse_evaluation.vectors import EncodedTexts
 
 MOST_SQUARED = 4096
 """Of at most so many texts TF-IDF vectors may be given by their inner products."""

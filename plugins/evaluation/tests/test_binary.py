@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 from cse_evaluation.binary import BinaryScore, binary_score
+from cse_evaluation.dev import PairDevSet
+from cse_evaluation.pairs import PairSet, pairs_from_rows, spearman
 from cse_evaluation.report import comparison_table, results_json, results_table
 from cse_evaluation.sts import evaluate_sts
 from numpy.typing import NDArray
 from rich.console import Console
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import PairDevSet
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows, spearman
 from cse_core.training.selection import Scorer
 
 LABELS = [1, 0, 1, 1, 0, 0, 0, 1, 0, 0]

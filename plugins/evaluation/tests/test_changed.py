@@ -11,10 +11,10 @@ import pytest
 import torch
 from cse_evaluation.changed import ROWS, ChangedTexts, Changer
 from cse_evaluation.cli.changes import Changes
+from cse_evaluation.pairs import read_pairs
+from cse_evaluation.vectors import EncodedTexts
 from cse_testkit import installed_registry, shared_encoder, tiny_encoder
 
-from cse_core.evaluation.pairs import read_pairs
-from cse_core.evaluation.vectors import EncodedTexts
 from cse_core.models.saved_model import load
 from tests.fixtures.command_line import Cse, refused
 

@@ -13,9 +13,9 @@ from cse_evaluation.lexical import (
     units_of,
     words,
 )
+from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
 from cse_evaluation.sts import score_words
 
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs
 from tests.shared import shared_path
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
 from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
 from cse_evaluation.report import comparison_table, difference, results_json, results_table
 from cse_evaluation.sts import Result, evaluate_sts
@@ -15,7 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 from cse_core.errors import CseError
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs
 
 
 def graded(name: str, count: int = 10) -> PairSet:

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cse_evaluation.dev import PairDevSet
 from cse_evaluation.lexical import TextCollection
+from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
 from cse_evaluation.sts import evaluate_sts, fingerprint, split_of
 from cse_evaluation.suite import STS_TESTS
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import PairDevSet
-from cse_core.evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
-from cse_core.evaluation.vectors import Encode
+from cse_core.evaluation.suites import Encode
 from cse_core.training.selection import Scorer
 from tests.shared import shared_path
 
@@ -190,7 +190,7 @@ def test_dev_score_that_the_pairs_do_not_define_is_left_out(encoder: Any) -> Non
 
 def test_nothing_here_imports_torch() -> None:
     modules = ("report", "sts", "pairs_out", "suite")
-    code = "import sys\nimport cse_core.evaluation.dev\n"
+    code = "import sys\nimport cse_evaluation.dev\n"
     code += "".join(f"import cse_evaluation.{name}\n" for name in modules)
     code += "print([m for m in ('torch', 'transformers', 'sklearn', 'rich') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

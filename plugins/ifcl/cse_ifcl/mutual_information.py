@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.evaluation.pairs import PairSet
 from cse_core.functional import similarity
 from cse_core.parts import Metric, Setup
 from cse_core.types import Batch, StepContext
@@ -50,7 +49,7 @@ class MutualInformation(Metric):
                 new = (torch.cat([new[0], old[0]]), torch.cat([new[1], old[1]]))
             self.held[twin] = (new[0][: self.options.rows], new[1][: self.options.rows])
 
-    def compute(self, encode: Callable[[Sequence[str]], Any], pairs: PairSet) -> dict[str, float]:
+    def compute(self, encode: Callable[[Sequence[str]], Any], pairs: Any) -> dict[str, float]:
         """Return the estimates that there are data for, and the N of each."""
         numbers: dict[str, float] = {}
         twins = self.held

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from cse_evaluation.pairs import PairSet, ScoredPair
 from cse_testkit import Rig, compose, make_batch, make_context, make_part, tiny_corpus
 from torch import Tensor
-
-from cse_core.evaluation.pairs import PairSet, ScoredPair
 
 PAIRS = PairSet(
     "made up",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
-from cse_core.evaluation.pairs import PairSet, ScoredPair
 from cse_core.parts import Metric
 from cse_core.runtime.loading import load_factory
 from cse_testkit.batches import make_setup
@@ -21,15 +21,22 @@ class MetricSuite(RecordSuite):
     """What a metric promises: finite numbers by name, the same twice, nothing changed."""
 
     def pairs(self) -> Any:
-        """Return the set of scored pairs that it is given; a suite may give another."""
+        """Return what ``compute`` gets as pairs: like a ``PairSet`` of cse-evaluation.
+
+        It has ``pairs`` with ``sentence1``, ``sentence2`` and ``score``, the ``scale`` of these,
+        and the distinct ``texts``. A suite may return another.
+        """
         corpus = tiny_corpus(columns=("positive", "negative"))
         texts = list(corpus.column("text"))
         scored = [
-            ScoredPair(text, other, score)
+            SimpleNamespace(sentence1=text, sentence2=other, score=score, subset="")
             for column, score in (("positive", 4.0), ("negative", 1.0))
             for text, other in zip(texts, corpus.column(column), strict=True)
         ]
-        return PairSet("tiny", None, tuple(scored), (0.0, 5.0))
+        both = (text for pair in scored for text in (pair.sentence1, pair.sentence2))
+        return SimpleNamespace(
+            name="tiny", pairs=tuple(scored), scale=(0.0, 5.0), texts=tuple(dict.fromkeys(both))
+        )
 
     def encode(self, texts: Sequence[str]) -> Any:
         """Return ``[N, 8]`` vectors of texts."""

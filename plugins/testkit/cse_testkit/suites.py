@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import DevSet, Suite, SuiteScore
+from cse_core.evaluation.suites import DevSet, NoDevSet, Suite, SuiteScore
 from cse_core.records import SuiteSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory
@@ -22,7 +22,12 @@ from cse_testkit.promises import BrokenPromise, promise
 from cse_testkit.snapshots import difference, snapshot
 
 PAIRS = "sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\n"
-"""A file of graded pairs, which the core reads itself."""
+"""A file of graded pairs."""
+ROWS = [
+    {"sentence1": "a b", "sentence2": "a c", "score": 3.0},
+    {"sentence1": "a", "sentence2": "z", "score": 0.0},
+]
+"""What a data set's ``pairs`` returns."""
 
 
 def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -38,7 +43,8 @@ def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
 class SuiteSuite:
     """What an evaluation suite promises: files found, finite scores, the same twice.
 
-    Of one whose record says ``dev=True`` its files are dev sets too, and graded pairs are none.
+    Of one whose record says ``dev=True`` its files are dev sets too, and graded pairs are none; of
+    one that says ``dev="pairs"`` these are, from a file and from a data set.
 
     ::
 
@@ -123,10 +129,12 @@ class SuiteSuite:
             promise(where is None, f"scored twice, {where} is another")
 
     def test_it_reads_dev_sets_as_its_record_says(self) -> None:
-        """Each of its files is a dev set where ``dev`` is True; no suite takes graded pairs."""
-        suite = self.made()
+        """Each of its files is a dev set where ``dev`` is set; graded pairs where it is "pairs"."""
+        suite, dev = self.made(), self.spec().dev
         own = type(suite).read_dev is not Suite.read_dev
-        promise(own == self.spec().dev, f"read_dev is {'' if own else 'not '}its own: dev={own}")
+        promise(own == bool(dev), f"read_dev is {'' if own else 'not '}its own: dev={own}")
+        pairs = type(suite).dev_of_pairs is not Suite.dev_of_pairs
+        promise(pairs == (dev == "pairs"), f"dev_of_pairs is {'' if pairs else 'not '}its own")
         if not own:
             return
         for name, path in suite.locate(self.folder).there.items():
@@ -137,7 +145,15 @@ class SuiteSuite:
         with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
             path = Path(folder) / "pairs.tsv"
             path.write_text(PAIRS, encoding="utf-8")
-            promise(suite.read_dev(path) is None, "takes a file of graded pairs")
+            try:
+                read = suite.read_dev(path)
+            except NoDevSet:
+                read = None
+        promise(read is None or pairs, "takes a file of graded pairs")
+        promise(read is not None or not pairs, "does not take a file of graded pairs")
+        if pairs:
+            made = suite.dev_of_pairs("own.dev", ROWS)
+            promise(made.name == "own.dev", f"the pairs of a data set are called {made.name}")
 
     def test_its_dev_sets_are_scored(self) -> None:
         """A name, texts, scores that may choose among those there are, finite, the same twice."""

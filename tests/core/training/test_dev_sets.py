@@ -10,17 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cse_evaluation.dev import PairDevSet
+from cse_evaluation.plugin import cse_suites
+from cse_evaluation.vectors import EncodedTexts
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.evaluation.dev import PairDevSet
 from cse_core.evaluation.suites import DevSet, Suite
-from cse_core.evaluation.vectors import EncodedTexts
 from cse_core.recipes.settings import TrainOptions
-from cse_core.records import SuiteSpec
+from cse_core.records import DatasetSpec, SuiteSpec
 from cse_core.registry.plugin_info import AnyKind
 from cse_core.registry.registry import Registered, Registry
 from cse_core.training.selection import DEV, Scorer, dev_sets
+
+PAIRS = [
+    Registered(each, "cse-evaluation", "1", "cse-evaluation:it")
+    for each in cse_suites()
+    if each.dev == "pairs"
+]
+"""The suite of graded pairs, which is asked after the others."""
 
 
 class Knowing(Registry):
@@ -53,11 +61,12 @@ def registry(*, dev: bool = True, installed: bool = True) -> Registry:
         SuiteSpec(name="words", summary="words", factory=f"{__name__}:WordSuite", dev=dev),
     ]
     parts = [Registered(each, "cse-words", "1", "cse-words:it") for each in records]
-    return Knowing(parts if installed else ())
+    return Knowing([*PAIRS, *(parts if installed else ())])
 
 
-def read(registry: Registry, *names: str) -> list[DevSet]:
-    return dev_sets(TrainOptions(dev=names), Corpus.from_columns({"text": ["a"]}), registry)
+def read(registry: Registry, *names: str, warned: list[str] | None = None) -> list[DevSet]:
+    corpus = Corpus.from_columns({"text": ["a"]}, name="tiny")
+    return dev_sets(TrainOptions(dev=names), corpus, registry, (warned or []).append)
 
 
 def lengths(texts: Sequence[str]) -> torch.Tensor:
@@ -92,11 +101,35 @@ def test_a_file_of_a_suite_that_is_not_there_says_what_brings_it(tmp_path: Path)
     line = str(caught.value)
     assert line.startswith(f"{other}: {wanted}") and "\n" not in line
     assert "or be one of suite words (" in line and "pip install cse-words" in line
-    for found in (registry(), Registry(())):
+    for found in (registry(), Registry(PAIRS)):
         with pytest.raises(CseError) as caught:
             read(found, str(other))
         line = str(caught.value)
         assert line.startswith(f"{other}: {wanted}") and "cse-words" not in line
+
+
+class Tiny:
+    def pairs(self, split: str) -> list[dict[str, Any]]:
+        assert split == "dev"
+        return [{"sentence1": "a", "sentence2": b, "score": n} for n, b in enumerate("abc")]
+
+
+def test_without_a_suite_of_pairs_each_dev_set_is_refused_but_that_of_auto(tmp_path: Path) -> None:
+    data = DatasetSpec(name="tiny", summary="tiny", factory=f"{__name__}:Tiny")
+    tiny = Registered(data, "cse-tiny", "1", "cse-tiny:it")
+    for name in ("tiny", "auto"):
+        (found,) = read(Registry([tiny, *PAIRS]), name)
+        assert (found.name, found.size) == ("tiny.dev", 3)
+    told = "no suite that is installed reads this dev set"
+    for registry in (Registry([tiny]), Knowing([tiny])):
+        for name in ("tiny", pairs(tmp_path), str(tmp_path / "nowhere")):
+            with pytest.raises(CseError, match=told) as caught:
+                read(registry, name)
+            hint = "it may be one of suite words (suite words: pip install cse-words)"
+            assert str(caught.value).endswith(hint) == isinstance(registry, Knowing)
+        warned = ["first"]
+        assert read(registry, "auto", warned=warned) == []
+        assert len(warned) == 2 and warned[1].startswith(f"tiny.dev: {told}")
 
 
 def test_metrics_are_of_pairs_alone(tmp_path: Path) -> None:

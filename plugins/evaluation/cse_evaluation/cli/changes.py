@@ -20,10 +20,10 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.vocabulary import flatten
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.pairs import PairSet
-    from cse_core.evaluation.vectors import Encode
+    from cse_core.evaluation.suites import Encode
     from cse_core.models.saved_model import SentenceModel
     from cse_evaluation.changed import ChangedTexts
+    from cse_evaluation.pairs import PairSet
 
 _GIVEN = ("vocab:cased", "mask-token")
 """What a model has or has not, and a part can do without."""

@@ -54,7 +54,7 @@ from cse_evaluation.cli.suites import (
 from cse_evaluation.plugin import cse_suites
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.vectors import Encode
+    from cse_core.evaluation.suites import Encode
     from cse_core.models.saved_model import SentenceModel
     from cse_evaluation.retrieval import RetrievalResult
     from cse_evaluation.sts import Result
@@ -216,9 +216,9 @@ def evaluate(
     _check_changes(changes, models, sets, plugins)
     for wanted in metric or ():
         plugins.registry.find("metric", wanted, where="--metric")
-    from cse_core.evaluation.vectors import EncodedTexts
     from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
     from cse_evaluation.sts import evaluate_sts
+    from cse_evaluation.vectors import EncodedTexts
 
     if pairs_out is not None:
         check_pairs_out(pairs_out)

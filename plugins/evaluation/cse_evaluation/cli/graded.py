@@ -10,8 +10,8 @@ from cse_cli.installed import Installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.pairs import PairSet
     from cse_evaluation.lexical import TextCollection
+    from cse_evaluation.pairs import PairSet
 
 
 @dataclass
@@ -41,7 +41,7 @@ def find_sets(
     other: bool,
 ) -> Sets:
     """Read the graded pairs that were asked for; with ``other`` things asked for, maybe none."""
-    from cse_core.evaluation.pairs import read_pairs
+    from cse_evaluation.pairs import read_pairs
     from cse_evaluation.suite import find_chinese, find_suite, locate_suite
 
     found = Sets([])
@@ -89,8 +89,8 @@ def read_texts(file: str, plugins: Installed) -> TextCollection:
 
 
 def _installed_pairs(name: str, plugins: Installed) -> PairSet:
-    from cse_core.evaluation.pairs import pairs_from_rows
     from cse_core.runtime.loading import load_factory
+    from cse_evaluation.pairs import pairs_from_rows
 
     spec = plugins.registry.dataset(name, where="--data").spec
     return pairs_from_rows(f"{name}.test", load_factory(spec.factory)().pairs("test"))

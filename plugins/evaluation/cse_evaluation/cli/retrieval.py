@@ -11,8 +11,7 @@ from cse_cli.console import say_table, tell
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.suites import Progress
-    from cse_core.evaluation.vectors import Encode
+    from cse_core.evaluation.suites import Encode, Progress
     from cse_evaluation.documents import DocumentSet
     from cse_evaluation.retrieval import Recall, RetrievalResult
 

@@ -16,7 +16,7 @@ from cse_core.runtime.loading import load_factory
 from cse_evaluation.suite import existing_folder
 
 if TYPE_CHECKING:
-    from cse_core.evaluation.vectors import Encode
+    from cse_core.evaluation.suites import Encode
 
 
 @dataclass(frozen=True)

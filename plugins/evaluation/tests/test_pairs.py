@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cse_evaluation.pairs import ScoredPair, pairs_from_rows, read_pairs
 
 from cse_core.data.readers import stem
 from cse_core.errors import CseError
-from cse_core.evaluation.pairs import ScoredPair, pairs_from_rows, read_pairs
 
 Write = Callable[[str, str | bytes], Path]
 

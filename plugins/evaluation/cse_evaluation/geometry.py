@@ -1,9 +1,7 @@
 """How vectors lie on the sphere: alignment, uniformity, singular values, mean cosine.
 
 All take unit vectors. Alignment and uniformity are those of Wang and Isola (2020), "Understanding
-contrastive representation learning through alignment and uniformity on the hypersphere"; the
-effective rank that of Roy and Vetterli (2007), "The effective rank: a measure of effective
-dimensionality".
+contrastive representation learning through alignment and uniformity on the hypersphere".
 """
 
 from __future__ import annotations
@@ -14,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.pairs import PairSet
+from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values
+from cse_evaluation.pairs import PairSet
 
 POSITIVE_SHARE = 0.8
 """Alignment is over pairs scored above this share of the highest score: above 4 where it is 5."""
@@ -54,36 +53,6 @@ def uniformity(vectors: NDArray[np.float64]) -> float | None:
         kernel = np.exp(-TEMPERATURE * np.maximum(distances, 0.0))
         total += float(np.triu(kernel, k=1).sum())
     return math.log(total / (count * (count - 1) / 2))
-
-
-def mean_cosine(vectors: NDArray[np.float64]) -> float | None:
-    """Return the mean cosine over all pairs i < j of unit vectors ``[N, D]``.
-
-    1 where all vectors are equal, near 0 where they are spread; None with fewer than two.
-    """
-    count = len(vectors)
-    if count < 2:
-        return None
-    total = float((vectors.sum(axis=0) ** 2).sum() - (vectors**2).sum())
-    return total / (count * (count - 1))
-
-
-def singular_values(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the singular values of ``[N, D]``, not centred, falling, the largest scaled to 1."""
-    values = np.asarray(np.linalg.svd(vectors, compute_uv=False), dtype=np.float64)
-    return np.asarray(values / values[0]) if values[0] > 0 else values
-
-
-def effective_rank(values: NDArray[np.float64]) -> float:
-    """Return exp of the entropy of the singular values scaled to sum 1.
-
-    Roy and Vetterli (2007), definition 1: 1 where all vectors lie on a line, min(N, D) where all
-    singular values are equal; 0 where all vectors are zero.
-    """
-    if not values.any():
-        return 0.0
-    shares = values[values > 0] / values.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cse_core.evaluation.geometry import measure
-from cse_core.evaluation.pairs import PairSet, is_binary, spearman
-from cse_core.evaluation.suites import DevSet
-from cse_core.evaluation.vectors import Encode, EncodedTexts, row_cosines
+from cse_core.evaluation.suites import DevSet, Encode
+from cse_evaluation.geometry import measure
+from cse_evaluation.pairs import PairSet, is_binary, spearman
+from cse_evaluation.vectors import EncodedTexts, row_cosines
+
+if TYPE_CHECKING:
+    from cse_core.parts import Metric
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,15 @@ class PairDevSet(DevSet):
         binary = is_binary(pair.score for pair in pairs.pairs)
         choices = ("spearman", "average_precision") if binary else ("spearman",)
         return cls(pairs.name, choices, len(pairs.texts), pairs)
+
+    def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return its scores and the numbers of the metrics; each text is encoded once."""
+        known = EncodedTexts(encode, self.pairs.texts)
+        found = self.score(known)
+        for name, metric in metrics.items():
+            numbers = metric.compute(known, self.pairs)
+            found.update({f"{name}.{key}": value for key, value in numbers.items()})
+        return found
 
     def score(self, encode: Encode) -> dict[str, float]:
         """Score an encoder.

@@ -4,20 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from cse_evaluation import geometry
+from cse_evaluation.geometry import alignment, measure, uniformity
 from cse_evaluation.geometry_json import geometry_json
+from cse_evaluation.pairs import pairs_from_rows
 from scipy.special import ive
 
-from cse_core.evaluation import geometry
-from cse_core.evaluation.geometry import (
-    alignment,
-    effective_rank,
-    mean_cosine,
-    measure,
-    singular_values,
-    uniformity,
-)
-from cse_core.evaluation.pairs import pairs_from_rows
-from cse_core.evaluation.vectors import unit
+from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
 
 
 def circle(count: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cse_core.data.readers import Row, read_table, stem
 from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
+from cse_core.evaluation.suites import NoDevSet
 
 SENTENCE_COLUMNS = (
     ("sentence1", "sentence2"),
@@ -41,10 +42,6 @@ ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
 """A column that only SICK has: relatedness there runs from 1 to 5."""
 
 
-class NoPairs(CseError):
-    """A table without the columns of graded pairs."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
     """Two sentences and how similar people found them, on the scale of their set.
@@ -60,7 +57,7 @@ class ScoredPair:
 
 @dataclass(frozen=True)
 class PairSet:
-    """A file of graded pairs.
+    """A file of graded pairs, or those of a data set; what a metric is computed on.
 
     Attributes:
         name: File name without its endings, ``stsb.test``.
@@ -84,6 +81,10 @@ class PairSet:
         """Return the distinct sentences in order of appearance."""
         both = (text for pair in self.pairs for text in (pair.sentence1, pair.sentence2))
         return tuple(dict.fromkeys(both))
+
+
+class NoPairs(NoDevSet):
+    """A table without the columns of graded pairs."""
 
 
 def read_pairs(path: str | os.PathLike[str]) -> PairSet:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.pairs import PairSet
-
-Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-"""From N texts to their vectors ``[N, D]``, as the model gives them, not normalised."""
+from cse_core.evaluation.spread import unit
+from cse_core.evaluation.suites import Encode
+from cse_evaluation.pairs import PairSet
 
 
 class EncodedTexts:
@@ -64,13 +63,6 @@ class EncodedTexts:
             self.unit([pair.sentence1 for pair in pairs.pairs]),
             self.unit([pair.sentence2 for pair in pairs.pairs]),
         )
-
-
-def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return vectors ``[N, D]`` scaled to length 1 in float64; a zero vector stays zero."""
-    exact = vectors.astype(np.float64)
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    return np.asarray(exact / np.where(lengths == 0, 1.0, lengths))
 
 
 def row_cosines(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,3 +1,0 @@
-from tests.fixtures.evaluation import encoder, write
-
-__all__ = ["encoder", "write"]
