@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -176,18 +174,13 @@ def beside(path: Path, *, keep: bool = True) -> Iterator[IO[bytes]]:
     Raises:
         CseError: If it cannot be written.
     """
+    from cse_core.runtime.atomic_files import whole_file
+
     if path.is_dir():
         raise CseError("is a folder", where="--out", value=str(path), hint="name a file")
-    temporary: Any = None
     try:
-        temporary = tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        )
-        with temporary:
-            yield temporary
-        if keep:
-            os.chmod(temporary.name, 0o644)
-            os.replace(temporary.name, path)
+        with whole_file(path, keep=keep) as made, made.open("wb") as file:
+            yield file
     except OSError as error:
         raise CseError(
             f"cannot be written: {error.strerror or error}",
@@ -195,7 +188,3 @@ def beside(path: Path, *, keep: bool = True) -> Iterator[IO[bytes]]:
             value=str(path),
             hint="name a file in a folder that is there and may be written to",
         ) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary.name)

@@ -1,14 +1,20 @@
-"""Files and folders that are there complete or not at all, and the folder of caches."""
+"""Files and folders that are there complete or not at all, and the folder of caches.
+
+Nothing is written through a link. What is written has the permissions that the umask leaves.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import shutil
+import stat
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from cse_core.errors import CseError
 
@@ -20,10 +26,14 @@ def whole_folder(path: Path) -> Iterator[Path]:
     What was at ``path`` before is replaced; on an error it stays and the new folder is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    beside = _name_beside(path)
+    beside.mkdir()
     try:
-        os.chmod(beside, 0o755)
         yield beside
+        mode = beside.stat().st_mode & 0o666
+        for file in beside.rglob("*"):  # some libraries write files that nobody else may read
+            if file.is_file():
+                file.chmod(mode)
         old = None
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
@@ -37,16 +47,34 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a file beside ``path`` to write, and rename it to ``path`` when all is written."""
-    own = f"{os.getpid()}-{threading.get_ident()}"  # others may write the same file
-    beside = path.with_name(f".{path.name}-{own}.part")
+def whole_file(path: Path, *, private: bool = False, keep: bool = True) -> Iterator[Path]:
+    """Give a new file beside ``path`` to write, and rename it to ``path`` when all is written.
+
+    Args:
+        path: What is there is replaced.
+        private: Whether nobody else may read it.
+        keep: False only tries whether it can be written.
+
+    Raises:
+        OSError: If it cannot be written, or is a link or no ordinary file.
+    """
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link, and nothing is written through one", str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
+    beside = _name_beside(path)
+    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
     try:
         yield beside
-        os.replace(beside, path)
-    except BaseException:
+        if keep:
+            os.replace(beside, path)
+    finally:
         beside.unlink(missing_ok=True)
-        raise
+
+
+def _name_beside(path: Path) -> Path:
+    """Return a name beside a path that nobody can foresee, and so plant a link at."""
+    return path.with_name(f".{path.name[:40]}-{secrets.token_hex(4)}")
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -86,3 +114,35 @@ def cache_folder() -> Path | None:
     if named.strip().lower() in ("", "off"):
         return None
     return Path(os.path.expanduser(named))
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that nobody else may look into.
+
+    Raises:
+        OSError: If it cannot be made, or is a link or another user's.
+    """
+    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    _check_own(path.lstat(), path)
+    path.chmod(0o700)
+
+
+def open_own(path: Path) -> IO[bytes]:
+    """Open a file to read that no other user can have put there.
+
+    Raises:
+        OSError: If it cannot be read, or is a link or another user's.
+    """
+    file = open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb")
+    try:
+        _check_own(os.fstat(file.fileno()), path)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _check_own(found: os.stat_result, path: Path) -> None:
+    if stat.S_ISLNK(found.st_mode) or found.st_uid != getattr(os, "geteuid", lambda: 0)():
+        raise OSError(errno.EPERM, "it is a link, or another user's", str(path))

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cse_core.runtime.atomic_files import cache_folder, whole_file
+from cse_core.runtime.atomic_files import cache_folder, open_own, private_folder, whole_file
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
@@ -96,9 +96,8 @@ def _write(path: Path, table: TokenTable) -> None:
     column = pa.LargeListArray.from_arrays(pa.array(offsets), tokens)
     sums = json.dumps([zlib.crc32(values.data) for values in (offsets, ids, word)])
     batch = pa.record_batch({"tokens": column}).replace_schema_metadata({"crc32": sums})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as beside:
-        beside.touch(0o600)  # the ids tell the texts
+    private_folder(path.parent)  # the ids tell the texts
+    with whole_file(path, private=True) as beside:
         with pa.ipc.new_file(str(beside), batch.schema) as writer:
             writer.write_batch(batch)
 
@@ -108,7 +107,7 @@ def _read(path: Path, texts: int) -> TokenTable | None:
     import pyarrow as pa
 
     try:
-        with path.open("rb") as file:
+        with open_own(path) as file:
             # Torch refuses read-only memory with a warning; of a copy on write nothing is written.
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         whole = pa.py_buffer(mapped)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
+from cse_core.runtime.atomic_files import whole_file
 from cse_evaluation.pairs import PairSet
 
 COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
@@ -40,7 +40,7 @@ def write_pairs_out(
     """
     if [len(pairs.pairs) for pairs in sets] != [len(values) for values in cosines]:
         raise ValueError("there must be one cosine for each pair of each set")
-    with _beside(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+    with _beside(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(COLUMNS) + "\n")
         for pairs, values in zip(sets, cosines, strict=True):
             for pair, cosine in zip(pairs.pairs, values, strict=True):
@@ -60,39 +60,21 @@ def check_pairs_out(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def _beside(path: str | os.PathLike[str], keep: bool = True) -> Iterator[str]:
+def _beside(path: str | os.PathLike[str], keep: bool = True) -> Iterator[Path]:
     where = os.fspath(path)
-    target = Path(os.path.realpath(path))
-    if os.path.isdir(target):
+    target = Path(path)
+    if target.is_dir():
         raise CseError("this is a directory", where=where, hint="name a file, such as pairs.tsv")
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise CseError("this is not an ordinary file", where=where, hint="name another place")
-    if not os.path.isdir(target.parent):
+    if not target.parent.is_dir():
         raise CseError(
             "its folder does not exist", where=where, hint=f"make it: mkdir -p {target.parent}"
         )
-    temporary = ""
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        os.close(handle)
-        yield temporary
-        if keep:
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-            temporary = ""
+        with whole_file(target, keep=keep) as beside:
+            yield beside
     except OSError as error:
         raise CseError(
             f"the file cannot be written: {error.strerror or error}",
             where=where,
             hint="name another place",
         ) from None
-    finally:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
