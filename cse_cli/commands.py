@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cse_cli.console import literal
 from cse_core.errors import CseError
 from cse_core.registry.distributions import registering_distributions
 
@@ -194,7 +195,7 @@ class Commands:
             if is_chosen and isinstance(function, typer.Typer):
                 holder.add_typer(function, name=last, rich_help_panel=heading or None)
             else:
-                help_ = None if is_chosen else found[0].summary
+                help_ = None if is_chosen else literal(found[0].summary)
                 add = holder.command(last, help=help_, rich_help_panel=heading or None)
                 add(function if is_chosen else _unloaded)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cse_cli.console import literal
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -161,15 +162,10 @@ def _flag(option: OptionPath) -> Any:
     return typer.Option(
         f"--{option.path}",
         metavar="VALUE",
-        help=_literal(told),
-        rich_help_panel=_literal(option.panel),
+        help=literal(told),
+        rich_help_panel=literal(option.panel),
         show_default=False,
     )
-
-
-def _literal(text: str) -> str:
-    """Return a text that the help's markup leaves as it is."""
-    return re.sub(r"(\\*)\[", r"\1\1\\[", text)
 
 
 def given(values: Mapping[str, list[str] | None]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from cse_cli import choosing
-from cse_cli.console import fail, tell
+from cse_cli.console import clean_streams, fail, sane_terminal, say, tell
 from cse_cli.flags import take_no_plugin
 from cse_cli.installed import OWN_COMMANDS, Installed
 from cse_core import __version__
@@ -27,6 +27,8 @@ _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 def main() -> None:
     """Run ``cse`` with the arguments of the process."""
+    clean_streams()
+    sane_terminal()
     code = run(sys.argv[1:])
     gc.freeze()  # the process ends: nothing that it holds is looked through for circles
     sys.exit(code)
@@ -128,7 +130,7 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"cse-toolkit {__version__}")
+        say(f"cse-toolkit {__version__}")
         raise typer.Exit()
 
 

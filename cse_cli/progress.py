@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import tell, warn
+from cse_cli.console import cleaned, console, tell, warn
 from cse_core.runtime.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -183,7 +183,6 @@ class BarReporter(ShowingReporter):
             self._metrics = self._dev = ""
 
     def _open(self, what: str, total: int, done: int) -> None:
-        from rich.console import Console
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -195,15 +194,15 @@ class BarReporter(ShowingReporter):
         self.end()
         self._what = what
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[told]}", markup=False),
-            console=Console(stderr=True, highlight=False),
+            console=console(err=True),
             transient=True,
         )
-        self._task = self._bar.add_task(what, total=total, completed=done, told="")
+        self._task = self._bar.add_task(cleaned(what), total=total, completed=done, told="")
         self._bar.start()
 
     def _print(self, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.console import tell
+from cse_cli.console import say, tell
 from cse_cli.installed import installed
 from cse_core.errors import CseError
 
@@ -205,8 +205,8 @@ def neighbours(
     for each in shown:
         if json:
             near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in each.near]
-            print(dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
+            say(dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
         else:
-            print(each.text)
+            say(each.text)
             for cosine, text in each.near:
-                print(f"  {cosine:.3f}  {text}")
+                say(f"  {cosine:.3f}  {text}")
