@@ -13,15 +13,19 @@ import typer
 
 from cse_cli import choosing
 from cse_cli.console import clean_streams, fail, sane_terminal, say, tell
+from cse_cli.culprit import culprit
 from cse_cli.flags import take_no_plugin
 from cse_cli.installed import OWN_COMMANDS, Installed
 from cse_core import __version__
 from cse_core.errors import CseError
 
+PLUGIN_BUG = 1
+"""Exit code where a part of a plugin raised, or broke its contract."""
 INTERRUPTED = 130
 """Exit code after an interrupt: 128 and the number of the signal."""
 BROKEN_PIPE = 141
 """Exit code where nobody reads the output any more."""
+_DEBUG = "--debug"
 _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 
@@ -41,10 +45,15 @@ def run(arguments: Sequence[str]) -> int:
         arguments: The command line without the program's name.
 
     Returns:
-        The exit code: 0; 2 after a user's mistake, which was printed; 130 after an interrupt.
+        The exit code: 0; 1 after a bug of a plugin's part, which was named; 2 after a user's
+        mistake, which was printed; 130 after an interrupt.
     """
+    debug = False
     try:
         words, left_out = take_no_plugin(arguments)
+        debug = _DEBUG in words[: words.index("--") if "--" in words else None]
+        if debug:
+            words.remove(_DEBUG)
         code = _run(words or ["--help"], Installed(left_out))
         sys.stdout.flush()
         return code
@@ -58,6 +67,12 @@ def run(arguments: Sequence[str]) -> int:
         # The interpreter flushes stdout once more at its end, which would raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
+    except Exception as error:
+        line = None if debug else culprit(error)
+        if line is None:
+            raise
+        fail(CseError(line, hint="a bug of this plugin: the same command with --debug shows where"))
+        return PLUGIN_BUG
 
 
 def _run(words: list[str], installed: Installed) -> int:
@@ -144,6 +159,13 @@ def _options(
             "be repeated; all leaves every one out. CSE_DISABLE_PLUGINS does the same.",
         ),
     ] = None,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            help="Show the traceback of a plugin's bug; before or after the command.",
+        ),
+    ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -153,7 +154,7 @@ class BarReporter(ShowingReporter):
     def line(self, line: Mapping[str, float]) -> None:
         """Show the metrics behind the bar."""
         self._metrics = (
-            f"loss {line['loss']:.3f} lr {line['lr']:.1e} "
+            f"loss {line.get('loss', math.nan):.3f} lr {line['lr']:.1e} "
             f"{line['sentences_per_second']:,.0f} sentences/s"
         )
         self._show()
@@ -226,7 +227,7 @@ class BarReporter(ShowingReporter):
 def in_short(line: Mapping[str, float]) -> str:
     """Return loss, learning rate and speed of a line of metrics."""
     return (
-        f"loss {line['loss']:.4f}, lr {line['lr']:.2e}, "
+        f"loss {line.get('loss', math.nan):.4f}, lr {line['lr']:.2e}, "
         f"{line['sentences_per_second']:,.0f} sentences/s"
     )
 

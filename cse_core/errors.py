@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 
 class CseError(Exception):
@@ -49,6 +50,20 @@ class CseErrors(CseError):
     def line(self) -> str:
         """Return one line for each mistake."""
         return "\n".join(error.line() for error in self.errors)
+
+
+class PartError(RuntimeError):
+    """A part did not keep a promise of its contract: a bug of its plugin, named.
+
+    Args:
+        part: The part: it has a path and a distribution.
+        method: The method that was called.
+        what: What was promised and what came.
+    """
+
+    def __init__(self, part: Any, method: str, what: str) -> None:
+        self.part, self.method = part, method
+        super().__init__(f"{part.path} of {part.distribution}: {method} {what}")
 
 
 def raise_all(errors: Sequence[CseError]) -> None:

@@ -82,9 +82,17 @@ class Setup:
 
 
 class Part:
-    """A part of any kind."""
+    """A part of any kind.
+
+    Attributes:
+        name: Of the instance.
+        path: Its place in the recipe: ``negatives.queue``.
+        distribution: The distribution that brings it, with its version.
+    """
 
     name: str
+    path: str = "a part"
+    distribution: str = "no distribution"
 
     def prepare(self, dataset: Corpus) -> None:
         """See the training rows once, before the first step."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -15,6 +15,7 @@ from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.negatives import unequal
+from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
@@ -70,6 +71,7 @@ class Assembly:
     device: torch.device
     load_encoder: Any
     inference_pool: RowPooler | None = None
+    calls: PartCalls = field(default_factory=PartCalls)
 
     def modules(self) -> Iterator[tuple[str, nn.Module]]:
         """Yield every part that is a module, by its path; branches' copies are not among them."""
@@ -171,6 +173,7 @@ def build(
         device=device,
         load_encoder=load,
         inference_pool=inference_pool,
+        calls=PartCalls(thorough=train.check),
     )
     _check_dimensions(assembly)
     assembly.train_mode()

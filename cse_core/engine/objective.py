@@ -123,15 +123,17 @@ class Objectives:
             roles=roles,
             corpus=corpus,
         )
+        calls = self.assembly.calls
+        calls.note("encoder", level, batch.anchors)
         found: dict[str, Positives] = {}
         for name, miner in self.assembly.miners.items():
             if self.level_of[f"positives.{name}"] == level:
-                found.update(miner.mine(batch, ctx))
+                found.update(calls(miner, "mine", batch, ctx))
         batch = replace(batch, targets={**batch.targets, **found})
         stored: dict[str, Negatives] = {}
         for name, store in self.assembly.stores.items():
             if self.level_of[f"negatives.{name}"] == level:
-                candidates = store.candidates(batch, ctx)
+                candidates = calls(store, "candidates", batch, ctx)
                 if candidates is not None and len(candidates):
                     stored[name] = replace(candidates, blocks=((name, len(candidates)),))
         return replace(batch, stored=stored)
@@ -148,18 +150,19 @@ class Objectives:
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
             return None
-        run = self.composition
+        run, calls = self.composition, self.assembly.calls
         stores = [store.name for store in run.of("negatives") if run.serves(store, choice)]
         negatives = of.of_loss(batch, options, stores)
         for store in stores:
-            negatives = self.assembly.stores[store].weigh(negatives, batch, ctx)
+            negatives = calls(self.assembly.stores[store], "weigh", negatives, batch, ctx)
         if count_negatives:
             seen = (~negatives.mask).sum(dim=1, dtype=torch.float32)
             parts[f"{choice.name}.negatives"] = seen.mean()
         loss = self.assembly.losses[choice.name]
-        forward = loss(batch, targets, negatives, ctx)
+        forward: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
         if options.directions == "one":
             return forward
         turned, anchors = of.reversed_batch(batch, options.target)
-        backward = loss(turned, anchors, of.of_reversed(batch, turned, options), ctx)
+        others = of.of_reversed(batch, turned, options)
+        backward = calls(loss, "__call__", turned, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)

@@ -4,14 +4,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
+from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.schedule import Schedule
+
+MOST, FEWEST = 50, 10
+"""A gradient's norm is held to the median of so many steps at most, and from so many on."""
+MOST_IN_A_ROW = 10
+"""So many dropped steps in a row end a run: nothing would be learned any more."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became of a step.
+
+    Attributes:
+        norm: Of the gradient before it was clipped, None where nothing asks for it.
+        made: Whether the weights moved.
+    """
+
+    norm: Tensor | None
+    made: bool = True
+
+
+@dataclass
+class Spikes:
+    """Steps that are dropped for the size of their gradient (``train.drop_spikes``).
+
+    Attributes:
+        norms: Of the last steps that were made.
+        dropped: Steps that were dropped so far, ``in_a_row`` since the last one that was made.
+    """
+
+    norms: list[float] = field(default_factory=list)
+    dropped: int = 0
+    in_a_row: int = 0
+
+    def drops(self, norm: Tensor | None, times: float) -> bool:
+        """Return whether a step is dropped, and count it; waits for the device.
+
+        Raises:
+            CseError: If ``MOST_IN_A_ROW`` steps in a row are.
+        """
+        size = math.nan if norm is None else float(norm)
+        usual = median(self.norms) if len(self.norms) >= FEWEST else math.inf
+        if math.isfinite(size) and size <= times * usual:
+            self.norms, self.in_a_row = [*self.norms[1 - MOST :], size], 0
+            return False
+        self.dropped, self.in_a_row = self.dropped + 1, self.in_a_row + 1
+        if self.in_a_row < MOST_IN_A_ROW:
+            return True
+        raise CseError(
+            f"{MOST_IN_A_ROW} steps in a row had a gradient too large, the last of norm {size:g} "
+            f"where {usual:g} is usual",
+            where="train.drop_spikes",
+            value=times,
+            hint="lower train.lr, or raise train.drop_spikes",
+        )
 
 
 class Optimizer:
@@ -22,6 +79,7 @@ class Optimizer:
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
         self.options = options
+        self.spikes = Spikes()
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
@@ -46,21 +104,23 @@ class Optimizer:
             return step / warmup
         return Schedule(options.schedule, 1.0, 0.0).at(step - warmup, total - warmup)
 
-    def update(self, step: int) -> Tensor | None:
+    def update(self, step: int) -> Update:
         """Clip, move the weights with the learning rate of ``step``, forget the gradients.
 
-        Returns:
-            The gradient's norm before clipping, None where nothing clips.
+        Raises:
+            CseError: If too many steps in a row are dropped.
         """
         share = self.rate(step)
         for group in self.adamw.param_groups:
             group["lr"] = group["peak"] * share
-        norm = None
-        if self.options.clip:
-            norm = nn.utils.clip_grad_norm_(list(self.named.values()), self.options.clip)
-        self.adamw.step()
+        norm, options = None, self.options
+        if options.clip or options.drop_spikes:
+            norm = nn.utils.clip_grad_norm_(list(self.named.values()), options.clip or math.inf)
+        made = options.drop_spikes is None or not self.spikes.drops(norm, options.drop_spikes)
+        if made:
+            self.adamw.step()
         self.adamw.zero_grad(set_to_none=True)
-        return norm
+        return Update(norm, made)
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments by parameter name."""

@@ -24,6 +24,7 @@ from cse_core.engine.assembly import Assembly
 from cse_core.engine.encoder_call import Levels
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
+from cse_core.engine.optimizer import Update
 from cse_core.engine.passes import RoundSetup, StepPasses
 from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
@@ -39,7 +40,7 @@ class StepResult:
     """What a step leaves for the log: tensors on the device, not waited for.
 
     Attributes:
-        norm: Of the gradient before it was clipped, None where nothing clips.
+        update: What became of the weights; None where no loss had a positive.
         rows: Of the batch, over all processes.
         tokens: Of this process's share.
         anchors: ``[A, D]`` vectors of the plain sentences.
@@ -47,7 +48,7 @@ class StepResult:
 
     loss: Tensor
     parts: dict[str, Tensor]
-    norm: Tensor | None
+    update: Update | None
     rows: int
     tokens: int
     anchors: Tensor
@@ -92,16 +93,16 @@ class Engine:
         self,
         index: Tensor,
         position: StepPosition,
-        update: Callable[[], Tensor | None],
+        update: Callable[[], Update],
         *,
         count_negatives: bool = False,
         then: Tensor | None = None,
     ) -> StepResult:
         """Run one step on the ``[B]`` rows of a batch, over all processes.
 
-        ``update`` clips, moves the weights and the learning rate, and returns the gradient's norm.
-        ``then`` are the rows of the batch after this one, which is prepared while this one
-        computes; close the builder's prefetcher in the end.
+        ``update`` clips and moves the weights and the learning rate; nothing is committed of a step
+        that it drops. ``then`` are the rows of the batch after this one, which is prepared while
+        this one computes; close the builder's prefetcher in the end.
         """
         logged: dict[str, Tensor | float] = {}
         with record_function("cse.views"):
@@ -124,16 +125,19 @@ class Engine:
             if objective.value is not None:
                 work.backward(objective.value, capture)
                 self._reduce_gradients()
-            self.previous = capture.fields(work.views, self.input_sizes, self.device)
+            fields = capture.fields(work.views, self.input_sizes, self.device)
         with record_function("cse.update"):
-            norm = update() if objective.value is not None else None
-        with record_function("cse.commit"):
-            self._commit(objective, work)
+            done = update() if objective.value is not None else None
+        if done is None or done.made:
+            self.previous = fields
+            with record_function("cse.commit"):
+                self._commit(objective, work)
         value = objective.value
+        self._note(value, done, position.step)
         return StepResult(
             loss=torch.zeros((), device=self.device) if value is None else value.detach(),
             parts=objective.parts,
-            norm=norm,
+            update=done,
             rows=len(index),
             tokens=work.tokens,
             anchors=objective.batches[SENTENCE].anchors.detach(),
@@ -158,7 +162,20 @@ class Engine:
         batches = {level: _detached(batch) for level, batch in objective.batches.items()}
         # Branches come first.
         for path in sorted(parts, key=lambda path: not path.startswith("branch.")):
-            parts[path].after_step(batches[self.objectives.level_of.get(path, SENTENCE)], ctx)
+            level = self.objectives.level_of.get(path, SENTENCE)
+            self.assembly.calls(parts[path], "after_step", batches[level], ctx)
+
+    def _note(self, value: Tensor | None, done: Update | None, step: int) -> None:
+        """Note whether the numbers of a step are finite, unless it was dropped."""
+        calls = self.assembly.calls
+        if done is not None and not done.made:
+            calls.forget_step()
+            return
+        if value is not None:
+            calls.note("train", "the sum of the losses", value)
+        if done is not None and done.norm is not None:
+            calls.note("train", "the gradient", done.norm)
+        calls.end_step(step)
 
     def _reduce_gradients(self) -> None:
         encoding = list(self.assembly.online.encoder.parameters())

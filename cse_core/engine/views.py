@@ -12,6 +12,7 @@ from torch import Tensor
 from cse_core.engine.assembly import Assembly, PlacedAugmenter
 from cse_core.engine.prefetch import Prefetcher
 from cse_core.engine.row_keys import SLOTS, occurrences
+from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.recipes.composition import PlannedView
 from cse_core.runtime import distributed
@@ -77,7 +78,7 @@ class ViewBuilder:
     """Builds the views of batches from the rows of a round."""
 
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
-        self.assembly = assembly
+        self.assembly, self.calls = assembly, assembly.calls
         self.rows = rows
         self.prefetcher = Prefetcher()
         self._same: dict[str, int] = {}
@@ -166,10 +167,8 @@ class ViewBuilder:
             tokens = encoder.rows(tokens, view.role)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
-                before = tokens
-                tokens = augmenter.part(tokens, tokens, view, self._drawing(ctx, augmenter, view))
-                if not torch.equal(tokens.owner, before.owner):
-                    raise RuntimeError(f"{augmenter.choice.path} changed the rows of {view.name}")
+                before, drawing = tokens, self._drawing(ctx, augmenter, view)
+                tokens = self.calls(augmenter.part, "__call__", tokens, tokens, view, drawing)
                 if self._watches(augmenter):
                     same = (torch.equal(getattr(tokens, n), getattr(before, n)) for n in _COMPARED)
                     self._watch(augmenter, tokens is before or all(same))
@@ -188,10 +187,7 @@ class ViewBuilder:
 
         With ``watch`` it is noted if it changes nothing.
         """
-        changed: Tensor = augmenter.part(values, tokens, view, ctx)
-        if changed.shape != values.shape:
-            shapes = f"{tuple(changed.shape)} of {tuple(values.shape)}"
-            raise RuntimeError(f"{augmenter.choice.path} made {shapes} values")
+        changed: Tensor = self.calls(augmenter.part, "__call__", values, tokens, view, ctx)
         if watch and self._watches(augmenter):
             self._watch(augmenter, bool(torch.equal(changed, values)))
         return changed.to(values.dtype)
@@ -224,10 +220,10 @@ class ViewBuilder:
             for view in planned.values()
             if view.made_by is None
         ]
-        for path, part in self.assembly.parts.items():
-            for added in part.views(rows, ctx):
+        for part in self.assembly.parts.values():
+            for added in self.calls(part, "views", rows, ctx):
                 if added.name not in planned:
-                    raise RuntimeError(f"{path} adds view {added.name}, which its record omits")
+                    raise PartError(part, "views", f"adds {added.name}, which its record omits")
                 view = planned[added.name]
                 views.append(replace(added, branch=view.branch, role=view.role))
         return views
@@ -247,11 +243,9 @@ class ViewBuilder:
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
             before = list(texts)
-            texts = augmenter.part(before, None, view, self._drawing(ctx, augmenter, view))
-            if len(texts) != len(before):
-                path = augmenter.choice.path
-                raise RuntimeError(f"{path} made {len(texts)} of {len(before)} texts")
-            self._watch(augmenter, list(texts) == before)
+            drawing = self._drawing(ctx, augmenter, view)
+            texts = self.calls(augmenter.part, "__call__", list(before), None, view, drawing)
+            self._watch(augmenter, texts == before)
         known = self.rows.content_of(texts, encoder.tokenizer)
         return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
 

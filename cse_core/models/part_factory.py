@@ -11,6 +11,7 @@ from torch import nn
 
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
+from cse_core.errors import CseError, PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import HeadOptions
 from cse_core.parts import Part, Setup, SlicePooler
@@ -108,8 +109,18 @@ class PartFactory:
 
 def make_part(choice: PlannedPart, setup: Setup) -> Part:
     """Return a part as its record, options and setup make it, on the setup's device."""
-    part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
-    part.name = choice.name
+    make = load_factory(choice.spec.factory)
+    try:
+        part = cast(Part, make(choice.options, setup))
+    except (CseError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        if choice.spec.factory.startswith("cse_core."):
+            raise
+        said = " ".join(str(error).split())
+        raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
+    part.name, part.path = choice.name, choice.path
+    part.distribution = f"{choice.distribution} {choice.version}".strip()
     if isinstance(part, SlicePooler):
         part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)
     if isinstance(part, nn.Module):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.encoders.encoder import InputHook, PackedEncoder
-from cse_core.errors import CseError
+from cse_core.errors import CseError, PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import (
@@ -157,6 +157,7 @@ class SentenceEncoder:
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, there)
+            _see_shape(self.pooler, "pool", pooled, there.rows)
             raw = Embeddings(pooled, there.owner, there.slot, self._lengths(there), sentences)
             headed = self._headed(raw)
             levels = {self.row_level: headed}
@@ -183,6 +184,7 @@ class SentenceEncoder:
         vectors = pooled.vectors
         for head in self.heads.values():
             vectors = head(vectors)
+            _see_shape(head, "forward", vectors, len(pooled), head.dimension)
         return replace(pooled, vectors=vectors)
 
     def encode(
@@ -240,6 +242,16 @@ def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
     finally:
         for module in other:
             module.train(not training)
+
+
+def _see_shape(
+    part: Any, method: str, vectors: Tensor, rows: int, dimension: object = None
+) -> None:
+    """Refuse vectors that are not one for each row, or not of the dimension that was announced."""
+    wanted = vectors.shape[-1] if dimension is None else dimension
+    if vectors.shape != (rows, wanted):
+        found = f"promised [{rows}, {wanted}], returned {list(vectors.shape)}"
+        raise PartError(part, method, found)
 
 
 def _without_source(content: TokenBatch, slices: TokenBatch) -> TokenBatch:

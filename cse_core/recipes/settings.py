@@ -105,6 +105,12 @@ class TrainOptions(Options):
     """cuda, mps, cpu, or the best of them."""
     threads: int | None = Field(default=None, ge=1)
     """Processor threads; by default what the machine offers."""
+    check: bool = False
+    """Look at more of what parts do in every step, at a cost: the global random state, and whether
+    a second call returns the same."""
+    drop_spikes: float | None = Field(default=None, gt=1)
+    """Drop a step whose gradient's norm is not finite, or above so many times the median of the
+    last 50: no weight moves and no queue takes its rows. By default none is dropped."""
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""

@@ -70,13 +70,14 @@ def weights(assembly: Assembly) -> dict[str, Tensor]:
     return found
 
 
-def not_finite(what: str, step: int) -> CseError:
-    """Return the error of a run that diverged at or before a step."""
+def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
+    """Return the error of a run that diverged at a step; its batch is in the file ``batch``."""
+    there = "" if batch is None else f"; its batch is in {batch}"
     return CseError(
-        f"{what} (at or before step {step})",
+        f"{what} at step {step}{there}",
         where="train",
-        hint="lower train.lr, or use --set train.precision=fp32; resuming goes on from "
-        "the last checkpoint",
+        hint="lower train.lr, use --set train.precision=fp32, or drop such steps with "
+        "--set train.drop_spikes=10; resuming goes on from the last checkpoint",
     )
 
 

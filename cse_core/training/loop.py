@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import GradientField
-from cse_core.engine.optimizer import Optimizer
+from cse_core.engine.optimizer import Optimizer, Spikes, Update
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
@@ -108,11 +109,13 @@ class TrainingLoop:
         for (point, view), gradients in self.engine.previous.items():
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values
-        return Checkpoint(tensors, {"step": self.done, "parts": values})
+        spikes = asdict(self.optimizer.spikes)
+        return Checkpoint(tensors, {"step": self.done, "parts": values, "spikes": spikes})
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
+        self.optimizer.spikes = Spikes(**checkpoint.values["spikes"])
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}
         for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
@@ -126,7 +129,7 @@ class TrainingLoop:
         """End what works in the background."""
         self.engine.builder.prefetcher.close()
 
-    def _update(self) -> Tensor | None:
+    def _update(self) -> Update:
         if self.before_update is not None:
             self.before_update()
         return self.optimizer.update(self.done)

@@ -6,45 +6,33 @@ import time
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from cse_core.engine.step import StepResult
 from cse_core.runtime import distributed
-from cse_core.training.checkpoint import not_finite
 
 
 class Meters:
     """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
 
-    Nothing waits for the device until :meth:`settle`.
+    Nothing waits for the device until :meth:`take`.
     """
 
     def __init__(self, losses: list[float], device: torch.device) -> None:
         self.losses = [torch.tensor(loss, device=device) for loss in losses]
-        self.norms: list[Tensor] = []
         self.rows = 0
         self.tokens = 0
         self.seconds = 0.0
         self._began = time.perf_counter()
 
     def add(self, result: StepResult) -> None:
-        """Count a step."""
-        self.losses.append(result.loss.float())
-        if result.norm is not None:
-            self.norms.append(result.norm)
+        """Count a step; one that was dropped has no loss."""
+        if result.update is None or result.update.made:
+            self.losses.append(result.loss.float())
         self.rows += result.rows
         self.tokens += result.tokens
 
-    def settle(self, step: int) -> None:
-        """Wait for the steps so far, and see that every loss and gradient is a number.
-
-        Raises:
-            CseError: If one is not; nothing of these steps was written yet.
-        """
-        for what, values in (("the loss", self.losses), ("the gradient", self.norms)):
-            if values and not bool(torch.isfinite(torch.stack(values)).all()):
-                raise not_finite(f"{what} is no finite number any more", step)
-        self.norms = []
+    def stop(self) -> None:
+        """Count no more seconds until :meth:`go_on`."""
         self.seconds += time.perf_counter() - self._began
 
     def go_on(self) -> None:
@@ -55,8 +43,8 @@ class Meters:
         """Return the mean loss and the speeds, and count from nothing; every process calls it."""
         seconds = max(self.seconds, 1e-9)
         tokens = distributed.total(self.tokens)
-        line = {
-            "loss": float(torch.stack(self.losses).mean()),
+        line = {"loss": float(torch.stack(self.losses).mean())} if self.losses else {}
+        line |= {
             "sentences_per_second": self.rows / seconds,
             "tokens_per_second": tokens / seconds,
         }

@@ -17,10 +17,11 @@ from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
 from cse_core.runtime import distributed
+from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.device import Precision
 from cse_core.runtime.reporter import Reporter
 from cse_core.training import checkpoint as saved
-from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.checkpoint import Checkpoint, not_finite
 from cse_core.training.collapse import BATCH, CollapseWatch, spread
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
@@ -193,7 +194,8 @@ class Trainer:
             saving = loop.over or stopping or bool(intervals.save and step % intervals.save == 0)
             if not (logging or saving):
                 continue
-            meters.settle(step)
+            self._refuse_not_finite(loop)
+            meters.stop()
             scores = self._evaluate(loop) if scoring else {}
             if logging:
                 scores = {**scores, **spread(result.anchors)}
@@ -236,14 +238,36 @@ class Trainer:
             "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
             **meters.take(),
         }
-        if result.norm is not None:
-            line["gradient_norm"] = float(result.norm)
+        if result.update is not None and result.update.norm is not None:
+            line["gradient_norm"] = float(result.update.norm)
+        if loop.options.drop_spikes is not None:
+            line["dropped_steps"] = loop.optimizer.spikes.dropped
         for source in (result.parts, result.logged):
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)
         if self._metrics is not None:
             self._metrics.write(json.dumps(line) + "\n")
         self.reporter.line(line)
+
+    def _refuse_not_finite(self, loop: TrainingLoop) -> None:
+        """Wait for the steps so far, and stop where one made a number that is not finite.
+
+        Raises:
+            CseError: It names the step, the part, and the file with the batch.
+        """
+        bad = self.assembly.calls.first_bad()
+        if bad is None:
+            return
+        step, path, method = bad
+        index = loop.batches.at(step)
+        texts = {name: loop.rows.texts(name, index) for name in loop.rows.columns}
+        file = self.folder.path / f"not-finite-step-{step + 1}.json"
+        if self.main:
+            about = {"round": loop.current.number, "step": step + 1, "part": path, "method": method}
+            write_whole(file, json.dumps({**about, "texts": texts}, indent=1) + "\n")
+        part = self.assembly.parts.get(path)
+        who = path if part is None else f"{path} of {part.distribution}"
+        raise not_finite(f"{who}: {method} made numbers that are not finite", step + 1, file)
 
     def _save(self, loop: TrainingLoop, meters: Meters) -> None:
         if not self.main:

@@ -34,13 +34,16 @@ SECONDS = 60.0
 
 
 class Server:
-    """A process that forks for each command."""
+    """A process that forks for each command, with one more folder of packages if there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, packages: Path | None = None) -> None:
+        paths = [str(packages)] if packages else []
+        if there := os.environ.get("PYTHONPATH"):
+            paths.append(there)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.reliability.server"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **ENVIRONMENT},
+            env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip
 
     def call(

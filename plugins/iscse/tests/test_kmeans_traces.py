@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from cse_iscse.kmeans_smoothing import moved
+from cse_iscse.options import KmeansOptions
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -116,3 +117,10 @@ def test_the_draw_depends_on_the_seed_alone() -> None:
 
     assert torch.equal(drawn(1), drawn(1))
     assert not torch.equal(drawn(1), drawn(2))
+
+
+def test_the_defaults() -> None:
+    options = KmeansOptions()
+    assert options.clusters == 64  # Table 3
+    # Ours, the paper gives no value: half of each, a few iterations first and one in each step.
+    assert (options.gamma, options.iterations, options.first_iterations) == (0.5, 1, 10)

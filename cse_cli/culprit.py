@@ -1,0 +1,28 @@
+"""Which part of a plugin an exception came from."""
+
+from __future__ import annotations
+
+import sys
+from traceback import walk_tb
+from typing import Any
+
+from cse_core.errors import PartError
+
+
+def culprit(error: Exception) -> str | None:
+    """Return the line that names the plugin whose part raised an error, None where none did.
+
+    The innermost frame that is a method of a part tells; the core's own parts keep their traceback.
+    """
+    if isinstance(error, PartError):
+        return str(error)
+    parts: Any = sys.modules.get("cse_core.parts")
+    if parts is None:
+        return None
+    for frame, _ in reversed(list(walk_tb(error.__traceback__))):
+        part = frame.f_locals.get("self")
+        if isinstance(part, parts.Part) and not type(part).__module__.startswith("cse_core."):
+            said = " ".join(str(error).split())
+            what = f"{frame.f_code.co_name} raised {type(error).__name__}: {said}"
+            return f"{part.path} of {part.distribution}: {what}"
+    return None

@@ -1,0 +1,147 @@
+"""Parts that each break one promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from cse_core.parts import Augmenter, Head, Loss, NegativeStore, PositiveMiner
+from cse_core.types import LossOutput, Negatives, Positives
+
+
+class _Made:
+    def __init__(self, options: Any, setup: Any) -> None:
+        self.options, self.setup = options, setup
+
+
+class LosesText(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return x[:-1]
+
+
+class NoText(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return [None for _ in x]
+
+
+class DropsRow(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return x.take_rows(torch.arange(x.rows - 1))
+
+
+class Writes(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        x.ids[~x.special] = 7
+        return x
+
+
+class Reshapes(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return x[:-1]
+
+
+class NotANumber(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return x * float("nan") if ctx.step == 2 else x
+
+
+class GlobalRandom(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return x + 0.01 * torch.randn(x.shape)
+
+
+class Raises(_Made, Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return {}["a key"]
+
+
+class WideHead(nn.Module, Head):
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__()
+        self.dimension = setup.dimension
+
+    def forward(self, vectors: Any) -> Any:
+        return torch.cat([vectors, vectors], dim=1)
+
+
+class RaisingHead(WideHead):
+    def forward(self, vectors: Any) -> Any:
+        raise ValueError("no vectors\ntoday")
+
+
+class FlatGroup(_Made, PositiveMiner):
+    def mine(self, batch: Any, ctx: Any) -> Any:
+        return {"flat-group": Positives(batch.anchors)}
+
+
+class NoGroups(_Made, PositiveMiner):
+    def mine(self, batch: Any, ctx: Any) -> Any:
+        return [batch.anchors]
+
+
+class Impure(_Made, PositiveMiner):
+    calls = 0
+
+    def mine(self, batch: Any, ctx: Any) -> Any:
+        self.calls += 1
+        return {"impure": Positives(batch.anchors.unsqueeze(1) * self.calls)}
+
+
+class FloatMask(_Made, NegativeStore):
+    def candidates(self, batch: Any, ctx: Any) -> Any:
+        rows = batch.anchors.detach()[:2]
+        return Negatives.of(rows, len(batch.anchors), name="own",
+                            mask=torch.zeros(len(batch.anchors), 2))  # fmt: skip
+
+
+class ShortRows(_Made, NegativeStore):
+    def candidates(self, batch: Any, ctx: Any) -> Any:
+        rows = batch.anchors.detach()[:2]
+        return Negatives.of(rows, len(batch.anchors), name="own", row=torch.zeros(1))
+
+
+class KeepsGraph(_Made, NegativeStore):
+    kept: Any = None
+
+    def candidates(self, batch: Any, ctx: Any) -> Any:
+        self.seen = batch.anchors * 2
+        return None
+
+
+class CannotBeMade(_Made, NegativeStore):
+    def __init__(self, options: Any, setup: Any) -> None:
+        raise LookupError("nothing to be made of")
+
+
+class FailsLate(_Made, NegativeStore):
+    def after_step(self, batch: Any, ctx: Any) -> None:
+        if ctx.step == 1:
+            raise AssertionError("step 1 is not to its liking")
+
+
+class PerAnchor(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        return LossOutput((batch.anchors - targets.vectors[:, 0]).square().sum(dim=1))
+
+
+class Detached(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        return LossOutput((batch.anchors - targets.vectors[:, 0]).square().mean().detach())
+
+
+class FloatLoss(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        return 0.5
+
+
+class NanLoss(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        return LossOutput((batch.anchors * 0).sum() / 0)
+
+
+class LateNan(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        value = (batch.anchors - targets.vectors[:, 0]).square().mean()
+        return LossOutput(value * float("nan") if ctx.step == 3 else value)

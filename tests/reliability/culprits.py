@@ -1,0 +1,56 @@
+"""Parts of a plugin that break a promise in a run, and how the run has to name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.reliability.inputs import TEXTS
+from tests.reliability.outcomes import Answer, Outcome, classify
+from tests.reliability.server import Server
+
+BROKEN = Path(__file__).with_name("broken")
+"""A folder with an installed distribution, cse-broken."""
+NOT_FINITE = "made numbers that are not finite at step"
+CHECK = "--train.check true"
+CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("--aug raises", 1, ("aug.raises", "KeyError: 'a key'")),
+    ("--aug loses-text", 1, ("aug.loses-text", "promised 8 texts, returned list of 7")),
+    ("--aug no-text", 1, ("aug.no-text", "promised texts")),
+    ("--aug drops-row", 1, ("aug.drops-row", "same rows")),
+    ("--aug writes", 1, ("aug.writes", "wrote into a tensor")),
+    ("--aug reshapes", 1, ("aug.reshapes", "promised [")),
+    ("--aug not-a-number", 2, ("aug.not-a-number", f"{NOT_FINITE} 3", "not-finite-step-3.json")),
+    (f"--aug global-random {CHECK}", 1, ("aug.global-random", "global random state")),
+    ("--pool cls --pool +wide-head", 1, ("pool.wide-head", "forward promised [")),
+    ("--pool cls --pool +raising-head", 1, ("pool.raising-head", "ValueError: no vectors today")),
+    ("--positives flat-group", 1, ("positives.flat-group", "promised vectors [8, P, 256]")),
+    ("--positives no-groups", 1, ("positives.no-groups", "promised groups")),
+    (f"--positives impure {CHECK}", 1, ("positives.impure", "called again")),
+    ("--negatives float-mask", 1, ("negatives.float-mask", "mask of bool")),
+    ("--negatives short-rows", 1, ("negatives.short-rows", "promised row [2]")),
+    ("--negatives keeps-graph", 1, ("negatives.keeps-graph", "graph of a step alive in seen")),
+    ("--negatives cannot-be-made", 1, ("negatives.cannot-be-made", "LookupError: nothing")),
+    ("--negatives fails-late", 1, ("negatives.fails-late", "after_step raised AssertionError")),
+    ("--loss per-anchor", 1, ("loss.per-anchor", "promised a scalar tensor, returned [8]")),
+    ("--loss detached", 1, ("loss.detached", "without gradient")),
+    ("--loss float-loss", 1, ("loss.float-loss", "promised a LossOutput, returned float")),
+    ("--loss nan-loss", 2, ("loss.nan-loss", f"{NOT_FINITE} 1", "not-finite-step-1.json")),
+    ("--loss late-nan", 2, ("loss.late-nan", f"{NOT_FINITE} 4", "not-finite-step-4.json")),
+)
+
+
+def tried(case: tuple[str, int, tuple[str, ...]], server: Server) -> tuple[Outcome, Answer]:
+    """Train a few steps with a broken part; the server has ``BROKEN`` on its path."""
+    flags, code, says = case
+    steps = "--train.batch_size 8 --train.max_steps 6 --train.device cpu --out run"
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
+        answer = server.call(["train", "--data", "ok.txt", *f"{flags} {steps}".split()], folder)
+        outcome = classify(answer, Outcome.CLEAR, ("of cse-broken 1.2.0", *says), code)
+        if outcome is Outcome.CLEAR and "not-finite" in says[-1]:
+            saved = folder / "run" / says[-1]
+            texts = saved.read_text("utf-8") if saved.is_file() else ""
+            outcome = outcome if texts.count("the ") == 8 else Outcome.SILENT
+        return outcome, answer
