@@ -24,5 +24,5 @@ def culprit(error: Exception) -> str | None:
         if isinstance(part, parts.Part) and not type(part).__module__.startswith("cse_core."):
             said = " ".join(str(error).split())
             what = f"{frame.f_code.co_name} raised {type(error).__name__}: {said}"
-            return f"{part.path} of {part.distribution}: {what}"
+            return f"{part.path} of {part.owner}: {what}"
     return None

@@ -57,7 +57,7 @@ def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[Optio
 
 def panel(part: PlannedPart) -> str:
     """Return the heading of a part's options: its path and who brings it."""
-    return f"{part.path} ({part.distribution} {part.version})"
+    return f"{part.path} ({part.owner})"
 
 
 def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:

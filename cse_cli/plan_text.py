@@ -128,9 +128,7 @@ def steps_told(composition: Composition) -> str:
 def _part(part: PlannedPart) -> str:
     use = "" if part.use == part.name else f" = {part.use}"
     changed = _changed(part.options)
-    return (
-        f"{part.path}{use} ({part.distribution} {part.version}){': ' if changed else ''}{changed}"
-    )
+    return f"{part.path}{use} ({part.owner}){': ' if changed else ''}{changed}"
 
 
 def _changed(options: Options) -> str:

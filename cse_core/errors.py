@@ -56,14 +56,14 @@ class PartError(RuntimeError):
     """A part did not keep a promise of its contract: a bug of its plugin, named.
 
     Args:
-        part: The part: it has a path and a distribution.
+        part: The part: it has a path and an owner.
         method: The method that was called.
         what: What was promised and what came.
     """
 
     def __init__(self, part: Any, method: str, what: str) -> None:
         self.part, self.method = part, method
-        super().__init__(f"{part.path} of {part.distribution}: {method} {what}")
+        super().__init__(f"{part.path} of {part.owner}: {method} {what}")
 
 
 def raise_all(errors: Sequence[CseError]) -> None:

@@ -87,12 +87,12 @@ class Part:
     Attributes:
         name: Of the instance.
         path: Its place in the recipe: ``negatives.queue``.
-        distribution: The distribution that brings it, with its version.
+        owner: The distribution that brings it, with its version.
     """
 
     name: str
     path: str = "a part"
-    distribution: str = "no distribution"
+    owner: str = "no distribution"
 
     def prepare(self, dataset: Corpus) -> None:
         """See the training rows once, before the first step."""

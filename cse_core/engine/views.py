@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,7 +79,7 @@ class ViewBuilder:
     """Builds the views of batches from the rows of a round."""
 
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
-        self.assembly, self.calls = assembly, assembly.calls
+        self.assembly = assembly
         self.rows = rows
         self.prefetcher = Prefetcher()
         self._same: dict[str, int] = {}
@@ -168,7 +169,9 @@ class ViewBuilder:
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before, drawing = tokens, self._drawing(ctx, augmenter, view)
-                tokens = self.calls(augmenter.part, "__call__", tokens, tokens, view, drawing)
+                tokens = self.assembly.calls(
+                    augmenter.part, "__call__", tokens, tokens, view, drawing
+                )
                 if self._watches(augmenter):
                     same = (torch.equal(getattr(tokens, n), getattr(before, n)) for n in _COMPARED)
                     self._watch(augmenter, tokens is before or all(same))
@@ -187,10 +190,16 @@ class ViewBuilder:
 
         With ``watch`` it is noted if it changes nothing.
         """
-        changed: Tensor = self.calls(augmenter.part, "__call__", values, tokens, view, ctx)
+        changed: Tensor = self.assembly.calls(augmenter.part, "__call__", values, tokens, view, ctx)
         if watch and self._watches(augmenter):
             self._watch(augmenter, bool(torch.equal(changed, values)))
         return changed.to(values.dtype)
+
+    def _changed(
+        self, augmenter: PlacedAugmenter, x: Any, tokens: Any, view: View, ctx: StepContext
+    ) -> Any:
+        drawing = self._drawing(ctx, augmenter, view)
+        return self.assembly.calls(augmenter.part, "__call__", x, tokens, view, drawing)
 
     def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
@@ -221,7 +230,7 @@ class ViewBuilder:
             if view.made_by is None
         ]
         for part in self.assembly.parts.values():
-            for added in self.calls(part, "views", rows, ctx):
+            for added in self.assembly.calls(part, "views", rows, ctx):
                 if added.name not in planned:
                     raise PartError(part, "views", f"adds {added.name}, which its record omits")
                 view = planned[added.name]
@@ -244,7 +253,9 @@ class ViewBuilder:
         for augmenter in augmenters:
             before = list(texts)
             drawing = self._drawing(ctx, augmenter, view)
-            texts = self.calls(augmenter.part, "__call__", list(before), None, view, drawing)
+            texts = self.assembly.calls(
+                augmenter.part, "__call__", list(before), None, view, drawing
+            )
             self._watch(augmenter, texts == before)
         known = self.rows.content_of(texts, encoder.tokenizer)
         return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known

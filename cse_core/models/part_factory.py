@@ -119,8 +119,7 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
             raise
         said = " ".join(str(error).split())
         raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
-    part.name, part.path = choice.name, choice.path
-    part.distribution = f"{choice.distribution} {choice.version}".strip()
+    part.name, part.path, part.owner = choice.name, choice.path, choice.owner
     if isinstance(part, SlicePooler):
         part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)
     if isinstance(part, nn.Module):

@@ -55,6 +55,11 @@ class PlannedPart:
         return f"{self.kind}.{self.name}"
 
     @property
+    def owner(self) -> str:
+        """Return the distribution that brings it, with its version."""
+        return f"{self.distribution} {self.version}".strip()
+
+    @property
     def requires(self) -> tuple[tuple[str, ...], ...]:
         """Return the tokens that it requires, each as the alternatives that meet it."""
         needs = self.spec.required(self.options)

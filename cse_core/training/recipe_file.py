@@ -47,9 +47,8 @@ def dump_recipe(composition: Composition) -> str:
             array = tomlkit.aot()
             for item in content:
                 part = parts[f"{key}.{item['name']}"]
-                owner = f"{part.distribution} {part.version}".strip()
                 table = tomlkit.table()
-                table.add(tomlkit.comment(f"{part.spec.summary} ({owner})"))
+                table.add(tomlkit.comment(f"{part.spec.summary} ({part.owner})"))
                 table.update(item)
                 array.append(table)
             content = array

@@ -266,7 +266,7 @@ class Trainer:
             about = {"round": loop.current.number, "step": step + 1, "part": path, "method": method}
             write_whole(file, json.dumps({**about, "texts": texts}, indent=1) + "\n")
         part = self.assembly.parts.get(path)
-        who = path if part is None else f"{path} of {part.distribution}"
+        who = path if part is None else f"{path} of {part.owner}"
         raise not_finite(f"{who}: {method} made numbers that are not finite", step + 1, file)
 
     def _save(self, loop: TrainingLoop, meters: Meters) -> None:

@@ -32,7 +32,7 @@ from cse_core.training.run_folder import RunFolder
 from cse_testkit.corpora import tiny_corpus
 from cse_testkit.encoders import shared_encoder
 from cse_testkit.installed import installed_registry
-from cse_testkit.watching import Watch
+from cse_testkit.watching import UncheckedCalls, Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
@@ -211,6 +211,7 @@ class Rig:
                     self.bad_gradients.add(f"{path}.{name}")
 
     def _watch(self) -> None:
+        self.assembly.calls = UncheckedCalls()
         for path, part in self.assembly.parts.items():
             watch = self.watches[path] = Watch(part, path)
             for name in _WATCHED:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from cse_core.engine.part_calls import PartCalls
 from cse_core.runtime.seeds import derive_seed
 from cse_core.types import StepContext
 from cse_testkit.snapshots import difference, random_states, snapshot
@@ -34,6 +35,15 @@ class Call:
     step: int
     drew: bool = False
     other: Any = None
+
+
+class UncheckedCalls(PartCalls):
+    """Calls parts as they are: their watches look at more than a run does."""
+
+    def __call__(self, part: Any, method: str, *given: Any) -> Any:
+        """Return what a part's method, or what stands for the part, returns."""
+        function = part if method == "__call__" else getattr(part, method)
+        return function(*given)
 
 
 @dataclass
