@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +31,7 @@ from cse_cli.completion import complete_reporter
 from cse_cli.console import say, say_json, tell
 from cse_cli.installed import Installed, installed
 from cse_cli.models import quieten
-from cse_cli.train_checks import check_out, refuse_beside_resume
+from cse_cli.train_checks import check_links, check_out, refuse_beside_resume
 from cse_cli.train_checks import save_recipe as write_recipe
 from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show_plan
 
@@ -173,12 +174,13 @@ def _run(
     """Train into a folder; without a composition, go on with the run that is there."""
     first = int(os.environ.get("RANK", "0")) == 0
     quiet = quiet or not first
+    from cse_core.training.run_folder import RunFolder
+
     if composition is not None and first:
         check_out(folder)
     if composition is None:
-        from cse_core.training.run_folder import RunFolder
-
         RunFolder.open(folder)
+        check_links(folder, "--resume")
     from cse_cli.progress import reporter_for
 
     quieten()
@@ -193,7 +195,8 @@ def _run(
     with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
         try:
             if composition is None:
-                outcome = training.resume(folder, plugins.registry, reporter=reporter)
+                with RunFolder(folder).held("--resume") if first else nullcontext():
+                    outcome = training.resume(folder, plugins.registry, reporter=reporter)
             else:
                 outcome = training.train(
                     composition,

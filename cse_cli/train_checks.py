@@ -12,18 +12,22 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
 
+FOLDERS = ("checkpoints", "rounds", "model")
+"""Folders of a run."""
+
 
 def check_out(folder: Path) -> None:
     """Refuse a folder that cannot become a run's.
 
     Raises:
-        CseError: If it holds a run, or cannot be made or written to.
+        CseError: If it holds a run or a link, or cannot be made or written to.
     """
     import os
 
     from cse_core.training.run_folder import RunFolder
 
     RunFolder.check_free(folder)
+    check_links(folder, "--out")
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -35,6 +39,31 @@ def check_out(folder: Path) -> None:
             value=str(folder),
             hint="name a folder that can be made",
         )
+
+
+def check_links(folder: Path, where: str) -> None:
+    """Refuse links among a run's own files: what is written or removed there lies elsewhere.
+
+    Raises:
+        CseError: If there is one; ``where`` names the flag.
+    """
+    import os
+    from itertools import chain
+
+    from cse_core.runtime.model_files import RUN_FILE
+    from cse_core.training.run_folder import LOCK, RESULT
+
+    own = (folder / name for name in (RUN_FILE, RESULT, LOCK, "metrics.jsonl", *FOLDERS))
+    walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
+    inside = (Path(at, each) for walk in walks for at, *names in walk for each in sum(names, []))
+    for each in chain(own, inside):
+        if each.is_symlink():
+            raise CseError(
+                f"{each.relative_to(folder)} is a link, and a run writes through none",
+                where=where,
+                value=str(folder),
+                hint="put what it points to in its place, or remove it",
+            )
 
 
 def refuse_beside_resume(

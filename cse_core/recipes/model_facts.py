@@ -61,9 +61,19 @@ def find_model(name: str, registry: Registry) -> Path | None:
     """Return the folder that a model's name stands for, None where it is a name on the hub.
 
     Raises:
-        CseError: If it is neither, or names an encoder of a plugin that is not installed.
+        CseError: If it is neither, names an encoder of a plugin that is not installed, or is the
+            name of an installed encoder and of a folder with a model.
     """
     if registry.has("encoder", name):
+        files = ("config.json", "modules.json", "model/config.json")
+        if any(Path(name, file).is_file() for file in files):
+            found = registry.encoder(name)
+            raise CseError(
+                "is an installed encoder, and a folder with a model",
+                where="model.name",
+                value=name,
+                hint=f"write ./{name} for the folder, {found.plugin}/{found.name} for the other",
+            )
         return package_path(registry.encoder(name).spec.path, where="model.name")
     path = Path(name).expanduser()
     if path.exists():

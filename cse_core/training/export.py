@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -57,8 +58,10 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
 def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
     """Write the model folder, whole or not at all.
 
-    ``about`` holds facts for the README: what was trained on what, and what chose it.
+    ``about`` holds facts for the README: what was trained on what, and what chose it. They are
+    written in one line each, and what cannot be seen in them as an escape.
     """
+    about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
     row, heads, slicer = inference_choices(composition)
     sentence_encoder = inference_encoder(assembly)
@@ -90,6 +93,17 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         _write_json(beside / MANIFEST, manifest)
         why_not = _write_sentence_transformers(sentence_encoder, beside, row, slicer)
         (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
+
+
+def public_name(name: str) -> str:
+    """Return the name of a file or folder without where it lies; a name of the hub as it is."""
+    path = Path(name).expanduser()
+    return path.resolve().name if path.exists() else name
+
+
+def visible(text: str) -> str:
+    """Return a text with an escape in place of each character that cannot be seen."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _choice(choice: PlannedPart) -> dict[str, Any]:
@@ -160,7 +174,8 @@ def _write_json(path: Path, value: object) -> None:
 def _readme(about: dict[str, Any], why_not: str | None) -> str:
     lines = ["---", "library_name: sentence-transformers", "tags: [sentence-similarity]", "---", ""]
     lines += ["# A sentence encoder trained with cse", ""]
-    lines += [f"- {key}: {value}" for key, value in about.items() if value is not None]
+    told = {key: re.sub(r"([\\`\[<])", r"\\\1", fact) for key, fact in about.items() if fact}
+    lines += [f"- {key}: {fact}" for key, fact in told.items()]
     lines += ["", "Encode texts:", "", "    cse encode MODEL --text 'a sentence'", ""]
     if why_not is None:
         lines += [

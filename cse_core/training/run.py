@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.reporters import Reporters, reporters_of
 from cse_core.training.run_folder import RESULT, RunFolder, versions
@@ -61,11 +63,14 @@ def train(
     prepared.report()
     # Nobody may still be looking whether the folder is free when the first process begins to write.
     distributed.wait()
-    if prepared.main:
-        RunFolder.check_free(out)
-        write_whole(RunFolder(writable_folder(out, "--out")).recipe, prepared.record())
-        prepared.reporter.start(out, tomlkit.parse(prepared.record()).unwrap())
-    return trainer.run()
+    with ExitStack() as held:
+        if prepared.main:
+            folder = RunFolder(writable_folder(out, "--out"))
+            held.enter_context(folder.held("--out"))
+            RunFolder.check_free(out)
+            write_whole(folder.recipe, prepared.record())
+            prepared.reporter.start(out, tomlkit.parse(prepared.record()).unwrap())
+        return trainer.run()
 
 
 def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
@@ -181,9 +186,10 @@ class Prepared:
         """Return the trainer of a run in a folder."""
         composition = self.composition
         about = {
-            "encoder": composition.model.name,
+            "encoder": public_name(composition.model.name),
             "recipe": composition.recipe,
-            "texts": f"{len(self.corpus)} rows of {', '.join(composition.data.path)}",
+            "texts": f"{len(self.corpus)} rows of "
+            + ", ".join(map(public_name, composition.data.path)),
             "note": SYNTHETIC if self.corpus.report.synthetic else None,
         }
         return Trainer(

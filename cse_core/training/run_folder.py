@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,10 +15,12 @@ from typing import Any, TextIO
 
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import writable_folder, write_whole
 from cse_core.runtime.model_files import RUN_FILE
 
 RESULT = "result.json"
+LOCK = ".lock"
+"""Holds the number of the process that trains into the folder."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,32 @@ class RunFolder:
                 hint="name the folder that `cse train` made, such as runs/NAME",
             )
         return RunFolder(path)
+
+    @contextmanager
+    def held(self, where: str) -> Iterator[None]:
+        """Keep other processes from writing to the folder; the end of this one frees it.
+
+        Raises:
+            CseError: If another process holds it, or it cannot be written to; ``where`` is a flag.
+        """
+        path = writable_folder(self.path, where) / LOCK
+        with path.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise CseError(
+                    f"another process trains into it, {file.read(20).strip()}",
+                    where=where,
+                    value=str(self.path),
+                    hint="name another folder, or wait until that one has ended",
+                ) from None
+            file.truncate(0)
+            print(os.getpid(), file=file, flush=True)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
 
     @property
     def model(self) -> Path:
