@@ -75,8 +75,9 @@ class LossOptions(Options):
     """Over the anchors."""
     same_document: Literal["keep", "mask"] = "keep"
     """mask: rows of the anchor's own document are no negatives."""
-    same_text: Literal["keep", "mask"] = "mask"
-    """mask: another row with the anchor's very text is no negative."""
+    same_text: Literal["keep", "mask", "any", "fold"] = "mask"
+    """mask: another row with the anchor's very text is no negative; any: nor what has the very text
+    of the anchor or its positive in any column; fold: nor that in another case or spacing."""
     same_sentence: Literal["keep", "mask"] = "mask"
     """keep: the other segments of the anchor's own sentence are negatives."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -125,6 +125,13 @@ class Negatives:
         """Return N."""
         return len(self.row)
 
+    def spans(self) -> Iterator[tuple[str, slice]]:
+        """Yield the name and the columns of each block."""
+        start = 0
+        for name, count in self.blocks:
+            yield name, slice(start, start + count)
+            start += count
+
     @staticmethod
     def of(
         vectors: Tensor,
@@ -174,11 +181,15 @@ class CorpusKeys:
         text_ids: ``[rows]`` first row with the same text.
         first: Number of the first row. A round that brings its own texts numbers them apart from
             the corpus and from other rounds, so that what a store kept is never taken for them.
+        texts: ``[rows]`` numbers of the texts of a view, or of what a store keeps, by its name and
+            whether case and spacing are folded; equal for equal texts of any of them. Empty where
+            ``text_ids`` says it all: all texts are of one column, and nobody folds.
     """
 
     documents: Tensor
     text_ids: Tensor
     first: int = 0
+    texts: Mapping[tuple[str, bool], Tensor] = field(default_factory=dict)
 
     def same(self, keys: Tensor, row: Tensor, other: Tensor) -> Tensor:
         """Return ``[A, N]`` whether rows ``[A]`` and ``[N]`` have equal, known keys.
@@ -188,10 +199,11 @@ class CorpusKeys:
             row: ``[A]`` rows; one that is not among these rows equals nothing.
             other: ``[N]`` rows.
         """
-        one, two = self._look_up(keys, row), self._look_up(keys, other)
+        one, two = self.look_up(keys, row), self.look_up(keys, other)
         return (one.unsqueeze(1) == two.unsqueeze(0)) & (one >= 0).unsqueeze(1)
 
-    def _look_up(self, keys: Tensor, row: Tensor) -> Tensor:
+    def look_up(self, keys: Tensor, row: Tensor) -> Tensor:
+        """Return the keys of ``[N]`` rows; of one that is not among these rows -1."""
         place = row - self.first
         known = (place >= 0) & (place < len(keys))
         return torch.where(known, keys[place.clamp(0, len(keys) - 1)], -1)

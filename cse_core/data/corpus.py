@@ -171,7 +171,7 @@ class Corpus:
         import numpy as np
 
         _, first, codes = np.unique(
-            _codes(self.table.column("text")), return_index=True, return_inverse=True
+            text_codes(self.table.column("text")), return_index=True, return_inverse=True
         )
         return np.asarray(first, dtype=np.int64)[codes]
 
@@ -205,13 +205,13 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
     numbers, start = [], 0
     for table in tables:
         ids = table.column("document")
-        own = np.asarray(_codes(pc.if_else(pc.equal(ids, ""), None, ids)), dtype=np.int64)
+        own = np.asarray(text_codes(pc.if_else(pc.equal(ids, ""), None, ids)), dtype=np.int64)
         numbers.append(np.where(own < 0, -1, own + start))
         start += int(own.max(initial=-1)) + 1
     return np.concatenate(numbers)
 
 
-def _codes(column: pa.ChunkedArray) -> Any:
+def text_codes(column: pa.ChunkedArray) -> Any:
     """Return a number for each value, equal for equal values, by first appearance; null is -1."""
     import pyarrow as pa
     import pyarrow.compute as pc

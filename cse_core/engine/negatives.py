@@ -78,36 +78,73 @@ def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
         if options.in_batch in ("anchor", "both"):
             blocks.append(_rows_of_group(turned, batch, options.target, "anchors", siblings))
     negatives = Negatives.join(blocks) if blocks else nothing(turned)
-    return mask_known(turned, negatives, options)
+    return mask_known(turned, negatives, options, turned=True)
 
 
-def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Negatives:
+def mask_known(
+    batch: Batch, negatives: Negatives, options: LossOptions, turned: bool = False
+) -> Negatives:
     """Mask rows of the anchor's own document or very text, as the options say.
 
     Rows of views with role ``negative`` have texts of their own: an equal text of the sentence that
-    they came with masks none of them, and those of the anchor's own sentence always stay. So do its
-    other segments in the batch where ``same_sentence`` keeps them.
+    they came with masks none of them, and only their own text masks those of the anchor's sentence.
+    Its other segments in the batch stay where ``same_sentence`` keeps them.
     """
-    row = negatives.row
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
-    given = torch.zeros(1, len(negatives), dtype=torch.bool, device=row.device)
-    fresh = torch.zeros_like(given)
-    start = 0
-    for name, count in negatives.blocks:
-        if name not in batch.stored:
-            fresh[:, start : start + count] = True
-            given[:, start : start + count] = batch.roles.get(name) == "negative"
-        start += count
+    fresh, given = _kinds(batch, negatives)
     siblings, mask = options.same_sentence == "keep", negatives.mask
     if siblings or options.same_document == "mask":
-        own = (fresh if siblings else given) & (row.unsqueeze(0) == batch.row.unsqueeze(1))
-    if options.same_text == "mask":
-        same = batch.corpus.same(batch.corpus.text_ids, batch.row, row) & ~given
+        stays = fresh if siblings else given
+        own = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
+    if options.same_text != "keep":
+        same = same_texts(batch, negatives, options, options.same_text, turned)
         mask = mask | (same & ~own if siblings else same)
     if options.same_document == "mask":
-        mask = mask | (batch.corpus.same(batch.corpus.documents, batch.row, row) & ~own)
+        same = batch.corpus.same(batch.corpus.documents, batch.row, negatives.row)
+        mask = mask | (same & ~own)
     return replace(negatives, mask=mask)
+
+
+def same_texts(
+    batch: Batch, negatives: Negatives, options: LossOptions, how: str, turned: bool = False
+) -> Tensor:
+    """Return ``[A, N]`` which negatives are the anchor's sentence once more.
+
+    By ``mask`` these are rows with the anchor's text; by ``any`` negatives too whose own text, of
+    whatever column, is the anchor's or its positive's; by ``fold`` in another case or spacing too.
+    ``turned`` is as ``reversed_batch`` makes a batch. The anchor's own row is among them.
+    """
+    corpus, row, fold = batch.corpus, negatives.row, how == "fold"
+    anchor = corpus.texts.get(("anchor", fold), corpus.text_ids)
+    same = corpus.same(anchor, batch.row, row) & ~_kinds(batch, negatives)[1]
+    if how == "mask" or ("anchor", fold) not in corpus.texts:
+        return same
+    target = corpus.texts.get((options.target, fold))
+    core = {"in-batch": target, "anchors": anchor}
+    if turned:
+        core = {"in-batch": anchor, "anchors": target}
+    wanted = [anchor] if target is None or target is anchor else [anchor, target]
+    blocks = []
+    for name, block in negatives.spans():
+        held = core[name] if name in core else corpus.texts.get((name, fold))
+        if held is None:
+            blocks.append(same[:, block])
+            continue
+        found = corpus.look_up(held, row[block])
+        hits = (corpus.look_up(want, batch.row).unsqueeze(1) == found for want in wanted)
+        blocks.append(same[:, block] | (sum(hits) > 0) & (found >= 0))
+    return torch.cat(blocks, dim=1)
+
+
+def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:
+    """Return ``[1, N]`` which negatives are of this batch, and which of views of role negative."""
+    fresh = torch.ones(1, len(negatives), dtype=torch.bool, device=negatives.row.device)
+    given = torch.zeros_like(fresh)
+    for name, block in negatives.spans():
+        fresh[:, block] = name not in batch.stored
+        given[:, block] = batch.roles.get(name) == "negative" and name not in batch.stored
+    return fresh, given
 
 
 def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:

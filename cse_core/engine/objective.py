@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-import torch
 from torch import Tensor
 
 from cse_core.engine import negatives as of
 from cse_core.engine.assembly import Assembly
+from cse_core.engine.counting import counts
 from cse_core.engine.row_keys import align
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import PlannedPart
@@ -156,8 +156,8 @@ class Objectives:
         for store in stores:
             negatives = calls(self.assembly.stores[store], "weigh", negatives, batch, ctx)
         if count_negatives:
-            seen = (~negatives.mask).sum(dim=1, dtype=torch.float32)
-            parts[f"{choice.name}.negatives"] = seen.mean()
+            numbers = counts(batch, negatives, options, stores)
+            parts.update({f"{choice.name}.{name}": number for name, number in numbers.items()})
         loss = self.assembly.losses[choice.name]
         forward: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
         if options.directions == "one":

@@ -95,6 +95,7 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         (["train", "--dry-run"], "cse-starter"),
         (["eval", "encoder"], "cse-evaluation"),
         (["bench"], "cse-bench"),
+        (["inspect"], "cse-inspect"),
         (["data", "translate", "texts.txt"], "cse-translate"),
     ):
         refused = core.cse(*words)

@@ -133,6 +133,45 @@ def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
     assert (folder / "two" / "model" / "modules.json").is_file()
 
 
+def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
+    encoder: str, folder: Path
+) -> None:
+    """In the batch, whose halves two processes encode, and in the queue, in another case too."""
+    texts = sentences(12)
+    texts[7], texts[10], texts[11] = texts[0], texts[1].upper(), f"{texts[2]} ".replace(" ", "  ")
+    for how in ("keep", "mask", "fold"):
+        (folder / how).mkdir()
+        job = {
+            "encoder": encoder, "recipe": PLAIN, "columns": {"text": texts},
+            "sets": [
+                "model.dropout=0", "train.lr=1e-4", "train.batch_size=12", "train.max_steps=3",
+                f"loss.infonce.same_text={how}",
+            ],
+        }  # fmt: skip
+        (folder / how / "one").mkdir()
+        whole({**job, "out": str(folder / how / "one" / "run")}, folder / how / "one")
+        in_two({**job, "out": str(folder / how / "two")}, folder / how)
+        one, two = (
+            [json.loads(line) for line in path.read_text().splitlines()]
+            for path in (folder / how / name / "metrics.jsonl" for name in ("one/run", "two"))
+        )
+        keys = [key for key in one[-1] if key.startswith(("infonce.negatives", "infonce.same"))]
+        assert len(keys) == 7 and "infonce.negatives.queue.age" in keys
+        assert [[line.get(k) for k in keys] for line in one] == [
+            [line.get(k) for k in keys] for line in two
+        ]
+        # Each of a pair meets the other in the batch, and both in the queue, which holds one step.
+        pairs = {"keep": 0, "mask": 1, "fold": 3}[how]
+        queued = (12 + 2 * pairs) * (how != "keep")
+        expected = [2 * pairs, 2 * pairs + queued, 2 * pairs + queued]
+        assert [line["infonce.same_text.masked"] for line in one] == expected
+        left = 11 - 2 * pairs / 12
+        assert one[0]["infonce.negatives.in-batch"] == pytest.approx(left)
+        seen = [line["infonce.same_text.seen"] for line in one]
+        # Case and spacing are told apart unless it is asked for.
+        assert seen == ([2, 2 + 14, 2 + 14] if how == "keep" else [0, 0, 0])
+
+
 def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the optimiser would decay it, as it does not in one process."""
     monkeypatch.setattr(distributed, "world", lambda: (0, 2))

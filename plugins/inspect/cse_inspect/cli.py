@@ -1,0 +1,177 @@
+"""``cse inspect``: a batch as the losses see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cse_cli.choosing import (
+    SHOWN,
+    AugOption,
+    BranchOption,
+    DataOption,
+    LossOption,
+    MetricOption,
+    NegativesOption,
+    PoolOption,
+    PositivesOption,
+    RecipeOption,
+    SeedOption,
+    SetOption,
+    StartOption,
+    choice_of,
+)
+from cse_cli.console import say, say_json
+from cse_cli.installed import installed
+from cse_cli.models import quieten
+from cse_core.errors import CseError
+
+_PANEL = "What is looked at"
+
+
+def inspect(
+    context: typer.Context,
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run, as its last checkpoint left it, instead of a choice of parts.",
+        ),
+    ] = None,
+    recipe: RecipeOption = None,
+    aug: AugOption = None,
+    pool: PoolOption = None,
+    positives: PositivesOption = None,
+    negatives: NegativesOption = None,
+    loss: LossOption = None,
+    branch: BranchOption = None,
+    metric: MetricOption = None,
+    model: StartOption = None,
+    data: DataOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    after: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1_000, metavar="N",
+            help="Steps made before the batch: queues are filled by them.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 0,
+    rows: Annotated[
+        int,
+        typer.Option(
+            min=1, max=100, metavar="N", help="Anchors that are shown.", rich_help_panel=_PANEL
+        ),
+    ] = 2,
+    columns: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1_000, metavar="N",
+            help="Negatives of an anchor that are shown, the most similar first, and masked ones.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 5,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print one JSON object at the end and nothing before.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = False,
+) -> None:  # fmt: skip
+    """Show a batch as the losses see it: texts, views, positives, negatives, masks and weights.
+
+    It takes the options of cse train, or a run, makes the same steps and writes nothing.
+    """
+    kinds = {
+        "aug": aug,
+        "pool": pool,
+        "positives": positives,
+        "negatives": negatives,
+        "loss": loss,
+        "branch": branch,
+        "metric": metric,
+    }
+    chosen = [recipe, model, data, settings, seed, *kinds.values()]
+    if run is not None and any(chosen):
+        hint = "leave out these options, or the run"
+        raise CseError("its run.toml says what it is made of", where="RUN", hint=hint)
+    plugins = installed(context)
+    from cse_cli.progress import reporter_for
+    from cse_cli.resolving import resolve_choice
+
+    composition = None
+    if run is None:
+        choice = choice_of(
+            recipe, kinds, model=model, data=data, settings=settings, seed=seed, dev=["none"]
+        )
+        composition = resolve_choice(choice, plugins)
+    quieten()
+    from cse_inspect.shown import shown
+    from cse_inspect.watched import watch_choice, watch_run
+
+    with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
+        if composition is None:
+            assert run is not None
+            watching = watch_run(run, plugins.registry, after=after, reporter=reporter)
+        else:
+            corpus = plugins.known_corpus(composition.data)
+            watching = watch_choice(
+                composition, plugins.registry, after=after, reporter=reporter, corpus=corpus
+            )
+        with watching as watched:
+            value = shown(watched, rows=rows, columns=columns)
+    if json:
+        say_json(value)
+    else:
+        _show(value)
+
+
+def _show(value: dict[str, Any]) -> None:
+    """Print what was seen on stdout."""
+    say(
+        f"recipe {value['recipe']}, model {value['model']}, round {value['round']}, "
+        f"step {value['step'] + 1} of {value['steps']}: {value['rows']} rows"
+    )
+    say("views:")
+    for view in value["views"]:
+        column = f", column {view['column']}" if view["column"] else ""
+        say(f"  {view['name']}: {view['count']} rows by {view['branch']}{column}")
+        for row in view["rows"]:
+            slot = f" slot {row['slot']}" if row["slot"] else ""
+            say(f"    {row['row']}{slot}: {row['read']}")
+    for name, loss in value["losses"].items():
+        say(f"loss.{name}: {loss['value']}, weight {loss['weight']:g}, level {loss['level']}")
+        for place, direction in enumerate(loss["directions"]):
+            _show_direction(direction, f"{loss['target']} to anchor" if place else "")
+
+
+def _show_direction(direction: dict[str, Any], turned: str) -> None:
+    if turned:
+        say(f"  {turned}:")
+    for block in direction["blocks"]:
+        age = f", pushed {block['age']:g} steps ago in the mean" if "age" in block else ""
+        seen = f"{block['seen_by_an_anchor']:g} of {block['columns']}"
+        say(f"  negatives from {block['source']}: an anchor sees {seen}{age}")
+    for anchor in direction["shown"]:
+        say(f"  anchor {anchor['batch_row']}, row {anchor['row']}: {anchor['text']}")
+        for positive in anchor["positives"]:
+            say(f"    positive: {_numbers(positive)}")
+        for kind in ("negatives", "masked"):
+            word = "negative" if kind == "negatives" else "masked"
+            for each in anchor[kind]:
+                why = f" ({each['why']})" if "why" in each else ""
+                text = "no text" if each["text"] is None else each["text"]
+                say(f"    {word}{why}: {each['source']}, {_numbers(each)}: {text}")
+            whole = anchor["negatives_seen" if kind == "negatives" else "masked_in_all"]
+            if whole > len(anchor[kind]):
+                say(f"    {word}: {whole - len(anchor[kind])} more")
+
+
+def _numbers(value: dict[str, Any]) -> str:
+    names = ("row", "cosine", "dot", "age", "weight", "log_weight")
+    return ", ".join(f"{name} {value[name]}" for name in names if name in value)

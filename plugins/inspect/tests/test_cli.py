@@ -1,0 +1,181 @@
+"""``cse inspect`` from beginning to end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.tiny import sentences
+
+WORK = (
+    "--train.batch_size", "6", "--train.device", "cpu", "--set", "model.dropout=0",
+    "--set", "data.shuffle=false",
+)  # fmt: skip
+QUEUE = ("--recipe", "esimcse", "--negatives.momentum-queue.size", "12")
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CSE_CACHE", "off")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> tuple[str, ...]:
+    """Twelve sentences: row 3 is row 0 again, row 4 is row 1 in capitals, row 6 is row 0 again."""
+    texts = sentences(12)
+    texts[3] = texts[6] = texts[0]
+    texts[4] = texts[1].upper()
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(texts) + "\n")
+    return ("--data", str(path))
+
+
+def seen(cse: Cse, *words: str) -> dict[str, Any]:
+    told = cse("inspect", *words, "--json")
+    assert (told.code, told.err) == (0, "")
+    found: dict[str, Any] = json.loads(told.out)
+    return found
+
+
+def everything(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_batch_with_its_negatives_masks_and_sources(
+    cse: Cse, encoder: str, data: tuple[str, ...], tmp_path: Path
+) -> None:
+    before = everything(tmp_path)
+    found = seen(
+        cse, *QUEUE, "--model", encoder, *data, *WORK, "--after", "1", "--rows", "3",
+        "--columns", "50",
+    )  # fmt: skip
+    assert everything(tmp_path) == before
+    assert (found["recipe"], found["step"], found["rows"]) == ("esimcse", 1, 6)
+    texts = Path(data[1]).read_text().splitlines()
+    assert {view["name"] for view in found["views"]} >= {"anchor", "positive"}
+    assert all(len(view["rows"]) == 3 for view in found["views"])
+    assert found["views"][0]["rows"][0]["read"].replace(" ", "").casefold().find(
+        texts[6].replace(" ", "").casefold()[:10]
+    ) >= 0  # fmt: skip
+    (direction,) = found["losses"]["infonce"]["directions"]
+    blocks = {block["source"]: block for block in direction["blocks"]}
+    assert blocks["in-batch"]["columns"] == blocks["momentum-queue"]["columns"] == 6
+    assert blocks["momentum-queue"]["age"] == 1 and "age" not in blocks["in-batch"]
+    first = direction["shown"][0]
+    assert (first["row"], first["text"]) == (6, texts[0])
+    assert len(first["positives"]) == 1 and first["positives"][0]["weight"] == 1.0
+    assert {(m["source"], m["row"], m["why"]) for m in first["masked"]} == {
+        ("in-batch", 6, "its own sentence"),
+        ("momentum-queue", 0, "the same text"),
+        ("momentum-queue", 3, "the same text"),
+    }
+    assert first["negatives_seen"] == len(first["negatives"]) == 9
+    cosines = [each["cosine"] for each in first["negatives"]]
+    assert cosines == sorted(cosines, reverse=True)
+    for each in first["negatives"]:
+        assert each["text"] == texts[each["row"]]
+    numbers = found["metrics"]
+    assert numbers["infonce.same_text.masked"] == 2 and numbers["infonce.same_text.seen"] == 0
+    assert numbers["infonce.negatives.momentum-queue.age"] == 1
+
+
+def test_case_is_folded_where_it_is_asked_for_and_kept_texts_are_seen(
+    cse: Cse, encoder: str, data: tuple[str, ...]
+) -> None:
+    for how, masked, left in (("keep", 0, 2), ("mask", 2, 0), ("fold", 4, 0)):
+        found = seen(
+            cse, "--recipe", "simcse", "--model", encoder, *data, *WORK,
+            "--loss.infonce.same_text", how,
+        )  # fmt: skip
+        numbers = found["metrics"]
+        assert numbers["infonce.same_text.masked"] == masked, how
+        assert numbers["infonce.same_text.seen"] == left, how
+
+
+def test_a_run_is_shown_as_its_checkpoint_left_it_and_stays_as_it_is(
+    cse: Cse, encoder: str, data: tuple[str, ...], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    told = cse(
+        "train", *QUEUE, "--model", encoder, *data, *WORK, "--dev", "none",
+        "--train.max_steps", "2", "--out", str(run), "-q",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    before = everything(tmp_path)
+    found = seen(cse, str(run), "--rows", "1", "--columns", "1")
+    assert everything(tmp_path) == before
+    assert found["step"] == 2
+    (direction,) = found["losses"]["infonce"]["directions"]
+    blocks = {block["source"]: block for block in direction["blocks"]}
+    queue = blocks["momentum-queue"]
+    assert queue["columns"] == 12 and 1 < queue["age"] < 2  # two steps, less what is masked
+    assert queue["age"] == round(found["metrics"]["infonce.negatives.momentum-queue.age"], 4)
+    (anchor,) = direction["shown"]
+    assert len(anchor["negatives"]) == len(anchor["masked"]) == 1
+    assert anchor["negatives_seen"] + anchor["masked_in_all"] == 6 + 12
+    told = cse("inspect", str(run), "--rows", "1", "--columns", "2")
+    assert told.code == 0, told.err
+    assert "negatives from momentum-queue: an anchor sees " in told.out
+    assert "masked (its own sentence): in-batch" in told.out and " more" in told.out
+    assert len(told.out.splitlines()) < 30
+
+
+def test_both_directions_and_hard_negatives_are_shown(
+    cse: Cse, encoder: str, tmp_path: Path
+) -> None:
+    texts = sentences(9)
+    path = tmp_path / "triplets.tsv"
+    rows = zip(texts[:3], texts[3:6], [texts[6], texts[0], texts[8]], strict=True)
+    lines = ["text\tpositive\tnegative", *("\t".join(row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    words = (
+        "--recipe", "simcse-supervised", "--model", encoder, "--data", str(path), *WORK,
+        "--loss.infonce.directions", "both", "--negatives.hard-negatives.weight", "0.5",
+    )  # fmt: skip
+    for how, masked in (("mask", 0), ("any", 1)):
+        found = seen(cse, *words, "--columns", "10", "--loss.infonce.same_text", how)
+        there, back = found["losses"]["infonce"]["directions"]
+        assert [block["source"] for block in there["blocks"]] == ["in-batch", "negative"]
+        assert [block["source"] for block in back["blocks"]] == ["in-batch"]
+        first = there["shown"][0]
+        own = [each for each in first["negatives"] if each.get("log_weight")]
+        assert [(each["source"], each["text"]) for each in own] == [("negative", texts[6])]
+        # The second row's hard negative is the first row's own text.
+        again = [each for each in first["masked"] if each["why"] == "the same text"]
+        assert [each["text"] for each in again] == [texts[0]] * masked
+        assert found["metrics"]["infonce.same_text.masked"] == masked
+        assert found["metrics"]["infonce.same_text.seen"] == 1 - masked
+        assert back["shown"][0]["text"] == texts[3]
+        assert {each["text"] for each in back["shown"][0]["negatives"]} == {texts[1], texts[2]}
+
+
+def test_a_run_and_a_choice_exclude_each_other_and_no_run_is_said(cse: Cse, tmp_path: Path) -> None:
+    refused(cse("inspect", str(tmp_path), "--recipe", "simcse"), "RUN", "leave out")
+    refused(cse("inspect", str(tmp_path / "no")), "is no run")
+    assert cse("inspect", "--rows", "0").code == 2
+
+
+def test_rounds_of_a_miner_are_shown_without_a_trace(
+    cse: Cse, encoder: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "articles.jsonl"
+    texts = sentences(40)
+    with path.open("w") as out:
+        for n in range(4):
+            body = [["a", texts[10 * n : 10 * n + 10]]]
+            out.write(json.dumps({"id": n, "title": f"t{n}", "sections": body}) + "\n")
+    before = everything(tmp_path)
+    found = seen(
+        cse, "--recipe", "inverse-cloze", "--model", encoder, "--data", str(path), *WORK,
+        "--set", "model.max_length=48",
+    )  # fmt: skip
+    assert everything(tmp_path) == before
+    assert found["round"] == 1 and found["losses"]
+    (loss,) = found["losses"].values()
+    assert all(anchor["text"] for anchor in loss["directions"][0]["shown"])
