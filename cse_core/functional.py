@@ -49,12 +49,8 @@ def infonce_terms(
     its denominator. ``log_weights`` are added to the logits of the negatives. An anchor without
     any positive has loss zero, one without negatives too.
 
-    Args:
-        anchors: ``[A, D]``.
-        targets: ``[A, P, D]``.
-        negatives: ``[N, D]`` with ``[A, N]`` mask and log-weights.
-        temperature: Divides the similarities.
-        kind: ``cosine`` or ``dot``.
+    Anchors are ``[A, D]``, targets ``[A, P, D]``, negatives ``[N, D]`` with ``[A, N]`` mask and
+    log-weights.
     """
     positive = paired_similarity(anchors, targets.vectors, kind) / temperature
     negative = similarity(anchors, negatives.vectors, kind) / temperature + negatives.log_weights

@@ -103,10 +103,8 @@ class TokenBatch:
     def join(batches: Sequence[TokenBatch], *, pinned: bool = False) -> TokenBatch:
         """Lay several batches end to end; owners and slots stay as they are.
 
-        Args:
-            batches: On one device.
-            pinned: Whether to lay them into page-locked memory of the host, from which a copy to a
-                GPU waits for nothing.
+        ``pinned``: into page-locked memory of the host, from which a copy to a GPU waits for
+        nothing.
         """
         if len(batches) == 1 and not pinned:
             return batches[0]

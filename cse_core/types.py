@@ -194,10 +194,7 @@ class CorpusKeys:
     def same(self, keys: Tensor, row: Tensor, other: Tensor) -> Tensor:
         """Return ``[A, N]`` whether rows ``[A]`` and ``[N]`` have equal, known keys.
 
-        Args:
-            keys: ``documents`` or ``text_ids``.
-            row: ``[A]`` rows; one that is not among these rows equals nothing.
-            other: ``[N]`` rows.
+        A row that is not among these rows equals nothing.
         """
         one, two = self.look_up(keys, row), self.look_up(keys, other)
         return (one.unsqueeze(1) == two.unsqueeze(0)) & (one >= 0).unsqueeze(1)

@@ -24,13 +24,7 @@ def is_article(record: Mapping[str, Any]) -> bool:
 def unfold(
     record: Mapping[str, Any], unit: Unit, *, number: int, where: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an article: text, document, and its other fields.
-
-    Args:
-        record: The article.
-        unit: What a row is.
-        number: The document's id where the article has none.
-        where: File and line, for errors.
+    """Yield the rows of an article: text, document (``number`` where it has none), other fields.
 
     Raises:
         CseError: Its sections or paragraphs have another form.

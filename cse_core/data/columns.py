@@ -45,14 +45,8 @@ def match_columns(
     ``data.columns`` says nothing, the usual names of triplet, pair and parallel files. The second
     sentence of a pair is no positive where a column of scores or labels stands beside it.
 
-    Args:
-        names: The file's columns.
-        mapping: ``data.columns``: name of the core -> name in the file.
-        reading: Of the file; hears what was guessed.
-
-    Returns:
-        Name of the core -> name in the file, the core's own first; a column that the core has no
-        name for keeps its own.
+    ``mapping`` is ``data.columns``. Returned is the name of the core -> name in the file, the
+    core's own first; a column that the core has no name for keeps its own.
 
     Raises:
         CseError: There is no text, or a column of ``data.columns`` is not there.

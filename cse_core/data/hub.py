@@ -13,11 +13,8 @@ from cse_core.runtime.hub import hub_answers
 def read_hub(name: str, reading: Reading) -> Iterator[Any]:
     """Yield the rows of a hub data set as ``pyarrow.Table``s of strings.
 
-    The split ``train`` is taken, or the only one. Code of the data set is never run.
-
-    Args:
-        name: ``owner/name``, or ``owner/name:configuration``.
-        reading: Takes notes.
+    The split ``train`` is taken, or the only one, of ``owner/name`` or
+    ``owner/name:configuration``. Code of the data set is never run.
 
     Raises:
         CseError: It cannot be had, or has several splits and no ``train``.

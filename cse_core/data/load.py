@@ -32,11 +32,8 @@ def load_corpus(
     left out, with a message; document and title are blank instead. Nothing is written, but for the
     cache of the hub's own library.
 
-    Args:
-        options: ``data.*``.
-        datasets: The installed data sets by name.
-        required_columns: Columns that parts of the run require.
-        encoded_columns: Those of them whose texts views encode: they have no gaps.
+    ``required_columns`` are those that parts of the run require, ``encoded_columns`` those of them
+    whose texts views encode: they have no gaps.
 
     Raises:
         CseError: A name stands for nothing, a file cannot be read (with the line), it has no text,

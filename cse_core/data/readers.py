@@ -45,11 +45,8 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     """Read a table file row by row, values as they are.
 
     A tsv file has one tab between fields and no quoting; a csv file has ordinary quoting; a jsonl
-    file has one object a line, and the keys of its first object are its columns.
-
-    Args:
-        path: File named ``*.tsv``, ``*.csv``, ``*.jsonl`` or ``*.parquet``, or one of these
-            with ``.gz`` at the end. Text is UTF-8, with or without a byte-order mark.
+    file has one object a line, and the keys of its first object are its columns. Each may be
+    gzipped; text is UTF-8, with or without a byte-order mark.
 
     Returns:
         The columns, and the rows with their places. Blank lines are passed over.

@@ -45,15 +45,8 @@ def clean_rows(
     were one. Document and title alone may have gaps, unless a view encodes them. A column of pairs
     that is blank in every row is left out.
 
-    Args:
-        table: Columns of strings by the core's names, ``text`` among them.
-        reading: Of the file; counts what is dropped.
-        required: Columns that the run requires.
-        encoded: Those of them whose texts a view encodes.
-        limit: Stop at so many usable rows; what comes after is not counted.
-
-    Returns:
-        The rows without nulls.
+    ``table`` has columns of strings by the core's names, ``text`` among them. After ``limit``
+    usable rows it stops, and what comes after is not counted. No null is left.
 
     Raises:
         CseError: A value holds a NUL byte, or a required column is blank in some row.
@@ -114,14 +107,8 @@ def join_documents(table: pa.Table, reading: Reading) -> pa.Table:
     """Join the rows of each document in their order; rows of no document stay as they are.
 
     ``text`` and ``fraternal`` are joined by a space; another column is kept where it is the same
-    in all rows of each document; ``positive`` and ``negative`` are left out.
-
-    Args:
-        table: Clean rows with a column ``document``.
-        reading: Of the file; hears what is left out.
-
-    Returns:
-        The documents by first appearance.
+    in all rows of each document; ``positive`` and ``negative`` are left out. Documents stand by
+    first appearance.
     """
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     groups: dict[object, list[int]] = {}

@@ -69,12 +69,9 @@ def text_table(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
 def record_tables(
     records: Iterable[tuple[str, Any]], unit: Unit, reading: Reading
 ) -> Iterator[Any]:
-    """Yield objects with named values as Arrow tables of text; articles are unfolded.
+    """Yield objects with named values, each behind its place, as Arrow tables of text.
 
-    Args:
-        records: Place of each object, for errors, and the object.
-        unit: What a row of an article is.
-        reading: Takes notes.
+    Articles are unfolded into units.
 
     Raises:
         CseError: An object has no names, or holds text that UTF-8 has no form for.

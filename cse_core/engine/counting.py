@@ -16,27 +16,16 @@ from cse_core.types import Batch, Negatives
 def counts(
     batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str]
 ) -> dict[str, Tensor]:
-    """Return scalars about a loss's negatives, without waiting for the device.
-
-    Returns:
-        ``negatives``, the mean number that an anchor saw; ``negatives.weight_zero``, those of them
-        that a part weighed to nothing; ``negatives.BLOCK``, those of the batch, of a view or of a
-        store; ``negatives.STORE.age``, the mean steps since a store's were pushed;
-        ``same_text.masked`` and ``same_text.seen``, the pairs of an anchor and its sentence once
-        more that were kept out and that were negatives.
-    """
+    """Return the scalars of docs/lifecycle.md#negatives-in-the-log; no device is waited for."""
     seen = ~negatives.mask
-    nothing = seen & (negatives.log_weights == -torch.inf)
-    found = {
-        "negatives": seen.sum(dim=1, dtype=torch.float32).mean(),
-        "negatives.weight_zero": nothing.sum(dim=1, dtype=torch.float32).mean(),
-    }
+    shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
+    shown |= {f".{name}": seen[:, block] for name, block in negatives.spans()}
+    sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
+    found = {name: total / max(len(seen), 1) for name, total in sums.items()}
     for name, block in negatives.spans():
-        there = seen[:, block]
-        found[f"negatives.{name}"] = there.sum(dim=1, dtype=torch.float32).mean()
         if name in batch.stored:
-            pairs = there.sum(dtype=torch.float32).clamp_min(1)
-            found[f"negatives.{name}.age"] = (there * negatives.age[block]).sum() / pairs
+            ages = (seen[:, block] * negatives.age[block]).sum()
+            found[f"negatives.{name}.age"] = ages / sums[f"negatives.{name}"].clamp_min(1)
     how = "fold" if options.same_text == "fold" else "any"
     kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
     once_more = same_texts(batch, negatives, options, how) & ~of_loss(batch, kept, stores).mask

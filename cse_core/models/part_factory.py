@@ -75,13 +75,7 @@ class PartFactory:
     def __call__(
         self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
     ) -> Part:
-        """Return a part on the device.
-
-        Args:
-            choice: Its record, options and name.
-            dimension: That of the vectors that reach it.
-            heads: The online heads by instance name.
-        """
+        """Return a part on the device, which vectors of ``dimension`` reach."""
         setup = Setup(
             name=choice.name,
             dimension=dimension,

@@ -58,13 +58,9 @@ def load(
 ) -> SentenceModel:
     """Load a model with what its folder says of pooling and heads.
 
-    Args:
-        name: A run's or model's folder, an installed encoder or a model of the hub.
-        registry: The installed parts.
-        pooling: Row pooler instead of the one that the model says; mean where it says none.
-        max_length: Longest row in tokens instead of what the model says.
-        device: As ``train.device``.
-        precision: As ``train.precision``.
+    ``name`` is a run's or model's folder, an installed encoder or a model of the hub; ``pooling``
+    (mean where it says none) and ``max_length`` replace what the model says; ``device`` and
+    ``precision`` are as in ``train``.
 
     Raises:
         CseError: If there is no such model or it is damaged.

@@ -23,11 +23,6 @@ _LONGEST = 200
 def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:
     """Return the value of an expression of numbers, parameters, + - * / and parentheses.
 
-    Args:
-        text: The expression.
-        params: Values of the names in it.
-        where: Option path, for errors.
-
     Raises:
         CseError: If it is no such expression, names an unknown parameter, or has no finite value.
     """

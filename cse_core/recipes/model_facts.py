@@ -20,13 +20,9 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 def model_facts(name: str, registry: Registry) -> Facts:
     """Return what is known of an encoder.
 
-    Args:
-        name: An installed encoder, a folder, a run, or a name on the Hugging Face hub, of which
-            only the small JSON files are fetched.
-        registry: Installed encoders.
-
-    Returns:
-        Its facts; all but the name are None where the hub cannot be reached and has nothing cached.
+    It is an installed encoder, a folder, a run, or a name on the Hugging Face hub, of which only
+    the small JSON files are fetched; where it cannot be reached and has nothing cached, all facts
+    but the name are None.
 
     Raises:
         CseError: If a folder is missing or holds no model, a file in it is no JSON, or the hub has
@@ -42,10 +38,6 @@ def model_facts(name: str, registry: Registry) -> Facts:
 
 def resolve_model(name: str, registry: Registry) -> str:
     """Return the folder or hub name that a model's name stands for.
-
-    Args:
-        name: An installed encoder, a model folder, a run's folder, or a hub name.
-        registry: The installed parts.
 
     Raises:
         CseError: If a folder is missing or holds no model.

@@ -59,12 +59,8 @@ def default_document(*, alone: bool = True) -> Document:
 def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
     """Read a recipe and those that it extends.
 
-    Args:
-        recipe: Name of an installed recipe, a TOML file, or the folder of a run.
-        registry: Installed recipes.
-
-    Returns:
-        The recipes, base first.
+    ``recipe`` is the name of an installed one, a TOML file, or the folder of a run; the base comes
+    first.
 
     Raises:
         CseError: If one cannot be found or read, or has another shape than a recipe's.

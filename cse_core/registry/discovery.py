@@ -160,12 +160,7 @@ def _plainly_met(line: str) -> bool:
 
 
 def mending_command(item: Found, *, missing: str = "") -> str:
-    """Return what to type when a plugin cannot be loaded.
-
-    Args:
-        item: The plugin.
-        missing: The module that could not be imported, if that is what went wrong.
-    """
+    """Return what to type when a plugin cannot be loaded, for want of the module ``missing``."""
     name = item.info.distribution
     if name == TOOLKIT:
         return f"pip install --force-reinstall --no-deps {TOOLKIT}"

@@ -87,9 +87,7 @@ def load_plugins(
         builtins: Modules that are registered as entry points of the toolkit itself.
         environ: Where ``CSE_DISABLE_PLUGINS`` is looked up; by default the process's environment.
 
-    Returns:
-        The plugins, broken ones included. Nothing that a plugin raises gets out, except
-        ``KeyboardInterrupt``.
+    Broken plugins are returned too: nothing that one raises gets out, except ``KeyboardInterrupt``.
     """
     variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
     left_out = {name.strip(): f"--no-plugin {name.strip()}" for name in disable if name.strip()}

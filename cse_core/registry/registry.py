@@ -79,10 +79,7 @@ class Registry:
 
     A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
     ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name.
-
-    Args:
-        parts: The records.
-        plugins: What became of each plugin, for hints.
+    ``plugins`` say what became of each plugin, for hints.
     """
 
     def __init__(
@@ -122,12 +119,7 @@ class Registry:
     reporters, reporter = _accessors(ReporterSpec, "train.report")
 
     def find(self, kind: Kind, name: str, *, where: str | None = None) -> Registered[ComponentSpec]:
-        """Return the part of a kind that a name means.
-
-        Args:
-            kind: Its kind.
-            name: Its name, or ``distribution/name``.
-            where: Option path or flag for the error; by default the kind.
+        """Return the part of a kind that a name means; ``where`` is for the error.
 
         Raises:
             CseError: If there is none, or more than one.

@@ -38,10 +38,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
     """Return the JSON files of a model on the hub: cached ones, else what it answers now.
 
     Empty where it cannot be reached and has nothing cached; loading then reports the reason.
-
-    Args:
-        name: The model's name on the hub.
-        encoders: Names of installed encoders, for the hint.
+    ``encoders`` are names of installed ones, for the hint.
 
     Raises:
         CseError: If the hub has no model of this name, or a file is no JSON table.

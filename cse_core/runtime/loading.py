@@ -11,14 +11,10 @@ from cse_core.errors import CseError
 
 
 def load_factory(factory: str, *, where: str | None = None) -> Any:
-    """Import the class that a record names.
+    """Import the ``"package.module:Class"`` that a record names; ``where`` is for errors.
 
     An exception other than ``ImportError`` while the module is imported is a bug of its author and
     passes with its traceback.
-
-    Args:
-        factory: ``"package.module:Class"``.
-        where: Part or option path, for errors.
 
     Raises:
         CseError: If the text has another form, a module is missing, or the module has no such name.
@@ -48,11 +44,7 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
 
 
 def package_path(path: str, *, where: str | None = None) -> Path:
-    """Return a file or folder of package data, without importing a top-level package.
-
-    Args:
-        path: ``"package:folder/file"``; the part after the colon stays inside the package.
-        where: Part or option path, for errors.
+    """Return ``"package:folder/file"`` of package data, without importing a top-level package.
 
     Raises:
         CseError: If the text has another form, the package is not installed, or has no such file.

@@ -90,10 +90,13 @@ class TrainingRows:
             texts = {n: self.corpus.column(n).arrow for n in names if n in self.corpus.names}
         else:
             lists = {n: brought[n] for n in columns if isinstance(brought.get(n), list)}
-            texts = {n: pa.chunked_array([pa.array(t, pa.string())]) for n, t in lists.items()}
+            texts = {
+                n: pa.chunked_array([pa.array(t, pa.large_string())]) for n, t in lists.items()
+            }
         ends = np.cumsum([len(column) for column in texts.values()])[:-1]
-        chunks = [chunk for column in texts.values() for chunk in column.chunks]
-        joined = pa.chunked_array(chunks, pa.string())
+        large = [column.cast(pa.large_string()) for column in texts.values()]
+        whole = pa.concat_arrays([chunk for column in large for chunk in column.chunks])
+        joined = pa.chunked_array([whole])  # to unify dictionaries would take longer
         if fold:
             joined = pc.replace_substring_regex(pc.utf8_lower(joined), r"[\s\pZ]+", " ")
             joined = pc.utf8_trim_whitespace(joined)

@@ -31,9 +31,7 @@ class Intervals:
     def evaluations(self, patience: int | str | None, per_epoch: int) -> int | None:
         """Return after how many evaluations without a better score a round ends, at least 1.
 
-        Args:
-            patience: ``3``, ``"3 evaluations"``, ``"20000 steps"``, ``"2 epochs"``; None is never.
-            per_epoch: Steps of an epoch.
+        ``patience`` is 3, ``"3 evaluations"``, ``"20000 steps"``, ``"2 epochs"``; None is never.
         """
         if not isinstance(patience, str):
             return patience

@@ -24,10 +24,6 @@ class TrainingLoop:
     """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
 
     Args:
-        assembly: The parts of the run.
-        current: The round.
-        rows: Those of the round.
-        precision: Number format of the encoder.
         total: Steps that schedules reckon with; by default those of the round.
         drop_last: Whether an epoch ends before a batch that would be smaller than the others.
         prefetch: Whether a background thread prepares the next batch; end it with :meth:`close`.
@@ -74,12 +70,7 @@ class TrainingLoop:
         return self.done >= self.total
 
     def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
-        """Make the next step.
-
-        Args:
-            index: ``[B]`` rows of the batch; by default the round's next ones.
-            count_negatives: Whether to count negatives for the log.
-        """
+        """Make the next step, of ``[B]`` rows; by default the round's next ones."""
         then = None
         if index is None:
             index = self.batches.at(self.done)
