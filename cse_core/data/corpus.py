@@ -39,13 +39,7 @@ class FileReport:
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What was seen in loading a corpus.
-
-    Attributes:
-        files: What each file gave.
-        synthetic: Whether some of the texts are made up.
-        messages: What a user should know, a line each.
-    """
+    """What was seen in loading a corpus: by file, if texts are made up, what to tell a user."""
 
     files: tuple[FileReport, ...] = ()
     synthetic: bool = False

@@ -22,14 +22,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of texts that exists.
-
-    Attributes:
-        name: The path as the user gave it, for messages.
-        path: Where it is.
-        format: One of ``FORMATS``.
-        gzipped: Whether its bytes are compressed.
-    """
+    """A file of texts that exists, of a format of ``FORMATS``; ``name`` is as the user gave it."""
 
     name: str
     path: Path

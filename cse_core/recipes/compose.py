@@ -42,20 +42,10 @@ def resolve(
 
     Defaults come first, then the recipe with its ``[[when]]`` blocks, then the command line.
 
-    Args:
-        registry: Installed parts and recipes.
-        recipe: Name of an installed recipe, a TOML file, a run's folder, or None for the default.
-        kinds: Kind flags as typed: ``NAME`` replaces the recipe's list, ``+NAME`` adds, ``~NAME``
-            takes away; ``distribution/part`` and ``part:name`` are understood.
-        sets: Settings as typed, ``path=value``.
-        model: Encoder; before ``sets``.
-        data: Training texts.
-        dev: Dev sets.
-        facts: What is known of the encoder and the data; by default the encoder's files are read.
-        lookup: Tells rows and columns of the data, instead of ``facts``.
-
-    Returns:
-        The composition.
+    ``recipe`` names an installed one, a TOML file or a run's folder. ``kinds`` are flags as typed:
+    ``NAME`` replaces the recipe's list, ``+NAME`` adds, ``~NAME`` takes away; ``distribution/part``
+    and ``part:name`` are understood. ``sets`` are ``path=value``, after ``model``. Without ``facts``
+    the encoder's files are read, and ``lookup`` tells rows and columns of the data.
 
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.

@@ -52,12 +52,7 @@ class WhenNote:
 
 @dataclass
 class Draft:
-    """A recipe in the making.
-
-    Attributes:
-        tables: Options of ``model``, ``data``, ``train`` and ``inference``.
-        notes: What was decided on the way, for the plan.
-    """
+    """A recipe in the making; ``notes`` are what was decided on the way, for the plan."""
 
     params: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, dict[str, Any]] = field(

@@ -80,13 +80,9 @@ def load_plugins(
 ) -> PluginManager:
     """Load every installed plugin that is not left out; whoever calls it keeps the result.
 
-    Args:
-        disable: Plugins to leave out (``--no-plugin``): an entry point, a distribution, a key, or
-            ``all``, which leaves the built-ins. They are never imported.
-        entry_points: Entry points to load; by default all installed ones of group ``cse``.
-        builtins: Modules that are registered as entry points of the toolkit itself.
-        environ: Where ``CSE_DISABLE_PLUGINS`` is looked up; by default the process's environment.
-
+    ``disable`` names plugins to leave out (``--no-plugin``) by entry point, distribution or key, or
+    is ``all``, which leaves ``builtins``; they are never imported, nor what ``CSE_DISABLE_PLUGINS``
+    of ``environ`` names. Without ``entry_points`` all installed ones of group ``cse`` are loaded.
     Broken plugins are returned too: nothing that one raises gets out, except ``KeyboardInterrupt``.
     """
     variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")

@@ -41,17 +41,11 @@ class PluginInfo:
     """An entry point of group ``cse`` and what became of it.
 
     Attributes:
-        key: ``distribution:entry-point``.
-        name: The entry point's name.
-        distribution: Normalised name of the distribution that brings it.
-        version: Version of that distribution, empty where it states none.
-        summary: The distribution's own one-line summary.
+        key: ``distribution:entry-point``; ``name`` is the entry point's.
         module: What the entry point names, ``"package.module"`` or ``"package.module:object"``.
-        status: See ``Status``.
         reason: Why it is not simply active, in one line; empty when it is.
         fix: What to type to mend it; empty when it is active.
-        hooks: Hooks that it implements.
-        parts: Records that it returned; empty unless it is loaded.
+        hooks: Those that it implements; ``parts`` are the records that they returned.
         traceback: Where it raised, for authors; empty unless it did.
     """
 
