@@ -22,7 +22,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of texts that exists, of a format of ``FORMATS``; ``name`` is as the user gave it."""
+    """A file of texts that is there; its name is as the user gave it."""
 
     name: str
     path: Path

@@ -44,8 +44,8 @@ def resolve(
 
     ``recipe`` names an installed one, a TOML file or a run's folder. ``kinds`` are flags as typed:
     ``NAME`` replaces the recipe's list, ``+NAME`` adds, ``~NAME`` takes away; ``distribution/part``
-    and ``part:name`` are understood. ``sets`` are ``path=value``, after ``model``. Without ``facts``
-    the encoder's files are read, and ``lookup`` tells rows and columns of the data.
+    and ``part:name`` are understood. ``sets`` are ``path=value``, after ``model``. Without
+    ``facts`` the encoder's files are read, and ``lookup`` tells rows and columns of the data.
 
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
