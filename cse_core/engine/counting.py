@@ -19,7 +19,7 @@ def counts(
     """Return the scalars of docs/lifecycle.md#negatives-in-the-log; no device is waited for."""
     seen = ~negatives.mask
     shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
-    shown |= {f".{name}": seen[:, block] for name, block in negatives.spans()}
+    shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
     sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
     found = {name: total / max(len(seen), 1) for name, total in sums.items()}
     for name, block in negatives.spans():

@@ -47,7 +47,6 @@ def _views(watched: WatchedStep, rows: int) -> list[dict[str, Any]]:
     found, columns = [], watched.loop.engine.builder.columns()
     for name, view in watched.views.items():
         tokens = view.tokens
-        tokenizer = watched.prepared.assembly.encoders[view.view.branch].tokenizer.hf
         inside = (tokens.owner < rows).nonzero().squeeze(1)[: 2 * rows]
         offsets = tokens.offsets.tolist()
         read = [
@@ -55,13 +54,22 @@ def _views(watched: WatchedStep, rows: int) -> list[dict[str, Any]]:
                 "row": int(tokens.owner[i]),
                 "slot": int(tokens.slot[i]),
                 "tokens": offsets[i + 1] - offsets[i],
-                "read": _cut(tokenizer.decode(tokens.ids[offsets[i] : offsets[i + 1]].tolist())),
+                "read": _read(watched, name, i),
             }
             for i in inside.tolist()
         ]
         about = {"name": name, "role": view.view.role, "branch": view.view.branch}
         found.append({**about, "column": columns.get(name), "count": tokens.rows, "rows": read})
     return found
+
+
+def _read(watched: WatchedStep, view: str, row: int) -> str | None:
+    """Return what the encoder reads in a row of a view."""
+    tokens = watched.views[view].tokens
+    branch = watched.views[view].view.branch
+    start, stop = tokens.offsets[row : row + 2].tolist()
+    tokenizer = watched.prepared.assembly.encoders[branch].tokenizer.hf
+    return _cut(tokenizer.decode(tokens.ids[start:stop].tolist()))
 
 
 def _loss(
@@ -94,7 +102,8 @@ def _direction(
     scores = similarity(batch.anchors.detach(), negatives.vectors.detach(), options.similarity)
     how = "fold" if options.same_text == "fold" else "any"
     once_more = same_texts(batch, negatives, options, how, turned)
-    sources = [name for name, count in negatives.blocks for _ in range(count)]
+    sources = [(name, place) for name, count in negatives.blocks for place in range(count)]
+    columns_of = watched.loop.engine.builder.columns()
     seen = ~negatives.mask & (negatives.log_weights > -torch.inf)
     blocks = []
     for name, block in negatives.spans():
@@ -107,12 +116,17 @@ def _direction(
         blocks.append(about)
 
     def column(anchor: int, place: int) -> dict[str, Any]:
-        row, source = int(negatives.row[place]), sources[place]
-        held = _column(watched, source, options.target, turned)
+        row, (source, number) = int(negatives.row[place]), sources[place]
+        made = watched.views.get(source) if source not in columns_of else None
+        if made is None:
+            text = _cut(text_of(watched, _column(watched, source, options.target, turned), row))
+        else:  # texts that a part found or made: what the encoder reads of them
+            whole = made.tokens.rows == dict(negatives.blocks)[source]
+            text = _read(watched, source, number) if whole else None
         value: dict[str, Any] = {
             "source": source,
             "row": row,
-            "text": _cut(text_of(watched, held, row)),
+            "text": text,
             options.similarity: round(float(scores[anchor, place]), 4),
         }
         if source in batch.stored:

@@ -155,6 +155,18 @@ def test_both_directions_and_hard_negatives_are_shown(
         assert {each["text"] for each in back["shown"][0]["negatives"]} == {texts[1], texts[2]}
 
 
+def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
+    cse: Cse, encoder: str, data: tuple[str, ...]
+) -> None:
+    found = seen(cse, "--recipe", "cards", "--model", encoder, *data, *WORK, "--columns", "20")
+    (view,) = [view for view in found["views"] if view["role"] == "negative"]
+    assert view["column"] is None
+    (direction,) = found["losses"]["infonce"]["directions"]
+    anchor = direction["shown"][0]
+    each = [e for e in [*anchor["negatives"], *anchor["masked"]] if e["source"] == view["name"]]
+    assert {view["rows"][0]["read"], view["rows"][1]["read"]} <= {e["text"] for e in each}
+
+
 def test_a_run_and_a_choice_exclude_each_other_and_no_run_is_said(cse: Cse, tmp_path: Path) -> None:
     refused(cse("inspect", str(tmp_path), "--recipe", "simcse"), "RUN", "leave out")
     refused(cse("inspect", str(tmp_path / "no")), "is no run")
