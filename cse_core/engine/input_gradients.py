@@ -16,12 +16,7 @@ from cse_core.types import TokenBatch, View
 
 @dataclass(frozen=True)
 class GradientField:
-    """Gradients of one view at one point.
-
-    Attributes:
-        keys: ``[T]`` token keys, sorted.
-        values: ``[T, E]``.
-    """
+    """Gradients ``[T, E]`` of one view at one point, by ``[T]`` sorted token keys."""
 
     keys: Tensor
     values: Tensor

@@ -32,12 +32,9 @@ ALIGNED_ROLES = ("anchor", "positive", "identical")
 
 @dataclass(frozen=True)
 class Objective:
-    """The loss of a step and what it was made of.
+    """The weighted sum of the losses, scalars for the log, and the batch at each level.
 
-    Attributes:
-        value: The weighted sum of the losses; None where no loss had a positive.
-        parts: Scalars for the log by name.
-        batches: The batch at each level.
+    There is no sum where no loss had a positive.
     """
 
     value: Tensor | None

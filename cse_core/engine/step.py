@@ -58,8 +58,7 @@ class StepResult:
 class Engine:
     """Runs the steps of a round, with its losses by name (None is all) and its settings.
 
-    Attributes:
-        inputs_only: Whether the pass that runs now is for the gradient of the inputs alone.
+    ``inputs_only``: the pass that runs now is for the gradient of the inputs alone.
     """
 
     def __init__(

@@ -33,8 +33,7 @@ def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
 class PartFactory:
     """What all parts of a model are made with; without ``dropout``, theirs stays as it is.
 
-    Attributes:
-        made: The parts by their paths, in the order in which they were made.
+    ``made`` are the parts by their paths, in the order in which they were made.
     """
 
     encoder: PackedEncoder

@@ -18,8 +18,7 @@ from cse_core.registry.registry import Registry
 class Instance:
     """A part as a recipe or a flag names it.
 
-    Attributes:
-        use: Name of its record, as written: perhaps ``distribution/name``.
+    ``use`` is the name of its record as written, perhaps ``distribution/name``.
     """
 
     kind: Kind

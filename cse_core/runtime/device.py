@@ -18,9 +18,7 @@ DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 class Precision:
     """The number format of matrix products; weights, losses and optimiser stay in fp32.
 
-    Attributes:
-        dtype: What autocast casts to, None for fp32.
-        why: Why this one, one clause for the run's record.
+    ``dtype`` is what autocast casts to, None for fp32; ``why`` is a clause for the run's record.
     """
 
     name: str

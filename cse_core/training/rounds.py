@@ -30,11 +30,7 @@ PAIRS, ROUND = "pairs.parquet", "round.json"
 
 @dataclass(frozen=True)
 class TrainingRound(Round):
-    """A round to train; without pairs it is over the corpus.
-
-    Attributes:
-        number: From 1; 0 is the one round of a run without rounds.
-    """
+    """A round to train, over the corpus without pairs; 0 is that of a run without rounds."""
 
     pairs: Pairs = field(default_factory=dict)
     number: int = 0
