@@ -97,7 +97,7 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
         if line.strip():
             return _both(iter(held), lines)
     what = "no text in it, only blank lines" if held else "it is empty"
-    raise CseError(what, where=where, hint="one text a line is due")
+    raise CseError(what, where=where, hint="write one text a line")
 
 
 def _stdin() -> Iterator[str]:

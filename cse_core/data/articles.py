@@ -66,7 +66,7 @@ def _paragraphs(record: Mapping[str, Any], where: str) -> Iterator[list[str]]:
 def _shape_error(field: str, due: str, value: Any, where: str) -> CseError:
     shown = str(value)
     return CseError(
-        f"{field}: {due} is due",
+        f"{field}: must be {due}",
         where=where,
         value=shown if len(shown) <= 60 else shown[:59] + "…",
         hint='an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '

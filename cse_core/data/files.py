@@ -51,7 +51,7 @@ def open_file(name: str, path: Path) -> TextFile:
             hint = f"name a file in it: {shown}"
             if not names:
                 hint = "name a file; there is none in it that can be read"
-            raise CseError("a folder where a file is due", where=name, hint=hint)
+            raise CseError("a folder where a file belongs", where=name, hint=hint)
         if not path.exists():
             raise _missing_error(name, path)
     except OSError as error:

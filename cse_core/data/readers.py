@@ -191,7 +191,7 @@ def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
         raise CseError(
             f"no JSON: {_json_problem(error, lines=True)}",
             where=file.name,
-            hint="an array of objects, or one a line, is due",
+            hint="write an array of objects, or one object a line",
         ) from error
     where = f"{file.name}, object "
     yield from record_tables(((f"{where}{n}", v) for n, v in enumerate(values, 1)), unit, reading)

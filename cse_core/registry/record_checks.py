@@ -91,7 +91,7 @@ def check_records(hook: str, returned: object) -> tuple[Record, ...]:
     for item in returned:
         if not isinstance(item, expected):
             raise PluginFault(
-                f"{hook} returned a list with {_named(item)} where {expected.__name__} is due"
+                f"{hook} returned a list with {_named(item)} where {expected.__name__} belongs"
             )
         check_record(item, f"{hook}, {item.kind} {item.name!r}")
     return tuple(returned)

@@ -192,7 +192,7 @@ def test_missing_file_directory_and_unreadable_file(
         read_pairs(tmp_path / "gone")
     for name in ("folder", "folder.tsv"):
         (tmp_path / name).mkdir()
-        with pytest.raises(CseError, match="a folder where a file is due"):
+        with pytest.raises(CseError, match="a folder where a file belongs"):
             read_pairs(tmp_path / name)
     path = write("locked.tsv", TSV)
     path.chmod(0)

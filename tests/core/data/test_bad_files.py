@@ -111,7 +111,7 @@ def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    assert "a folder where a file is due" in load_error(tmp_path)
+    assert "a folder where a file belongs" in load_error(tmp_path)
     (tmp_path / "a.csv.gz").write_bytes(b"")
     assert "name a file in it: a.csv.gz" in load_error(tmp_path)
 
