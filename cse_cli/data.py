@@ -14,6 +14,7 @@ from cse_cli.encode import beside
 from cse_cli.installed import Installed, installed
 from cse_cli.pairs import show_pairs
 from cse_core.errors import CseError, did_you_mean
+from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +58,9 @@ def list_data(
     plugins = installed(context)
     registry = plugins.registry
     folder, origin = data_folder(data_dir)
+    if not folder.is_dir() and origin == "--data-dir":
+        hint = "name one that is there"
+        raise CseError("is no folder", where=origin, value=str(folder), hint=hint)
     suites = _suite_files(folder, plugins)
     if json:
         told = [
@@ -196,8 +200,9 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show the first rows as training would read them."""
-    if rows < 1:
-        raise CseError("is no number of rows", where="--rows", value=rows, hint="write 1 or more")
+    if not 1 <= rows <= LARGEST:
+        hint = f"write 1 to {LARGEST:,}"
+        raise CseError("is no number of rows", where="--rows", value=rows, hint=hint)
     corpus = _load([path], unit, installed(context), limit=rows)
     found: list[dict[str, str]] = corpus.table.to_pylist()
     if json:

@@ -9,6 +9,7 @@ import typer
 
 from cse_cli.completion import complete_model
 from cse_core.errors import CseError, did_you_mean
+from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +63,7 @@ def check_model(
     Raises:
         CseError: If there is no such model or pooler, or the length is beyond the model's.
     """
+    from cse_cli.model_config import check_config
     from cse_core.recipes.model_facts import model_facts
     from cse_core.records import RowPoolerSpec
 
@@ -78,6 +80,7 @@ def check_model(
             )
     try:
         facts = model_facts(name, registry)
+        check_config(name, registry)
     except CseError as error:
         raise _as_flags(error) from None
     if max_length is None:
@@ -163,9 +166,9 @@ def encoder(
     Raises:
         CseError: If the number of tokens is none.
     """
-    if batch_tokens is not None and batch_tokens < 1:
+    if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
         raise CseError("is no number of tokens", where="--batch-tokens", value=batch_tokens,
-                       hint="write 1 or more")  # fmt: skip
+                       hint=f"write 1 to {LARGEST:,}")  # fmt: skip
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         with model.precision.autocast():

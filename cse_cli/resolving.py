@@ -30,12 +30,13 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     Raises:
         CseError: What is wrong with it.
     """
+    from cse_cli.model_config import check_config
     from cse_core.recipes.compose import resolve
 
     def lookup(options: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
         return _rows_and_columns(options, installed)
 
-    return resolve(
+    composition = resolve(
         installed.registry,
         recipe=choice.recipe,
         kinds=cast("dict[Kind, list[str]]", choice.kinds),
@@ -45,6 +46,8 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         dev=choice.dev,
         lookup=lookup if look else None,
     )
+    check_config(composition.model.name, installed.registry)
+    return composition
 
 
 def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:

@@ -101,9 +101,10 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
 
 
 def _stdin() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            hint = "convert it, for example: iconv -f LATIN1 -t UTF-8"
-            raise CseError("not UTF-8", where=f"stdin, line {number}", hint=hint) from None
+    from cse_core.data.files import read_error, text_blocks
+
+    try:
+        for _, lines in text_blocks(sys.stdin.buffer, "stdin", block=1 << 16, longest=1 << 28):
+            yield from lines
+    except OSError as error:
+        raise read_error("stdin", error) from None

@@ -30,8 +30,9 @@ from cse_cli.choosing import (
 from cse_cli.completion import complete_reporter
 from cse_cli.console import say, say_json, tell
 from cse_cli.installed import Installed, installed
+from cse_cli.launcher import check_launch
 from cse_cli.models import quieten
-from cse_cli.train_checks import check_links, check_out, refuse_beside_resume
+from cse_cli.train_checks import check_links, check_out, check_scored, refuse_beside_resume
 from cse_cli.train_checks import save_recipe as write_recipe
 from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show_plan
 
@@ -124,6 +125,7 @@ def train(
 
     Every option of the chosen parts is a flag: add --help to a choice of parts to see them.
     """
+    check_launch()  # what contradicts itself is refused before anything is read
     reports = [f"train.report={dumps(report)}"] if report else []
     choice = choice_of(
         recipe,
@@ -157,6 +159,7 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
+        check_scored(composition, plugins)
         show_plan(composition, choice, plugins, json=json)
         return
     _run(
@@ -172,7 +175,7 @@ def _run(
     composition: Composition | None, folder: Path, plugins: Installed, *, quiet: bool, json: bool
 ) -> None:
     """Train into a folder; without a composition, go on with the run that is there."""
-    first = int(os.environ.get("RANK", "0")) == 0
+    first = int(os.environ.get("RANK") or 0) == 0
     quiet = quiet or not first
     from cse_core.training.run_folder import RunFolder
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cse_cli.console import tell
+from cse_cli.console import tell, warn
 from cse_cli.flags import Choice
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
+    from cse_cli.installed import Installed
     from cse_core.recipes.composition import Composition
 
 FOLDERS = ("checkpoints", "rounds", "model")
@@ -28,6 +29,15 @@ def check_out(folder: Path) -> None:
 
     RunFolder.check_free(folder)
     check_links(folder, "--out")
+    held = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    if held := sorted(name for name in held if not name.startswith(".")):
+        more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+        raise CseError(
+            f"holds other things: {held[0]}{more}",
+            where="--out",
+            value=str(folder),
+            hint="name a new or an empty folder",
+        )
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -64,6 +74,24 @@ def check_links(folder: Path, where: str) -> None:
                 value=str(folder),
                 hint="put what it points to in its place, or remove it",
             )
+
+
+def check_scored(composition: Composition, plugins: Installed) -> None:
+    """Refuse what a run refuses before it begins: a device, dev sets or a choice by them.
+
+    Raises:
+        CseError: If a device is not there, a dev set cannot be read, or none has such a score.
+    """
+    train = composition.train
+    if train.device not in ("auto", "cpu"):
+        from cse_core.runtime.device import resolve_device
+
+        resolve_device(train.device)
+    if train.select is not None or not {"auto", "none"}.issuperset(train.dev):
+        from cse_core.training.selection import Scorer, dev_sets
+
+        sets = dev_sets(train, composition.data.path, plugins.registry, warn)
+        Scorer(sets, train.select)
 
 
 def refuse_beside_resume(

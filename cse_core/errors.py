@@ -6,6 +6,26 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+_LONG = 350
+"""Letters from which on what is wrong leaves a hint little room."""
+_MOST = 20
+"""Mistakes that are shown of many."""
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text, or its ends where it is longer, with its length."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest * 2 // 3]} … {text[-longest // 6 :]} ({len(text):,} characters)"
+
+
+def shown(value: object, longest: int = 150) -> str:
+    """Return a value as messages show it, whatever its size and depth."""
+    try:
+        return shortened(repr(value), longest)
+    except (ValueError, RecursionError):  # more digits or brackets than Python prints
+        return f"{type(value).__name__} too long to show"
+
 
 class CseError(Exception):
     """Report a user's mistake in one line: what, where, the value, what to do next.
@@ -30,12 +50,13 @@ class CseError(Exception):
         super().__init__(self.line())
 
     def line(self) -> str:
-        """Return the error as one line."""
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        """Return the error as one line; what is too long for one is cut and its length given."""
+        text = f"{shortened(self.where, 200)}: " if self.where else ""
+        text += shortened(self.what, 400)
         if self.value is not None:
-            text += f" (got {self.value!r})"
+            text += f" (got {shown(self.value)})"
         if self.hint:
-            text += f"; {self.hint}"
+            text += f"; {shortened(self.hint, 200 if len(text) > _LONG else 700)}"
         return " ".join(text.split())
 
 
@@ -48,8 +69,11 @@ class CseErrors(CseError):
         super().__init__(first.what, where=first.where, value=first.value, hint=first.hint)
 
     def line(self) -> str:
-        """Return one line for each mistake."""
-        return "\n".join(error.line() for error in self.errors)
+        """Return one line for each of the first mistakes."""
+        lines = [error.line() for error in self.errors[:_MOST]]
+        if len(self.errors) > _MOST:
+            lines.append(f"and {len(self.errors) - _MOST:,} mistakes more")
+        return "\n".join(lines)
 
 
 class PartError(RuntimeError):

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from annotated_types import Le, Lt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from cse_core.schedule import Schedule
+
+LARGEST = 10**9
+"""Largest number, of either sign, that an option without an upper bound of its own may have."""
 
 
 class Options(BaseModel):
     """Base of every options model: frozen, no unknown names, each field described."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _of_a_size_that_makes_sense(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse numbers beyond ``LARGEST`` where the field has no upper bound of its own."""
+        own = cls.model_fields[str(info.field_name)].metadata
+        if not any(isinstance(bound, Le | Lt) for bound in own):
+            for each in value if isinstance(value, tuple) else (value,):
+                ends = each.bounds if isinstance(each, Schedule) else (each,)
+                if any(isinstance(end, int | float) and not abs(end) <= LARGEST for end in ends):
+                    raise ValueError(f"must be a number of at most {LARGEST:,}")
+        return value
 
 
 class AugmenterOptions(Options):
@@ -97,19 +113,19 @@ class MetricOptions(Options):
     """What every metric can be told."""
 
 
-Temperature = Annotated[float, Field(gt=0)]
+Temperature = Annotated[float, Field(ge=1e-4, le=1e5)]
 """A softmax temperature."""
 
-PATIENCE_FORM = re.compile(r"([1-9][0-9]*) *(steps?|epochs?|evaluations?)")
+PATIENCE_FORM = re.compile(r"([1-9][0-9]{0,9}) *(steps?|epochs?|evaluations?)")
 """A patience with its unit."""
 
 
 def _checked_patience(value: int | str) -> int | str:
     if isinstance(value, str) and value.isdecimal():
-        value = int(value)
+        value = int(value[:11])
     if isinstance(value, int):
-        if value < 1:
-            raise ValueError("must be at least 1")
+        if not 1 <= value <= LARGEST:
+            raise ValueError(f"must be at least 1 and at most {LARGEST:,}")
         return value
     if not PATIENCE_FORM.fullmatch(value):
         raise ValueError(

@@ -11,11 +11,8 @@ from cse_core.errors import CseError
 from cse_core.parts import Head, Setup
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "tanh": nn.Tanh,
-    "relu": nn.ReLU,
-    "gelu": nn.GELU,
-    "none": nn.Identity,
-}
+    "tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "none": nn.Identity,
+}  # fmt: skip
 
 
 class Mlp(nn.Module, Head):
@@ -50,12 +47,9 @@ class Mlp(nn.Module, Head):
         pooler = setup.online_encoder().own_pooler
         where, value = f"pool.{setup.name}.start", "pooler"
         if pooler is None:
-            raise CseError(
-                "the encoder has no trained pooler of its own",
-                where=where,
-                value=value,
-                hint="use start = random, or a model with pooler.dense.weight among its weights",
-            )
+            what = "the encoder has no trained pooler of its own"
+            hint = "use start = random, or a model with pooler.dense.weight among its weights"
+            raise CseError(what, where=where, value=value, hint=hint)
         first = cast(nn.Linear, self.stages[0])
         if first.weight.shape != pooler["weight"].shape:
             sizes = " x ".join(map(str, pooler["weight"].shape))

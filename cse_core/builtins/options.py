@@ -6,13 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from cse_core.options import (
-    BranchOptions,
-    HeadOptions,
-    LossOptions,
-    PoolerOptions,
-    Temperature,
-)
+from cse_core.options import BranchOptions, HeadOptions, LossOptions, PoolerOptions, Temperature
 from cse_core.schedule import Schedule
 
 
@@ -27,9 +21,9 @@ class FirstLastOptions(PoolerOptions):
 class MlpOptions(HeadOptions):
     """Options of ``mlp``."""
 
-    layers: Annotated[int, Field(ge=1)] = 1
+    layers: Annotated[int, Field(ge=1, le=64)] = 1
     """Linear layers, each followed by the activation."""
-    dimension: Annotated[int, Field(ge=1)] | None = None
+    dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Size of its output; by default that of its input."""
     activation: Literal["tanh", "relu", "gelu", "none"] = "tanh"
     """Function after each linear layer."""

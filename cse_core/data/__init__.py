@@ -7,11 +7,4 @@ read.
 from cse_core.data.corpus import Corpus, FileReport, LoadReport, TextColumn
 from cse_core.data.load import load_corpus, peek_columns
 
-__all__ = [
-    "Corpus",
-    "FileReport",
-    "LoadReport",
-    "TextColumn",
-    "load_corpus",
-    "peek_columns",
-]
+__all__ = ["Corpus", "FileReport", "LoadReport", "TextColumn", "load_corpus", "peek_columns"]

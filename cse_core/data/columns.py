@@ -16,12 +16,10 @@ PAIR_COLUMNS = ("positive", "negative", "fraternal")
 _GROUPS: tuple[dict[str, str], ...] = (
     {"text": "sent0", "positive": "sent1", "negative": "hard_neg"},
     {"text": "sent0", "positive": "sent1"},
-    {"text": "anchor"},
-    {"text": "sentence1", "positive": "sentence2"},
+    {"text": "anchor"}, {"text": "sentence1", "positive": "sentence2"},
     {"text": "premise", "positive": "hypothesis"},
-    {"text": "query", "positive": "answer"},
-    {"text": "question", "positive": "answer"},
-)
+    {"text": "query", "positive": "answer"}, {"text": "question", "positive": "answer"},
+)  # fmt: skip
 _TEXT_NAMES = (
     *("sentence", "sentence1", "sent0", "anchor", "premise", "query", "question"),
     *("content", "body", "en"),
@@ -58,11 +56,8 @@ def match_columns(
         elif target in names:
             sources[target] = target
         else:
-            raise CseError(
-                f"no column {source}, which data.columns.{target} names",
-                where=reading.name,
-                hint=f"its columns: {listed(names)}",
-            )
+            what = f"no column {source}, which data.columns.{target} names"
+            raise CseError(what, where=reading.name, hint=f"its columns: {listed(names)}")
     for name in COLUMNS:
         if name not in sources and name in names:
             sources[name] = name
@@ -72,12 +67,9 @@ def match_columns(
         name = names[0]
         long = len(name) > _LONG_UNSPACED and unspaced(names)
         if reading.from_header and (long or not _HEADER.fullmatch(name)):
-            raise CseError(
-                "the first line is no header with a column text",
-                where=reading.name,
-                value=name[:60],
-                hint="put a header above the texts, or name the file .txt: one text a line",
-            )
+            what = "the first line is no header with a column text"
+            hint = "put a header above the texts, or name the file .txt: one text a line"
+            raise CseError(what, where=reading.name, value=name[:60], hint=hint)
         guessed["text"] = name
     if guessed:
         shown = ", ".join(f"{target} = {source}" for target, source in guessed.items())

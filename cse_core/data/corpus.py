@@ -124,10 +124,9 @@ class Corpus:
 
         lengths = {len(column) for column in columns.values()}
         if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
+            what = "columns of one length, text among them, are due"
             raise CseError(
-                "columns of one length, text among them, are due",
-                where=name,
-                value={column: len(texts) for column, texts in columns.items()},
+                what, where=name, value={column: len(texts) for column, texts in columns.items()}
             )
         if not all(text.strip() for text in columns["text"]):
             raise CseError("a text is blank", where=name)

@@ -17,6 +17,11 @@ FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
 BLOCK = 1 << 22
 """Bytes read at once."""
 _GZIP_MAGIC = b"\x1f\x8b"
+_SMALL = 2**26
+"""Bytes that may be unpacked from any number of bytes."""
+_MOST_GROWTH = 100
+"""How many times its compressed bytes a larger file may have."""
+_LONGEST_LINE = 2**28
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -44,6 +49,8 @@ def open_file(name: str, path: Path) -> TextFile:
     Raises:
         CseError: It is missing, a folder, or of a kind that cannot be read.
     """
+    if not name.strip():
+        raise CseError("an empty name, not that of a file", hint="name a file")
     try:
         if path.is_dir():
             names = loadable_names(path)
@@ -54,17 +61,16 @@ def open_file(name: str, path: Path) -> TextFile:
             raise CseError("a folder where a file belongs", where=name, hint=hint)
         if not path.exists():
             raise _missing_error(name, path)
+        if not path.is_file():
+            what = "a pipe, a socket or a device, not a file"
+            raise CseError(what, where=name, hint="write its texts to a file first")
     except OSError as error:
         raise read_error(name, error) from error
     known = format_of(path.name)
     if known is None:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
-        raise CseError(
-            "unknown kind of file",
-            where=name,
-            value=path.suffix,
-            hint=f"texts are read from {endings}, each also with .gz behind it: rename the file",
-        )
+        hint = f"texts are read from {endings}, each also with .gz behind it: rename the file"
+        raise CseError("unknown kind of file", where=name, value=path.suffix, hint=hint)
     return TextFile(name, path, *known)
 
 
@@ -90,9 +96,8 @@ def _missing_error(name: str, path: Path) -> CseError:
 def read_error(name: str, error: OSError) -> CseError:
     """Turn an error of the operating system into one line."""
     if isinstance(error, PermissionError):
-        return CseError(
-            "no permission to read it", where=name, hint="change its mode with chmod +r"
-        )
+        hint = "change its mode with chmod +r"
+        return CseError("no permission to read it", where=name, hint=hint)
     return CseError(f"cannot be read: {error.strerror or error}", where=name)
 
 
@@ -111,33 +116,50 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
                 raise CseError("the file is empty", where=file.name, hint="name a file with texts")
             if not file.gzipped:
                 if magic == _GZIP_MAGIC:
-                    raise CseError(
-                        "compressed with gzip, and its name does not say so",
-                        where=file.name,
-                        hint="put .gz behind its name",
-                    )
+                    what = "compressed with gzip, and its name does not say so"
+                    raise CseError(what, where=file.name, hint="put .gz behind its name")
                 yield raw
                 return
             if magic != _GZIP_MAGIC:
-                raise CseError(
-                    "not compressed with gzip, though its name ends in .gz",
-                    where=file.name,
-                    hint="take .gz from its name",
-                )
-            with gzip.open(raw, "rb") as unpacked:
+                what = "not compressed with gzip, though its name ends in .gz"
+                raise CseError(what, where=file.name, hint="take .gz from its name")
+            with _Unpacked(file.name, "rb", fileobj=raw) as unpacked:
                 yield cast("IO[bytes]", unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CseError(
-            f"the compressed file is cut short or damaged ({error})",
-            where=file.name,
-            hint="copy or download it again; `gzip -t FILE` checks it",
-        ) from error
+        what = f"the compressed file is cut short or damaged ({error})"
+        hint = "copy or download it again; `gzip -t FILE` checks it"
+        raise CseError(what, where=file.name, hint=hint) from error
     except OSError as error:
         raise read_error(file.name, error) from error
 
 
+def check_growth(name: str, packed: int, unpacked: int) -> None:
+    """Refuse what grows beyond all measure when it is unpacked: it is no archive of texts."""
+    if unpacked > max(_SMALL, _MOST_GROWTH * packed):
+        what = f"{packed:,} compressed bytes grow to {unpacked:,} and more, as no texts do"
+        raise CseError(what, where=name, hint="unpack it first if it is what you want to read")
+
+
+class _Unpacked(gzip.GzipFile):
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(BLOCK), b""))
+        data = super().read(size)
+        check_growth(self.name, cast("IO[bytes]", self.fileobj).tell(), self.tell())
+        return data
+
+
 def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield the lines of a UTF-8 file, ``block`` bytes at a time.
+    """Yield the lines of a UTF-8 file as ``text_blocks`` does, and raise what that raises."""
+    with open_bytes(file) as source:
+        longest = None if file.format == "json" else _LONGEST_LINE
+        yield from text_blocks(source, file.name, block=block, longest=longest)
+
+
+def text_blocks(
+    source: IO[bytes], name: str, *, block: int = BLOCK, longest: int | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    r"""Yield the lines of UTF-8 bytes, ``block`` bytes at a time.
 
     ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
 
@@ -145,55 +167,55 @@ def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, li
         The number of the first line, from 1, and lines without their ends.
 
     Raises:
-        CseError: It cannot be read, is not UTF-8, or holds NUL bytes; the line is named.
+        CseError: It is not UTF-8, holds NUL bytes, or has a line that is no text for its length;
+            the line is named.
     """
-    number, rest = 1, b""
-    with open_bytes(file) as source:
-        while True:
-            data = source.read(block)
-            if number == 1 and not rest:
-                if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                    raise CseError(
-                        "not UTF-8 but UTF-16",
-                        where=f"{file.name}, line 1",
-                        hint="convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW",
-                    )
-            cut = data.rfind(b"\n") + 1
-            if data and not cut:
-                rest += data
-                continue
-            text = _decode(file, rest + data[:cut], number)
-            if number == 1:
-                text = text.removeprefix(_BYTE_ORDER_MARK)
-            rest = data[cut:]
-            if text:
-                lines = text.split("\n")
-                if not lines[-1]:
-                    lines.pop()
-                yield number, lines
-                number += len(lines)
-            if not data:
-                return
+    number, held, length = 1, [b""], 0
+    while True:
+        data = source.read(block)
+        if number == 1 and not length:
+            if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+                raise CseError("not UTF-8 but UTF-16", where=f"{name}, line 1", hint=hint)
+        cut = data.rfind(b"\n") + 1
+        if data and not cut:
+            held.append(data)
+            length += len(data)
+            if b"\0" in data:
+                _decode(name, b"\0", number)
+            if longest is not None and length > longest:
+                what = f"a line of more than {longest:,} bytes"
+                raise CseError(what, where=f"{name}, line {number}", hint="write one text a line")
+            continue
+        text = _decode(name, b"".join((*held, data[:cut])), number)
+        if number == 1:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+        held, length = [data[cut:]], len(data) - cut
+        if text:
+            lines = text.split("\n")
+            if not lines[-1]:
+                lines.pop()
+            yield number, lines
+            number += len(lines)
+        if not data:
+            return
 
 
-def _decode(file: TextFile, data: bytes, number: int) -> str:
+def _decode(name: str, data: bytes, number: int) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = number + data[: error.start].count(b"\n")
+        what = "not UTF-8"
+        hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
         raise CseError(
-            "not UTF-8",
-            where=f"{file.name}, line {line}",
-            value=data[error.start : error.end],
-            hint="convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW",
+            what, where=f"{name}, line {line}", value=data[error.start : error.end], hint=hint
         ) from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         line = number + text[: text.index("\0")].count("\n")
-        raise CseError(
-            "holds a NUL byte, so it is no text",
-            where=f"{file.name}, line {line}",
-            hint="name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW",
-        )
+        what = "holds a NUL byte, so it is no text"
+        hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
+        raise CseError(what, where=f"{name}, line {line}", hint=hint)
     return text

@@ -42,11 +42,8 @@ def read_hub(name: str, reading: Reading) -> Iterator[Any]:
         datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
     splits = dict(found)
     if "train" not in splits and len(splits) != 1:
-        raise CseError(
-            "no split train",
-            where=name,
-            hint=f"its splits: {', '.join(splits)}; save the one you want as a file",
-        )
+        hint = f"its splits: {', '.join(splits)}; save the one you want as a file"
+        raise CseError("no split train", where=name, hint=hint)
     rows = splits.get("train", next(iter(splits.values())))
     for table in rows.with_format("arrow").iter(batch_size=ROWS):
         yield arrow_text(table, reading)

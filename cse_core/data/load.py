@@ -133,6 +133,12 @@ def _rows(
     _match(source, raw.column_names, options, reading)
     for name, what in reading.left_out.items():
         reading.say(f"column {name} is left out, it holds {what}")
+    for name in ("text", *required):
+        if place := reading.lacking.get(reading.columns.get(name, "")):
+            if name not in FILLED:
+                what = f"no {reading.columns[name]!r} here, which other rows have"
+                hint = "write it, null for a row that is to be dropped, or remove the row"
+                raise CseError(what, where=place, hint=hint)
     table = pa.table({name: raw.column(old) for name, old in reading.columns.items()})
     joins = _joins(options, reading)
     kept = None if joins else limit
@@ -159,11 +165,8 @@ def _match(source: Source, names: Sequence[str], options: DataOptions, reading: 
         raise _no_rows(reading)
     if not names:
         held = ", ".join(f"{name} holds {what}" for name, what in reading.left_out.items())
-        raise CseError(
-            f"no column of texts: {held}",
-            where=source.name,
-            hint='a text stands alone: {"text": "…"}',
-        )
+        hint = 'a text stands alone: {"text": "…"}'
+        raise CseError(f"no column of texts: {held}", where=source.name, hint=hint)
     headless = source.file is not None and source.file.format == "txt"
     reading.columns = match_columns(names, {} if headless else options.columns, reading)
 
@@ -182,11 +185,9 @@ def _check_mapping(options: DataOptions, readings: Sequence[Reading]) -> None:
     for target, source in options.columns.items():
         if not any(reading.columns.get(target) == source for reading in readings):
             there = dict.fromkeys(name for each in readings for name in each.columns.values())
-            raise CseError(
-                f"no file has a column {source}",
-                where=f"data.columns.{target}",
-                hint=f"the columns there are: {listed(list(there))}",
-            )
+            what = f"no file has a column {source}"
+            hint = f"the columns there are: {listed(list(there))}"
+            raise CseError(what, where=f"data.columns.{target}", hint=hint)
 
 
 def _common_columns(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.articles import Unit
-from cse_core.data.files import TextFile, line_blocks, open_bytes, open_file
+from cse_core.data.files import TextFile, check_growth, line_blocks, open_bytes, open_file
 from cse_core.data.tables import Reading, arrow_text, as_object, record_tables, text_table
 from cse_core.errors import CseError
 
@@ -58,11 +58,9 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     file = open_file(os.fspath(path), Path(path))
     reading = Reading(file.name)
     if file.format not in TABLES:
-        raise CseError(
-            "graded or labelled rows are not read from this kind of file",
-            where=file.name,
-            hint="name it " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)",
-        )
+        what = "graded or labelled rows are not read from this kind of file"
+        hint = "name it " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)"
+        raise CseError(what, where=file.name, hint=hint)
     if file.format == "parquet":
         tables = _parquet_tables(file, reading)
         names = list(next(tables).column_names)
@@ -80,9 +78,8 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         if header is not None:
             columns = header[1]
             if file.format == "csv" and len(columns) == 1 and "\t" in columns[0]:
-                raise CseError(
-                    "the header has tabs and no commas", where=file.name, hint="name the file *.tsv"
-                )
+                hint = "name the file *.tsv"
+                raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
             return columns, (
                 (f"{file.name}, line {number}", dict(zip(columns, fields, strict=True)))
                 for number, fields in records
@@ -114,11 +111,9 @@ def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str
             names = [name.strip() for name in fields]
             twice = sorted({name for name in names if name and names.count(name) > 1})
             if twice:
-                raise CseError(
-                    f"two columns of one name: the header has the column {twice[0]!r} twice",
-                    where=f"{file.name}, line 1",
-                    hint="the first line is the header: name each column once",
-                )
+                what = f"two columns of one name: the header has the column {twice[0]!r} twice"
+                hint = "the first line is the header: name each column once"
+                raise CseError(what, where=f"{file.name}, line 1", hint=hint)
             yield number, names
         elif len(fields) != len(names):
             tabs = file.format == "tsv"
@@ -170,12 +165,9 @@ def _json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
         try:
             yield where, json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CseError(
-                f"no JSON: {_json_problem(error)}",
-                where=where,
-                value=line[:40],
-                hint='write one object a line: {"text": "…"}',
-            ) from error
+            what = f"no JSON: {_json_problem(error)}"
+            hint = 'write one object a line: {"text": "…"}'
+            raise CseError(what, where=where, value=line[:40], hint=hint) from error
 
 
 def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -188,11 +180,9 @@ def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     try:
         values = json.loads("\n".join(line for _, line in _lines(file, reading)))
     except (ValueError, RecursionError) as error:
-        raise CseError(
-            f"no JSON: {_json_problem(error, lines=True)}",
-            where=file.name,
-            hint="write an array of objects, or one object a line",
-        ) from error
+        what = f"no JSON: {_json_problem(error, lines=True)}"
+        hint = "write an array of objects, or one object a line"
+        raise CseError(what, where=file.name, hint=hint) from error
     where = f"{file.name}, object "
     yield from record_tables(((f"{where}{n}", v) for n, v in enumerate(values, 1)), unit, reading)
 
@@ -213,16 +203,17 @@ def _parquet_tables(file: TextFile, reading: Reading) -> Iterator[Any]:
         data = io.BytesIO(source.read()) if file.gzipped else source
         try:
             whole = pq.ParquetFile(data)
+            about = whole.metadata
+            sizes = (about.row_group(n).total_byte_size for n in range(about.num_row_groups))
+            packed = data.seek(0, io.SEEK_END)
+            check_growth(file.name, packed, max(about.num_rows, sum(sizes)))
             yield whole.schema_arrow.empty_table()
             for batch in whole.iter_batches(batch_size=reading.batch):
                 batch.validate(full=True)
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
-            raise CseError(
-                f"no whole parquet file: {error}",
-                where=file.name,
-                hint="copy, download or write it again",
-            ) from error
+            hint = "copy, download or write it again"
+            raise CseError(f"no whole parquet file: {error}", where=file.name, hint=hint) from error
 
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {

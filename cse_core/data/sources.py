@@ -66,11 +66,8 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
     if name in datasets:
         return Source(name, spec=datasets[name])
     if not name.strip():
-        raise CseError(
-            "an empty name",
-            where="data.path",
-            hint=f"name a file, or an installed data set ({', '.join(datasets) or 'none'})",
-        )
+        hint = f"name a file, or an installed data set ({', '.join(datasets) or 'none'})"
+        raise CseError("an empty name", where="data.path", hint=hint)
     try:
         path = Path(name).expanduser()
         there = path.exists()
@@ -85,10 +82,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         hint = did_you_mean(name, [*datasets, *loadable_names(Path())])
         if not hint.startswith("did"):
             hint = f"installed: {', '.join(datasets) or 'none'}"
-        raise CseError(
-            "no installed data set and no file has this name",
-            where="data.path",
-            value=name,
-            hint=f"{hint} (a data set of the hub is written owner/name)",
-        )
+        what = "no installed data set and no file has this name"
+        hint = f"{hint} (a data set of the hub is written owner/name)"
+        raise CseError(what, where="data.path", value=name, hint=hint)
     return Source(name, file=open_file(name, path))

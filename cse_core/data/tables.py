@@ -33,6 +33,7 @@ class Reading:
         incomplete: Rows dropped because a positive, negative or fraternal text is blank.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
+        lacking: Names that some objects have -> the place of the first that has not.
         from_header: Whether the columns' names are the first line of a text file.
         columns: Name of the core -> name in the source, the core's own first.
         messages: What a user should know, a line each.
@@ -45,6 +46,7 @@ class Reading:
     incomplete: int = 0
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
     from_header: bool = False
     columns: dict[str, str] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
@@ -77,9 +79,19 @@ def record_tables(
         CseError: An object has no names, or holds text that UTF-8 has no form for.
     """
     rows = _plain_rows(records, unit, reading)
+    known: dict[str, None] = {}
+    first = ""
     while batch := list(islice(rows, reading.batch)):
         names = dict.fromkeys(name for _, row in batch for name in row)
         columns = {name: [row.get(name) for _, row in batch] for name in names}
+        for name in names.keys() - known.keys() if known else ():
+            reading.lacking[name] = first
+        known |= names
+        first = first or batch[0][0]
+        for name in known.keys() - reading.lacking.keys():
+            if None in columns.get(name, (None,)):
+                lacks = (place for place, row in batch if name not in row)
+                reading.lacking.update((name, place) for place in islice(lacks, 1))
         try:
             yield text_table(columns)
         except UnicodeEncodeError as error:
@@ -122,12 +134,9 @@ def as_object(place: str, value: Any) -> dict[str, Any]:
         CseError: If it is none.
     """
     if not isinstance(value, dict):
-        raise CseError(
-            "not an object with named values",
-            where=place,
-            value=str(value)[:40],
-            hint='write one object a line: {"text": "…"}',
-        )
+        what = "not an object with named values"
+        hint = 'write one object a line: {"text": "…"}'
+        raise CseError(what, where=place, value=str(value)[:40], hint=hint)
     return value
 
 

@@ -126,3 +126,15 @@ def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
         raise unusable(
             f"{type(model).__name__} does not work as a text encoder ({error})"
         ) from error
+
+
+@torch.no_grad()
+def reads_one_way(model: PreTrainedModel, longest: int) -> bool:
+    """Return whether the first token's state is the same whatever follows it: causal attention."""
+    words = word_table(model)
+    ids = [i for i in range(min(words.num_embeddings, 64)) if i != (model.config.pad_token_id or 0)]
+    if longest < 2 or len(ids) < 3 or torch.equal(words.weight[ids[-1]], words.weight[ids[-2]]):
+        return False
+    rows = torch.tensor([[ids[0], ids[-1]], [ids[0], ids[-2]]], device=words.weight.device)
+    one, other = model(input_ids=rows, attention_mask=torch.ones_like(rows))[0][:, 0]
+    return bool((one - other).abs().max() <= 1e-6 * one.abs().max())

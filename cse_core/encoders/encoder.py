@@ -17,6 +17,7 @@ from cse_core.encoders.architecture import (
     forward_arguments,
     plain_forward,
     position_range,
+    reads_one_way,
     take_pooler,
     transformer_layers,
     unusable,
@@ -24,10 +25,11 @@ from cse_core.encoders.architecture import (
 )
 from cse_core.encoders.attention import PACKED, register_packed_attention
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
-from cse_core.encoders.pretrained import load_model
+from cse_core.encoders.pretrained import WHERE, explained, load_model, load_tokenizer
 from cse_core.encoders.row_layout import Packed, Padded
 from cse_core.encoders.shortcuts import CastOnce, LastLayer, WordTable
 from cse_core.errors import CseError
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
 
 InputHook = Callable[[Tensor], Tensor]
@@ -89,16 +91,17 @@ class PackedEncoder(nn.Module):
         self.model.eval()
         try:
             evidence = plain_forward(self.model, self.max_positions)
+            if reads_one_way(self.model, self.max_positions):
+                what = "reads in one direction, as decoders do: no token sees those behind it"
+                raise unusable(f"{name} {what}")
             if attention != "padded":
                 self.why_padded = self._try_to_pack(evidence)
                 self.packed = self.why_padded is None
                 self._last_layer = self._try_to_read_alone(evidence)
             if attention == "packed" and not self.packed:
-                raise CseError(
-                    f"{name} cannot be packed: {self.why_padded}",
-                    where="model.name",
-                    hint='leave attention at "auto" and its rows are padded',
-                )
+                what = f"{name} cannot be packed: {self.why_padded}"
+                hint = 'leave attention at "auto" and its rows are padded'
+                raise CseError(what, where="model.name", hint=hint)
             if not self.packed and not self._agrees(evidence):
                 what = "computes something else from word embeddings than from token ids"
                 raise unusable(f"{name} {what}")
@@ -167,8 +170,28 @@ class PackedEncoder(nn.Module):
         Raises:
             CseError: What that raises, and if the model is no encoder.
         """
-        model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
-        return cls(model, attention=attention)
+        with explained(str(path_or_name)):
+            model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
+            return cls(model, attention=attention)
+
+    @classmethod
+    def load_with_tokenizer(
+        cls, path_or_name: str | Path, *, seed: int, **how: Any
+    ) -> tuple[PackedEncoder, TextTokenizer]:
+        """Load an encoder as ``load`` does, and the tokenizer that belongs to it.
+
+        Raises:
+            CseError: What that raises, or if the tokenizer has ids that the encoder has not.
+        """
+        encoder, name = cls.load(path_or_name, seed=seed, **how), str(path_or_name)
+        with explained(name, part="the tokenizer"):
+            tokenizer = TextTokenizer(load_tokenizer(path_or_name))
+            highest = max(tokenizer.hf.get_vocab().values(), default=0)
+        if highest >= encoder.vocab_size:
+            what = f"its tokenizer has ids up to {highest}, and it embeds {encoder.vocab_size} ids"
+            hint = "put the tokenizer there that belongs to the weights"
+            raise CseError(what, where=WHERE, value=name, hint=hint)
+        return encoder, tokenizer
 
     def use_dropout(self, source: DropoutSource) -> None:
         """Draw every dropout mask from ``source``."""
@@ -293,11 +316,9 @@ class PackedEncoder(nn.Module):
 
         blocks = transformer_layers(self.model)
         if not blocks:
-            raise CseError(
-                f"the layers of {type(self.model).__name__} are not known",
-                where="model.name",
-                hint="use parts that need neither input embeddings nor inner layers",
-            )
+            what = f"the layers of {type(self.model).__name__} are not known"
+            hint = "use parts that need neither input embeddings nor inner layers"
+            raise CseError(what, where="model.name", hint=hint)
         with ExitStack() as hooks:
             for block in blocks:
                 hooks.enter_context(block.register_forward_pre_hook(before))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,28 +23,15 @@ from cse_core.runtime.model_files import model_folder
 WHERE = "model.name"
 
 _DROPOUTS = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "hidden_dropout",
-    "attention_dropout",
-    "embedding_dropout",
-    "mlp_dropout",
-    "embd_pdrop",
-    "attn_pdrop",
-    "resid_pdrop",
-    "dropout",
-    "dropout_rate",
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "hidden_dropout", "attention_dropout"),
+    *("embedding_dropout", "mlp_dropout", "embd_pdrop", "attn_pdrop", "resid_pdrop"),
+    *("dropout", "dropout_rate"),
 )
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "source.spm",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
+    *("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "source.spm"),
+    *("sentencepiece.bpe.model", "tokenizer.model"),
 )
 
 
@@ -91,6 +79,7 @@ def load_model(
                         output_loading_info=True,
                     )
                 check_fit(report, name)
+        check_finite(dict(model.named_parameters()), name)
     drawn = from_scratch or any(key.startswith("pooler.") for key in report["missing_keys"])
     if drawn and getattr(model, "pooler", None) is not None:
         model.pooler = None
@@ -106,12 +95,8 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
     name = checked_name(path_or_name)
     folder = Path(name)
     if folder.is_dir() and not any((folder / file).exists() for file in _TOKENIZER_FILES):
-        raise CseError(
-            "no tokenizer in the folder",
-            where=WHERE,
-            value=name,
-            hint="put the encoder's tokenizer.json and tokenizer_config.json there",
-        )
+        hint = "put the encoder's tokenizer.json and tokenizer_config.json there"
+        raise CseError("no tokenizer in the folder", where=WHERE, value=name, hint=hint)
     with explained(name, part="the tokenizer"):
         return AutoTokenizer.from_pretrained(
             name,
@@ -131,15 +116,14 @@ def checked_name(path_or_name: str | Path) -> str:
         raise CseError("not a folder", where=WHERE, value=name, hint="name the folder it is in")
     looks_like_path = isinstance(path_or_name, Path) or name.count("/") > 1 or name[:1] in "./"
     if looks_like_path or "\\" in name:
-        raise CseError(
-            "no such folder", where=WHERE, value=name, hint="give the path of an encoder's folder"
-        )
+        hint = "give the path of an encoder's folder"
+        raise CseError("no such folder", where=WHERE, value=name, hint=hint)
     return name
 
 
 def check_weights(folder: Path) -> None:
     """Refuse a folder without weights, or with pickled ones alone."""
-    if any((folder / file).exists() for file in _WEIGHTS):
+    if any((folder / file).is_file() for file in _WEIGHTS):
         return
     what = "no weights in the folder"
     hint = "put model.safetensors there, or add --set model.from_scratch=true"
@@ -149,33 +133,43 @@ def check_weights(folder: Path) -> None:
     raise CseError(what, where=WHERE, value=str(folder), hint=hint)
 
 
+def check_finite(tensors: Mapping[str, torch.Tensor], name: str) -> None:
+    """Refuse weights with NaN or infinity among them."""
+    for key, tensor in tensors.items():
+        if not math.isfinite(float(tensor.detach().sum(dtype=torch.float32))):
+            what = f"the weights {key} are not all finite numbers"
+            hint = "copy the whole model folder again, or take weights from before they broke"
+            raise CseError(what, where=WHERE, value=name, hint=hint)
+
+
 def check_fit(report: dict[str, Any], name: str) -> None:
     """Refuse weights that would leave a part of the encoder as it was drawn."""
     wrong = sorted(str(key[0]) for key in report["mismatched_keys"])
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if wrong or missing:
         what = f"{wrong[0]} has another shape" if wrong else f"{missing[0]} is missing"
-        raise CseError(
-            f"the weights do not fit config.json: {what}, and {len(wrong + missing) - 1} more",
-            where=WHERE,
-            value=name,
-            hint="put the config.json there that belongs to the weights",
-        )
+        what = f"the weights do not fit config.json: {what}, and {len(wrong + missing) - 1} more"
+        hint = "put the config.json there that belongs to the weights"
+        raise CseError(what, where=WHERE, value=name, hint=hint)
 
 
 @contextmanager
 def explained(name: str, part: str = "the model") -> Iterator[None]:
     """Turn what transformers raises over a model's files into one line."""
-    known = (OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, SafetensorError)
     try:
         yield
-    except known as error:
+    except CseError:
+        raise
+    except Exception as error:  # whatever the libraries make of other people's files
         raise _explanation(error, name, part) from error
 
 
 def _explanation(error: Exception, name: str, part: str) -> CseError:
     text = " ".join(str(error).split())
-    what, hint = f"{part} cannot be loaded: {text.split('. ')[0][:240]}", None
+    told = text.split(". ")[0][:240] or type(error).__name__
+    if isinstance(error, KeyError | AttributeError | IndexError | ZeroDivisionError):
+        told = f"{type(error).__name__}: {told}"
+    what, hint = f"{part} cannot be loaded: {told}", None
     if isinstance(error, SafetensorError):
         what = f"the weights are damaged or cut short ({error})"
         hint = "copy model.safetensors again"
@@ -217,11 +211,7 @@ def quiet() -> Iterator[None]:
 def _set_dropout(config: Any, p: float) -> None:
     known = [key for key in _DROPOUTS if isinstance(getattr(config, key, None), int | float)]
     if not known:
-        raise CseError(
-            f"the configuration of {config.model_type} has no dropout to set",
-            where="model.dropout",
-            value=p,
-            hint="leave model.dropout out",
-        )
+        what = f"the configuration of {config.model_type} has no dropout to set"
+        raise CseError(what, where="model.dropout", value=p, hint="leave model.dropout out")
     for key in known:
         setattr(config, key, float(p))

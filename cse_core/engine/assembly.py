@@ -13,7 +13,6 @@ from cse_core.data import Corpus
 from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.negatives import unequal
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
@@ -106,10 +105,9 @@ def build(
     source = DropoutSource(bits=train.dropout_bits)
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        where = resolve_model(name)
-        loaded = PackedEncoder.load(where, seed=seed, **how).to(device)
-        loaded.use_dropout(source)
-        return loaded, TextTokenizer(load_tokenizer(where))
+        loaded, own = PackedEncoder.load_with_tokenizer(resolve_model(name), seed=seed, **how)
+        loaded.to(device).use_dropout(source)
+        return loaded, own
 
     encoder, tokenizer = load(
         model.name,
@@ -183,12 +181,9 @@ def build(
 def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
     """Refuse a row pooler of the saved model that has weights and is not in the training."""
     if isinstance(pooler, nn.Module) and next(pooler.parameters(), None) is not None:
-        raise CseError(
-            "has weights of its own, which this run would not train",
-            where="inference.pool",
-            value=choice.use,
-            hint=f"train with it: --pool {choice.use}, or choose another for inference.pool",
-        )
+        what = "has weights of its own, which this run would not train"
+        hint = f"train with it: --pool {choice.use}, or choose another for inference.pool"
+        raise CseError(what, where="inference.pool", value=choice.use, hint=hint)
 
 
 def _check_dimensions(assembly: Assembly) -> None:

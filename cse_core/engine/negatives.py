@@ -210,8 +210,5 @@ def _rows(
 
 def unequal(where: str, found: int | None, wanted: int | None) -> CseError:
     """Return the error of vectors that do not meet the anchors."""
-    return CseError(
-        f"its vectors have {found} dimensions and the anchors {wanted}",
-        where=where,
-        hint="give the heads of all branches one dimension",
-    )
+    what = f"its vectors have {found} dimensions and the anchors {wanted}"
+    return CseError(what, where=where, hint="give the heads of all branches one dimension")

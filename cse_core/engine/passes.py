@@ -12,13 +12,7 @@ from torch import Tensor
 
 from cse_core.engine.assembly import PlacedAugmenter
 from cse_core.engine.encoder_call import EMBEDDINGS, Levels, encode
-from cse_core.engine.input_gradients import (
-    Fields,
-    GradientCapture,
-    Spans,
-    look_up,
-    send_back,
-)
+from cse_core.engine.input_gradients import Fields, GradientCapture, Spans, look_up, send_back
 from cse_core.engine.row_keys import KeysOnDevice, RowKeys
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.recipes.composition import PlannedPass

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.encoders.pretrained import check_finite
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
@@ -24,11 +25,54 @@ from cse_core.parts import Part
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
+from cse_core.runtime.atomic_files import file_text
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
 from cse_core.runtime.model_files import HEADS, MANIFEST, model_folder
-from cse_core.tokenization.tokenizer import TextTokenizer
 
+Made = TypeVar("Made")
 _POOLING = {"cls_token": "cls", "mean_tokens": "mean"}
+_AGAIN = "copy the whole model folder again"
+
+
+def _of_this_version(number: object) -> object:
+    if number != 1 or number is True:
+        raise ValueError("another version of cse wrote it: pip install --upgrade cse-toolkit")
+    return number
+
+
+class Stage(BaseModel):
+    """A part of a model as its folder names it; ``folder`` is that of a Dense module."""
+
+    use: str
+    name: str = ""
+    distribution: str | None = None
+    options: dict[str, Any] = {}
+    folder: Path | None = None
+
+
+class Manifest(BaseModel):
+    """What ``cse.json`` says of how to encode."""
+
+    format: Annotated[object, AfterValidator(_of_this_version)] = 1
+    max_length: int = Field(ge=2, le=10**9)
+    row: Stage
+    heads: tuple[Stage, ...] = ()
+    slice: Stage | None = None
+
+
+class Module(BaseModel):
+    """A line of sentence-transformers' ``modules.json``."""
+
+    type: str
+    path: str
+
+
+class Dense(BaseModel):
+    """A head of sentence-transformers."""
+
+    out_features: int = Field(ge=1, le=2**16)
+    bias: Literal[True] = True
+    activation_function: str = "Tanh"
 
 
 @dataclass
@@ -68,65 +112,70 @@ def load(
     path = resolve_model(name, registry)
     where = resolve_device(device)
     folder = Path(path)
-    encoder = PackedEncoder.load(path, seed=0).to(where)
-    encoder.eval()
-    tokenizer = TextTokenizer(load_tokenizer(path))
+    encoder, tokenizer = PackedEncoder.load_with_tokenizer(path, seed=0)
+    encoder.to(where).eval()
     manifest = _manifest(folder, encoder)
     if pooling is not None:
-        manifest = {**manifest, "row": {"use": pooling, "options": {}}, "heads": []}
+        manifest = manifest.model_copy(update={"row": Stage(use=pooling), "heads": ()})
     factory = PartFactory(encoder, tokenizer, where)
-    stages = [manifest["row"], *manifest["heads"]]
-    longest = max_length or manifest["max_length"]
-    if manifest.get("slice") is None:
+    stages = [manifest.row, *manifest.heads]
+    longest = max_length or manifest.max_length
+    if manifest.slice is None:
         longest = min(longest, encoder.max_positions)
     else:
-        stages.append(manifest["slice"])
-    planned = [_planned(registry, choice) for choice in stages]
+        stages.append(manifest.slice)
+    planned = [_planned(registry, choice, folder) for choice in stages]
     sentence_encoder = factory.sentence_encoder(planned, longest)
     _load_weights(folder, zip(stages, factory.made.values(), strict=True))
     heads = [f"head {name}" for name in sentence_encoder.heads]
-    words = ", ".join([f"pooling {manifest['row']['use']}", *heads])
+    words = ", ".join([f"pooling {manifest.row.use}", *heads])
     return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))
 
 
-def _planned(registry: Registry, choice: dict[str, Any]) -> PlannedPart:
+def _planned(registry: Registry, choice: Stage, folder: Path) -> PlannedPart:
     """Return a part of a model as its folder names it."""
-    name, distribution = choice["use"], choice.get("distribution")
-    if distribution and distribution != "cse-toolkit":
-        name = f"{distribution}/{name}"
-    found = registry.find("pool", name)
-    options = found.spec.options.model_validate(choice["options"])
-    return PlannedPart.of(found, options, choice.get("name", name))
+    name = choice.use
+    if choice.distribution and choice.distribution != "cse-toolkit":
+        name = f"{choice.distribution}/{name}"
+    found = registry.find("pool", name, where=str(folder))
+    options = _checked(lambda: found.spec.options.model_validate(choice.options), folder / MANIFEST)
+    return PlannedPart.of(found, options, choice.name or name)
 
 
-def _manifest(folder: Path, encoder: PackedEncoder) -> dict[str, Any]:
+def _manifest(folder: Path, encoder: PackedEncoder) -> Manifest:
     """Return how to encode with a folder: cse's own file, sentence-transformers', or mean."""
-    longest = encoder.max_positions
-    plain: dict[str, Any] = {
-        "max_length": longest,
-        "row": {"use": "mean", "options": {}},
-        "heads": [],
-        "slice": None,
-    }
-    if (folder / MANIFEST).is_file():
-        return cast(dict[str, Any], _read(folder / MANIFEST))
-    if not (folder / "modules.json").is_file():
-        return plain
-    plain["max_length"] = min(longest, _saved_length(folder) or longest)
-    for module in cast(list[dict[str, Any]], _read(folder / "modules.json")):
-        kind, path = module["type"].rpartition(".")[2], folder / module["path"]
+    longest = min(encoder.max_positions, 10**9)
+    file = folder / MANIFEST
+    if file.is_file():
+        return _checked(lambda: Manifest.model_validate(_read(file)), file)
+    row, heads = Stage(use="mean"), []
+    file = folder / "modules.json"
+    if not file.is_file():
+        return Manifest(max_length=longest, row=row)
+    longest = min(longest, _saved_length(folder) or longest)
+    modules = _checked(lambda: TypeAdapter(list[Module]).validate_python(_read(file)), file)
+    for module in modules:
+        kind, path = module.type.rpartition(".")[2], folder / module.path
         if kind == "Pooling":
-            plain["row"]["use"] = _pooling(_read(path / "config.json"), folder)
+            row = Stage(use=_pooling(_read(path / "config.json"), folder))
         elif kind == "Dense":
-            plain["heads"].append(_dense(_read(path / "config.json"), path))
+            heads.append(_dense(_read(path / "config.json"), path))
         elif kind not in ("Transformer", "Normalize", "Dropout"):
-            raise CseError(
-                f"its module {kind} is not known",
-                where="model",
-                value=str(folder),
-                hint="encode with sentence-transformers instead",
-            )
-    return plain
+            what = f"its module {kind} is not known"
+            hint = "encode with sentence-transformers instead"
+            raise CseError(what, where="model", value=str(folder), hint=hint)
+    return Manifest(max_length=longest, row=row, heads=tuple(heads))
+
+
+def _checked(read: Callable[[], Made], file: Path) -> Made:
+    """Return what a file says, checked; what has another form raises a ``CseError``."""
+    try:
+        return read()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        what = f"has another form: {place + ': ' if place else ''}{first['msg']}"
+        raise CseError(what, where=str(file), value=first["input"], hint=_AGAIN) from None
 
 
 def _saved_length(folder: Path) -> int | None:
@@ -138,60 +187,54 @@ def _saved_length(folder: Path) -> int | None:
     files = {"sentence_bert_config": "max_seq_length", "tokenizer_config": "model_max_length"}
     for file, name in files.items():
         path = inner / f"{file}.json"
-        if path.is_file() and (length := _read(path).get(name)):
-            return int(length)
+        settings = _read(path) if path.is_file() else {}
+        length = settings.get(name) if isinstance(settings, dict) else settings
+        if isinstance(length, int | float) and length >= 2:
+            return int(min(length, 10**9))
+        if length:
+            what = f"{name} is no number of tokens from 2 on"
+            raise CseError(what, where=str(path), value=length, hint=_AGAIN)
     return None
 
 
-def _pooling(config: dict[str, Any], folder: Path) -> str:
+def _pooling(config: Any, folder: Path) -> str:
+    config = config if isinstance(config, dict) else {}
     found = [m for flag, m in _POOLING.items() if config.get(f"pooling_mode_{flag}")]
     if isinstance(mode := config.get("pooling_mode"), str):
         found = [mode]
     if len(found) != 1 or found[0] not in _POOLING.values():
-        raise CseError(
-            "its sentence-transformers pooling is neither cls nor mean",
-            where="model",
-            value=str(folder),
-            hint="name one of cse's with --pooling",
-        )
+        what = "its sentence-transformers pooling is neither cls nor mean"
+        hint = "name one of cse's with --pooling"
+        raise CseError(what, where="model", value=str(folder), hint=hint)
     return found[0]
 
 
-def _dense(config: dict[str, Any], path: Path) -> dict[str, Any]:
-    activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+def _dense(config: Any, path: Path) -> Stage:
+    dense = _checked(lambda: Dense.model_validate(config), path / "config.json")
     names = {"Tanh": "tanh", "Identity": "none", "ReLU": "relu", "GELU": "gelu"}
-    kind = names.get(activation.rpartition(".")[2])
-    if kind is None or not config.get("bias", True):
+    kind = names.get(dense.activation_function.rpartition(".")[2])
+    if kind is None:
         raise CseError("its Dense layer is of an unknown kind", where="model", value=str(path))
-    return {
-        "use": "mlp",
-        "name": path.name,
-        "options": {"dimension": config["out_features"], "activation": kind, "keep": "always"},
-        "folder": str(path),
-    }
+    options = {"dimension": dense.out_features, "activation": kind, "keep": "always"}
+    return Stage(use="mlp", name=path.name, options=options, folder=path)
 
 
-def _load_weights(folder: Path, made: Iterable[tuple[dict[str, Any], Part]]) -> None:
+def _load_weights(folder: Path, made: Iterable[tuple[Stage, Part]]) -> None:
     own = _read(folder / HEADS) if (folder / HEADS).is_file() else {}
     for choice, part in made:
         if not isinstance(part, nn.Module):
             continue
-        name = choice.get("name", choice["use"])
-        if "folder" in choice:
-            dense = _read(Path(choice["folder"]) / "model.safetensors")
-            state = {f"stages.0.{key}": dense[f"linear.{key}"] for key in ("weight", "bias")}
-        else:
-            start = f"{name}."
-            state = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
+        name = choice.name or choice.use
+        held, start, to = own, f"{name}.", ""
+        if choice.folder is not None:
+            held, start, to = _read(choice.folder / "model.safetensors"), "linear.", "stages.0."
+        state = {to + k[len(start) :]: v for k, v in held.items() if k.startswith(start)}
+        check_finite(state, str(folder))
         try:
             part.load_state_dict(state)
         except RuntimeError:
-            raise CseError(
-                f"the weights of its pooler or head {name} are missing or do not fit",
-                where="model",
-                value=str(folder),
-                hint="copy the whole model folder again",
-            ) from None
+            what = f"the weights of its pooler or head {name} are missing or do not fit"
+            raise CseError(what, where="model", value=str(folder), hint=_AGAIN) from None
         part.eval()
 
 
@@ -200,7 +243,6 @@ def _read(path: Path) -> Any:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, SafetensorError, UnicodeDecodeError, json.JSONDecodeError):
-        hint = "copy the whole model folder again"
-        raise CseError("cannot be read", where="model", value=str(path), hint=hint) from None
+        return json.loads(file_text(path))
+    except (OSError, SafetensorError, ValueError, RecursionError):
+        raise CseError("cannot be read", where="model", value=str(path), hint=_AGAIN) from None

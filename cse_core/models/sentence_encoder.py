@@ -14,14 +14,7 @@ from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import CseError, PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
-from cse_core.types import (
-    INPUT,
-    SENTENCE,
-    Embeddings,
-    TokenBatch,
-    positions_in_order,
-    ragged_index,
-)
+from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
 from cse_core.vocabulary import Role
 
 
@@ -82,12 +75,9 @@ class SentenceEncoder:
             return self.wrap(self.pooler.content(content), role)
         if self.slicer.slices_wrapped:
             if any(prompt):
-                raise CseError(
-                    "slices without special tokens of their own have no place for a prompt",
-                    where="pool",
-                    value=" … ".join(prompt),
-                    hint="let every slice be wrapped, or take a row pooler without a prompt",
-                )
+                what = "slices without special tokens of their own have no place for a prompt"
+                hint = "let every slice be wrapped, or take a row pooler without a prompt"
+                raise CseError(what, where="pool", value=" … ".join(prompt), hint=hint)
             content = self.pooler.content(content)
             return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
         # Sliced first: what a pooler adds to a text must not be a slice of its own.

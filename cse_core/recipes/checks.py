@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import cast
 
@@ -42,9 +43,8 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
         names = [part.name for part in parts]
         if len(names) > 1:
             hint = f"take {len(names) - 1} out, for instance --pool ~{names[0]}"
-            yield CseError(
-                f"a run has one {noun}, not {' and '.join(names)}", where="pool", hint=hint
-            )
+            what = f"a run has one {noun}, not {' and '.join(names)}"
+            yield CseError(what, where="pool", hint=hint)
 
 
 def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
@@ -62,11 +62,9 @@ def check_doubles(run: Composition) -> Iterator[Problem]:
                 prefix in ("view", "positives", "column")
                 and owners.setdefault(token, part) is not part
             ):
-                yield CseError(
-                    f"{owners[token].path} and {part.path} both make the {prefix} {name!r}",
-                    where=part.path,
-                    hint=f"take one out, for instance --{part.kind} ~{part.name}",
-                )
+                what = f"{owners[token].path} and {part.path} both make the {prefix} {name!r}"
+                hint = f"take one out, for instance --{part.kind} ~{part.name}"
+                yield CseError(what, where=part.path, hint=hint)
     for name, miner in run.groups.items():
         maker = run.view_makers.get(name, miner)
         if maker is not miner:
@@ -87,12 +85,8 @@ def check_negatives(run: Composition) -> Iterator[Problem]:
                 hint = did_you_mean(name, [*names, "all", "in-batch", "stored", "none"])
                 if not names and not hint.startswith("did"):
                     hint = "this run has no store: add one with --negatives NAME"
-                yield CseError(
-                    "there is no negative store of this name",
-                    where=f"{loss.path}.negatives",
-                    value=name,
-                    hint=hint,
-                )
+                what = "there is no negative store of this name"
+                yield CseError(what, where=f"{loss.path}.negatives", value=name, hint=hint)
         if cast(LossSpec, loss.spec).contrastive:
             yield from _check_contrastive(run, loss, options)
     levels = {options.level for _, options in run.losses()}
@@ -110,27 +104,20 @@ def _check_contrastive(
     served = any(run.serves(store, loss) for store in run.of("negatives"))
     size = run.train.batch_size
     if options.negatives == "none":
-        yield CseError(
-            "a contrastive loss needs negatives",
-            where=f"{loss.path}.negatives",
-            value="none",
-            hint=f"--set {loss.path}.negatives=all",
-        )
+        what = "a contrastive loss needs negatives"
+        hint = f"--set {loss.path}.negatives=all"
+        yield CseError(what, where=f"{loss.path}.negatives", value="none", hint=hint)
     elif options.negatives == "stored" and not served:
-        yield CseError(
-            "no store of this run serves this loss, so it can never have a negative",
-            where=f"{loss.path}.negatives",
-            value="stored",
-            hint="add a store with --negatives NAME, or use all",
-        )
+        what = "no store of this run serves this loss, so it can never have a negative"
+        hint = "add a store with --negatives NAME, or use all"
+        yield CseError(what, where=f"{loss.path}.negatives", value="stored", hint=hint)
     elif served or any(view.role == "negative" for view in run.views):
         return
     elif min(size, run.facts.rows or size) == 1:
+        what = f"a batch of one sentence gives {loss.path} no negative"
+        hint = "take at least 2 sentences, or add a store with --negatives NAME"
         yield CseError(
-            f"a batch of one sentence gives {loss.path} no negative",
-            where="train.batch_size" if size == 1 else "data.path",
-            value=1,
-            hint="take at least 2 sentences, or add a store with --negatives NAME",
+            what, where="train.batch_size" if size == 1 else "data.path", value=1, hint=hint
         )
 
 
@@ -157,12 +144,9 @@ def check_branches(run: Composition) -> Iterator[Problem]:
     branches = run.of("branch")
     for place, branch in enumerate(branches):
         if branch.name == "online" and branch.use != "online":
-            yield CseError(
-                "online is the encoder in training",
-                where=branch.path,
-                value=branch.use,
-                hint='write name = "target" or another',
-            )
+            what = "online is the encoder in training"
+            hint = 'write name = "target" or another'
+            yield CseError(what, where=branch.path, value=branch.use, hint=hint)
         if branch.name not in used:
             yield f"{branch.path} encodes nothing: name it in views.VIEW.branch or a store's branch"
         for other in branches[:place]:
@@ -184,12 +168,11 @@ def check_sizes(run: Composition) -> Iterator[Problem]:
         ("inference.max_length", run.inference.max_length or 0, run.inference.slice),
     ):
         if facts.positions is not None and longest > facts.positions and not sliced:
-            yield CseError(
-                f"is beyond the {facts.positions} positions of {facts.model}",
-                where=where,
-                value=longest,
-                hint=f"--set {where}={facts.positions}",
-            )
+            what = f"is beyond the {facts.positions} positions of {facts.model}"
+            hint = f"--set {where}={facts.positions}"
+            yield CseError(what, where=where, value=longest, hint=hint)
+    if train.warmup > max(1, facts.steps or math.inf):
+        yield f"train.warmup {train.warmup:g} is longer than the run ({facts.steps} steps)"
     if facts.rows is not None and facts.rows < train.batch_size:
         yield (
             f"train.batch_size {train.batch_size} is larger than the data ({facts.rows} rows): "
@@ -263,12 +246,9 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
     heads = [part.name for part in run.pools(HeadSpec)]
     for name in run.inference.heads or ():
         if name not in heads:
-            yield CseError(
-                "there is no head of this name",
-                where="inference.heads",
-                value=name,
-                hint=did_you_mean(name, heads) if heads else "this run has no head",
-            )
+            what = "there is no head of this name"
+            hint = did_you_mean(name, heads) if heads else "this run has no head"
+            yield CseError(what, where="inference.heads", value=name, hint=hint)
     if run.inference.slice and not run.pools(SliceSpec):
         names = installed_poolers(registry, SliceSpec)
         hint = f"add --pool +{names[0]}" if names else "--set inference.slice=false"

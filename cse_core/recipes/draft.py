@@ -77,12 +77,8 @@ class Draft:
         """
         found = self.find(kind, name)
         if found is None:
-            raise CseError(
-                f"there is no {NOUNS[kind]} of this name to take away",
-                where=where,
-                value=name,
-                hint=did_you_mean(name, self.names(kind)),
-            )
+            what = f"there is no {NOUNS[kind]} of this name to take away"
+            raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.names(kind)))
         self.parts[kind].remove(found)
 
     def note_lines(self) -> Iterator[str]:
@@ -185,12 +181,9 @@ def _merge_items(
         found = draft.find(kind, name)
         use = item.get("use", found.use if found else "")
         if not use:
-            raise CseError(
-                f"there is no {NOUNS[kind]} of this name to change, and no use says what it is",
-                where=label,
-                value=name,
-                hint=did_you_mean(name, draft.names(kind)),
-            )
+            what = f"there is no {NOUNS[kind]} of this name to change, and no use says what it is"
+            hint = did_you_mean(name, draft.names(kind))
+            raise CseError(what, where=label, value=name, hint=hint)
         if found is None:
             found = Instance(kind, use, name)
             draft.parts[kind].append(found)

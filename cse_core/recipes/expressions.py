@@ -11,11 +11,8 @@ from collections.abc import Callable, Mapping
 from cse_core.errors import CseError, did_you_mean
 
 _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
 _SCHEDULE = re.compile(r"^\s*(linear|cosine|quarter-cosine)\s*\((.*)\)\s*$", re.DOTALL)
 _LONGEST = 200
 
@@ -32,12 +29,9 @@ def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None
         tree = ast.parse(text.strip(), mode="eval")
         value = _value(tree.body, params, where)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise CseError(
-            "is neither a number nor an expression of parameters",
-            where=where,
-            value=text,
-            hint="write a number, or + - * / ( ) over names of [params]",
-        ) from None
+        what = "is neither a number nor an expression of parameters"
+        hint = "write a number, or + - * / ( ) over names of [params]"
+        raise CseError(what, where=where, value=text, hint=hint) from None
     except (ZeroDivisionError, OverflowError):
         raise CseError("divides by zero or overflows", where=where, value=text) from None
     if not math.isfinite(value):
@@ -58,9 +52,8 @@ def evaluate_number(
         return evaluate(text, params, where=where)
     bounds = match[2].split(",")
     if len(bounds) != 2:
-        raise CseError(
-            "expects two numbers", where=where, value=text, hint=f"write {match[1]}(from,to)"
-        )
+        hint = f"write {match[1]}(from,to)"
+        raise CseError("expects two numbers", where=where, value=text, hint=hint)
     start, end = (evaluate(bound, params, where=where) for bound in bounds)
     return f"{match[1]}({start!r},{end!r})"
 

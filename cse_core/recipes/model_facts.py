@@ -8,13 +8,16 @@ from pathlib import Path
 from cse_core.errors import CseError
 from cse_core.records import Facts
 from cse_core.registry.registry import Registry
+from cse_core.runtime.atomic_files import exists
 from cse_core.runtime.hub import json_files_on_hub
 from cse_core.runtime.loading import package_path
 from cse_core.runtime.model_files import facts_of_files, model_folder, read_json_files
 
 STARTER = "starter"
 """Name of the embedded default encoder."""
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_HUB_NAME = re.compile(
+    r"(?=.{1,96}$)(?!.*(--|\.\.|\.git$))[A-Z0-9]([\w.-]*\w)?(/[A-Z0-9]([\w.-]*\w)?)?", re.A | re.I
+)
 
 
 def model_facts(name: str, registry: Registry) -> Facts:
@@ -60,15 +63,12 @@ def find_model(name: str, registry: Registry) -> Path | None:
         files = ("config.json", "modules.json", "model/config.json")
         if any(Path(name, file).is_file() for file in files):
             found = registry.encoder(name)
-            raise CseError(
-                "is an installed encoder, and a folder with a model",
-                where="model.name",
-                value=name,
-                hint=f"write ./{name} for the folder, {found.plugin}/{found.name} for the other",
-            )
+            what = "is an installed encoder, and a folder with a model"
+            hint = f"write ./{name} for the folder, {found.plugin}/{found.name} for the other"
+            raise CseError(what, where="model.name", value=name, hint=hint)
         return package_path(registry.encoder(name).spec.path, where="model.name")
     path = Path(name).expanduser()
-    if path.exists():
+    if exists(path):
         inside = path / "model"
         return inside if (inside / "config.json").is_file() else path
     if registry.how_to_get("encoder", name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,11 +76,12 @@ def in_words(found: Accepts) -> str:
         words.append("a text")
     if found.items is not None:
         inner = [in_words(accepts(item)).removeprefix("a ") for item in found.items]
+        many = re.sub(r"^(number|whole number|text|)(?= |$)|$", r"\1s", inner[0], count=1)
         if found.fixed:
             alike = len(set(inner)) == 1
-            words.append(f"{len(inner)} {inner[0]}s" if alike else f"[{', '.join(inner)}]")
+            words.append(f"{len(inner)} {many}" if alike else f"[{', '.join(inner)}]")
         else:
-            words.append(f"a list of {inner[0]}s")
+            words.append(f"a list of {many}")
     if found.table:
         words.append("a table")
     if found.none:
@@ -103,14 +105,9 @@ def plain(value: object) -> str:
 
 
 _FIELDS: dict[Any, str] = {
-    bool: "flag",
-    int: "whole",
-    float: "number",
-    str: "text",
-    Schedule: "schedule",
-    None: "none",
-    type(None): "none",
-}
+    bool: "flag", int: "whole", float: "number", str: "text", Schedule: "schedule",
+    None: "none", type(None): "none",
+}  # fmt: skip
 _LISTS = (tuple, list, Sequence, set, frozenset)
 _BOUNDS: tuple[tuple[type, str], ...] = (
     (annotated_types.Ge, "at least"),

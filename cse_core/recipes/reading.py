@@ -12,6 +12,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.records import COMPONENT_SPECS, Kind
 from cse_core.registry.registry import Registry
+from cse_core.runtime.atomic_files import exists, file_text
 from cse_core.runtime.loading import package_path
 from cse_core.runtime.model_files import RUN_FILE
 
@@ -19,9 +20,10 @@ KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
 """Kinds of parts in the order in which recipes list them."""
 CORE_TABLES = tuple(CORE_OPTIONS)
 """Tables of the core's own options, beside ``views``."""
-CONDITIONS = ("family", "hidden", "cased", "starter")
-"""Keys of a ``[[when]]`` block that say when it counts."""
+CONDITIONS = {"family": str, "hidden": int, "cased": bool, "starter": bool}
+"""Keys of a ``[[when]]`` block that say when it counts, with their types."""
 
+_LONGEST_NAME = 100
 _TEXTS = ("name", "summary", "paper", "say")
 _RECORDS_OF_A_RUN = ("run", "versions")
 _SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
@@ -50,7 +52,7 @@ class Document:
 
 def default_document(*, alone: bool = True) -> Document:
     """Return the recipe of a run that names none, or what one that names another stands on."""
-    table = _load(Path(__file__).with_name("default.toml"), "the default recipe")
+    table = read_toml(Path(__file__).with_name("default.toml"), "the default recipe")
     if not alone:
         del table["when"]
     return Document("default", "the default recipe", table)
@@ -75,7 +77,7 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
         if path.resolve() in seen:
             raise CseError("extends itself", where=label, hint="take one extends line out")
         seen.append(path.resolve())
-        table = _load(path, label)
+        table = read_toml(path, label)
         base = table.pop("extends", None)
         if base is not None and (not isinstance(base, str) or not base):
             raise CseError("extends is the name or file of one recipe", where=label, value=base)
@@ -90,9 +92,11 @@ def check_name(name: object, where: str) -> str:
     Raises:
         CseError: If it cannot.
     """
-    if isinstance(name, str) and name and name.replace("-", "").replace("_", "").isalnum():
-        return name
-    raise CseError("a name is letters, digits, - and _", where=where, value=name)
+    if isinstance(name, str) and name.replace("-", "").replace("_", "").isalnum():
+        if len(name) <= _LONGEST_NAME:
+            return name
+    what = f"a name is letters, digits, - and _, at most {_LONGEST_NAME}"
+    raise CseError(what, where=where, value=name)
 
 
 def _locate(
@@ -105,39 +109,41 @@ def _locate(
         path = package_path(found.spec.path, where=f"recipe {found.name}")
         return path, found.name, f"recipe {found.name}"
     path = Path(text).expanduser()
-    if not path.is_absolute() and (folder / path).exists():
+    if not path.is_absolute() and exists(folder / path):
         path = folder / path
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         if not (path / RUN_FILE).is_file():
-            raise CseError(
-                f"is a folder without {RUN_FILE}",
-                where=where,
-                value=text,
-                hint="name a recipe, a TOML file or the folder of a run",
-            )
+            hint = "name a recipe, a TOML file or the folder of a run"
+            raise CseError(f"is a folder without {RUN_FILE}", where=where, value=text, hint=hint)
         return path / RUN_FILE, path.name, str(path / RUN_FILE)
-    if path.exists():
+    if exists(path):
         return path, path.absolute().parent.name if path.name == RUN_FILE else path.stem, text
     if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
         registry.recipe(recipe, where=where)
     names = [found.name for found in registry.recipes()]
-    raise CseError(
-        "there is no such recipe file",
-        where=where,
-        value=text,
-        hint=f"installed recipes: {', '.join(names)}" if names else "no recipe is installed",
-    )
+    hint = f"installed recipes: {', '.join(names)}" if names else "no recipe is installed"
+    raise CseError("there is no such recipe file", where=where, value=text, hint=hint)
 
 
-def _load(path: Path, label: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return what TOML says; text that is none, or too deep, raises a ``ValueError``."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise CseError(f"is not valid TOML: {error}", where=label) from None
+        table = tomllib.loads(text)
+        repr(table)  # where Python cannot print a value, no message could
+        return table
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def read_toml(path: Path, label: str) -> dict[str, Any]:
+    """Return what a TOML file says; one that cannot be read raises a ``CseError``."""
+    try:
+        return parse_toml(file_text(path))
     except UnicodeDecodeError as error:
-        raise CseError(
-            f"is not UTF-8 text (byte {error.start})", where=label, hint="save it as UTF-8"
-        ) from None
+        hint = "save it as UTF-8"
+        raise CseError(f"is not UTF-8 text (byte {error.start})", where=label, hint=hint) from None
+    except ValueError as error:
+        raise CseError(f"is not valid TOML: {error}", where=label) from None
     except OSError as error:
         raise CseError(f"cannot be read: {error.strerror or error}", where=label) from None
 
@@ -155,11 +161,17 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
         where = f"{label}: when {number}"
         _check_shape(block, where, _WHEN_KEYS)
         if not any(key in block for key in CONDITIONS):
-            raise CseError(
-                "has no condition", where=where, hint=f"add one of {', '.join(CONDITIONS)}"
-            )
+            hint = f"add one of {', '.join(CONDITIONS)}"
+            raise CseError("has no condition", where=where, hint=hint)
         if "name" in block.get("model", {}):
             raise CseError("cannot choose model.name, which decides it", where=where)
+        for key, kind in CONDITIONS.items():
+            wanted = block.get(key, "any")
+            every = wanted if isinstance(wanted, list) and wanted else [wanted]
+            if not all(type(each) is kind or each == "any" for each in every):
+                nouns = {str: "a text", int: "a whole number", bool: "true or false"}
+                hint = f"{nouns[kind]}, any, or a list of these"
+                raise CseError("has another type", where=f"{where}: {key}", value=wanted, hint=hint)
     recorded = versions.items() if isinstance(versions, dict) else ()
     known = {key: text for key, text in recorded if isinstance(text, str)}
     return Document(str(table.get("name", name)), label, table, overlay, known)

@@ -132,11 +132,8 @@ def _unmet(
     added = [_how_to_add(registry, token) for token in alternatives]
     hints = [*(added if any(added) else remedies), part.spec.remedy]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
-    return CseError(
-        f"needs {', or '.join(needed)}",
-        where=part.path,
-        hint=hint or f"take it out with --{part.kind} ~{part.name}",
-    )
+    hint = hint or f"take it out with --{part.kind} ~{part.name}"
+    return CseError(f"needs {', or '.join(needed)}", where=part.path, hint=hint)
 
 
 def _how_to_add(registry: Registry, token: str) -> str:

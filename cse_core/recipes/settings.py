@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from cse_core.options import Options, Patience
 
 COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
 """Columns that the core knows; parts may require others."""
+
+
+def _checked_device(name: str) -> str:
+    if re.fullmatch(r"auto|cpu|mps|cuda(:[0-9]{1,3})?", name) is None:
+        raise ValueError("must be auto, cpu, mps, cuda or one of several, such as cuda:1")
+    return name
+
+
+_Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ModelOptions(Options):
@@ -55,15 +65,15 @@ class TrainOptions(Options):
     """Sentences whose loss is computed together, over all processes."""
     chunk_size: int | None = Field(default=None, ge=1)
     """Sentences encoded at once: batches larger than memory, by gradient caching."""
-    lr: float = Field(default=3e-5, ge=0)
+    lr: float = Field(default=3e-5, ge=0, le=1)
     """Peak learning rate of AdamW."""
-    head_lr: float | None = Field(default=None, ge=0)
+    head_lr: float | None = Field(default=None, ge=0, le=1)
     """Peak learning rate of heads and other new parameters; by default that of the encoder."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[_Decay, _Decay] = (0.9, 0.999)
     """Decay rates of AdamW's moments."""
-    eps: float = Field(default=1e-8, gt=0)
+    eps: float = Field(default=1e-8, gt=0, le=1)
     """AdamW's epsilon."""
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0, le=10)
     """Weight decay, not on biases and layer norms."""
     warmup: float = Field(default=0.0, ge=0)
     """Share of the steps (below 1) or number of steps (from 1) with rising learning rate."""
@@ -89,7 +99,7 @@ class TrainOptions(Options):
     dropout_bits: Literal[8, 16] = 16
     """Random bits for each element of a dropout mask on a CPU; 8 draws half as many, and rounds
     p = 0.1 to 0.1016."""
-    seed: int = Field(default=42, ge=0)
+    seed: int = Field(default=42, ge=0, le=2**63 - 1)
     """Seed of everything that is drawn."""
     dev: tuple[str, ...] = ("auto",)
     """Sets that choose the checkpoint: files of pairs, or of a suite that reads dev sets (documents
@@ -101,9 +111,9 @@ class TrainOptions(Options):
     patience: Patience | None = None
     """Stop a round after so many evaluations without a better score, or ``20000 steps``,
     ``2 epochs``."""
-    device: str = "auto"
-    """cuda, mps, cpu, or the best of them."""
-    threads: int | None = Field(default=None, ge=1)
+    device: Annotated[str, AfterValidator(_checked_device)] = "auto"
+    """auto, cpu, mps, cuda, or one of several: cuda:1."""
+    threads: int | None = Field(default=None, ge=1, le=1024)
     """Processor threads; by default what the machine offers."""
     check: bool = False
     """Look at more of what parts do in every step, at a cost: the global random state, and whether

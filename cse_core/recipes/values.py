@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import Options
 from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.option_types import Accepts, accepts, field_accepts, in_words
+from cse_core.recipes.reading import parse_toml
 from cse_core.recipes.settings import CORE_OPTIONS
 
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -160,16 +160,16 @@ def _typed_text(text: FlagText, wanted: Accepts) -> Any:
     return parsed
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str, lists: bool = True) -> Any:
     try:
-        table = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        table = parse_toml(f"value = {text}")
+    except ValueError:
         table = {}
     if set(table) == {"value"}:
         return table["value"]
-    if text.startswith("[") and text.endswith("]"):
+    if lists and text.startswith("[") and text.endswith("]"):
         inner = text[1:-1].strip()
-        return [_parse(item.strip()) for item in inner.split(",")] if inner else []
+        return [_parse(item.strip(), False) for item in inner.split(",")] if inner else []
     return text
 
 
@@ -196,24 +196,22 @@ def _mistakes(
 
 def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> str:
     bounds = {
-        "greater_than": ("gt", "must be greater than {}"),
-        "greater_than_equal": ("ge", "must be at least {}"),
-        "less_than": ("lt", "must be less than {}"),
-        "less_than_equal": ("le", "must be at most {}"),
-        "multiple_of": ("multiple_of", "must be a multiple of {}"),
-        "too_short": ("min_length", "must have at least {} items"),
-        "too_long": ("max_length", "must have at most {} items"),
-        "string_too_short": ("min_length", "must have at least {} characters"),
-        "string_too_long": ("max_length", "must have at most {} characters"),
-        "string_pattern_mismatch": ("pattern", "must look like {}"),
-    }
+        "greater_than": ("gt", "be greater than {}"), "less_than": ("lt", "be less than {}"),
+        "greater_than_equal": ("ge", "be at least {}"), "less_than_equal": ("le", "be at most {}"),
+        "multiple_of": ("multiple_of", "be a multiple of {}"),
+        "too_short": ("min_length", "have at least {} items"),
+        "too_long": ("max_length", "have at most {} items"),
+        "string_too_short": ("min_length", "have at least {} characters"),
+        "string_too_long": ("max_length", "have at most {} characters"),
+        "string_pattern_mismatch": ("pattern", "look like {}"),
+    }  # fmt: skip
     texts = {"missing": "must be given", "finite_number": "must be a finite number"}
     for details in group:
         context = details.get("ctx", {})
         if details["type"] in bounds:
             key, text = bounds[details["type"]]
             bound = context[key]
-            return text.format(f"{bound:g}" if isinstance(bound, float) else bound)
+            return "must " + text.format(f"{bound:g}" if isinstance(bound, float) else bound)
         if details["type"] in ("value_error", "assertion_error"):
             return str(context.get("error", "is refused"))
         if details["type"] in texts:

@@ -65,9 +65,8 @@ class PluginManager:
         found = tuple(info for info in self.infos if _is_meant(info, name))
         if not found:
             known = {text for info in self.infos for text in (info.name, info.distribution)}
-            raise CseError(
-                "there is no such plugin installed", value=name, hint=did_you_mean(name, known)
-            )
+            hint = did_you_mean(name, known)
+            raise CseError("there is no such plugin installed", value=name, hint=hint)
         return found
 
 

@@ -20,19 +20,11 @@ AnyKind = Kind | DataKind
 """Kinds of parts, and of the data that plugins bring."""
 
 NOUNS: dict[AnyKind, str] = {
-    "aug": "augmenter",
-    "pool": "pooler",
-    "positives": "positive miner",
-    "negatives": "negative store",
-    "loss": "loss",
-    "branch": "branch",
-    "metric": "metric",
-    "recipe": "recipe",
-    "encoder": "encoder",
-    "dataset": "data set",
-    "suite": "suite",
+    "aug": "augmenter", "pool": "pooler", "positives": "positive miner",
+    "negatives": "negative store", "loss": "loss", "branch": "branch", "metric": "metric",
+    "recipe": "recipe", "encoder": "encoder", "dataset": "data set", "suite": "suite",
     "reporter": "reporter",
-}
+}  # fmt: skip
 """What messages call a part of a kind."""
 
 

@@ -161,12 +161,8 @@ class Registry:
             return found[0]
         if found:
             raise _ambiguous(kind, found, where)
-        raise CseError(
-            f"there is no {NOUNS[kind]} of this name",
-            where=where,
-            value=name,
-            hint=self._hint(kind, name),
-        )
+        what = f"there is no {NOUNS[kind]} of this name"
+        raise CseError(what, where=where, value=name, hint=self._hint(kind, name))
 
     def _hint(self, kind: AnyKind, name: str) -> str:
         """Return what to type instead of a name that nothing has."""
@@ -197,12 +193,8 @@ def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -
     one_distribution = len({part.distribution for part in found}) < len(found)
     names = [f"{part.plugin}/{part.name}" if one_distribution else part.qualified for part in found]
     owners = [part.plugin if one_distribution else part.label for part in found]
-    return CseError(
-        f"more than one {NOUNS[kind]} has this name: {' and '.join(owners)}",
-        where=where,
-        value=found[0].name,
-        hint=f"write {' or '.join(names)}",
-    )
+    what = f"more than one {NOUNS[kind]} has this name: {' and '.join(owners)}"
+    return CseError(what, where=where, value=found[0].name, hint=f"write {' or '.join(names)}")
 
 
 def _flag(kind: AnyKind, name: str) -> str:

@@ -18,6 +18,8 @@ from typing import IO
 
 from cse_core.errors import CseError
 
+_MOST_TEXT = 2**28
+
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
@@ -81,6 +83,23 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with whole_file(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def exists(path: Path) -> bool:
+    """Tell whether there is something; a name that no file can have is nothing."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def file_text(path: Path) -> str:
+    """Return a file's text; an ``OSError`` if it is a pipe or a device, or too large for one."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is no file")
+    if path.stat().st_size > _MOST_TEXT:
+        raise OSError(f"it has more than {_MOST_TEXT:,} bytes")
+    return path.read_text(encoding="utf-8")
 
 
 def writable_folder(path: Path, where: str) -> Path:

@@ -67,12 +67,8 @@ def training_precision(name: str, device: torch.device) -> Precision:
     """Return the format of :func:`resolve_precision`; fp16 raises a ``CseError`` too."""
     precision = resolve_precision(name, device)
     if precision.dtype == torch.float16:
-        raise CseError(
-            "fp16 needs a loss scale, which this version does not keep",
-            where="train.precision",
-            value=name,
-            hint="use bf16, fp32 or auto",
-        )
+        what = "fp16 needs a loss scale, which this version does not keep"
+        raise CseError(what, where="train.precision", value=name, hint="use bf16, fp32 or auto")
     return precision
 
 
@@ -104,6 +100,8 @@ def resolve_device(name: str = "auto") -> torch.device:
     refused = partial(CseError, where="train.device", value=name)
     try:
         device = torch.device(name)
+        if device.type not in ("cpu", "cuda", "mps") or (device.type == "cpu" and device.index):
+            raise RuntimeError  # meta computes nothing, others were never tried
     except RuntimeError as error:
         raise refused("no such device", hint="use auto, cpu or cuda") from error
     if device.type == "cuda":
@@ -113,7 +111,7 @@ def resolve_device(name: str = "auto") -> torch.device:
             raise refused(f"there are {count} CUDA devices here", hint=hint)
     elif device.type != "cpu":
         try:
-            torch.empty(1, device=device)
+            torch.zeros(1, device=device).item()
         except (RuntimeError, NotImplementedError, AssertionError) as error:
             raise refused("there is no such device here", hint="use auto or cpu") from error
     return device

@@ -9,18 +9,23 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.constants import default_pg_timeout
+from torch.distributed.rendezvous import rendezvous
 
 from cse_core.errors import CseError
 from cse_core.runtime.device import resolve_device
 from cse_core.types import Embeddings
 
 Made = TypeVar("Made")
+JOIN = "CSE_JOIN_SECONDS"
+"""Variable with the seconds that the processes of a run wait for each other at its begin."""
 
 
 def join(device: torch.device) -> torch.device:
@@ -35,26 +40,36 @@ def join(device: torch.device) -> torch.device:
     Raises:
         CseError: If the machine has too few GPUs, or the processes do not find each other.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    variables = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), (JOIN, 30))
+    rank, size, local_rank, seconds = (int(os.environ.get(n) or usual) for n, usual in variables)
     if size == 1 and world()[1] == 1:
         return device
     on_gpu = device.type == "cuda"
     if on_gpu:
-        device = resolve_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+        device = resolve_device(f"cuda:{local_rank}")
         torch.cuda.set_device(device)
     if not dist.is_initialized():
         try:
-            dist.init_process_group("nccl" if on_gpu else "gloo")
+            store = _met(timedelta(seconds=seconds))
+            backend = "nccl" if on_gpu else "gloo"
+            dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         except (ValueError, RuntimeError) as error:
-            raise CseError(
-                f"the processes do not find each other: {str(error).splitlines()[0]}",
-                where="WORLD_SIZE",
-                value=str(size),
-                hint="start them with `torchrun --nproc-per-node N --no-python cse train …`, or "
-                "unset WORLD_SIZE for one process",
-            ) from None
+            what = f"the processes do not find each other: {str(error).splitlines()[0][:150]}"
+            hint = "start them with `torchrun --nproc-per-node N --no-python cse train …` within"
+            hint += f" {seconds} s ({JOIN}), or unset WORLD_SIZE for one process"
+            raise CseError(what, where="WORLD_SIZE", value=size, hint=hint) from None
         atexit.register(dist.destroy_process_group)
     return device
+
+
+def _met(patience: timedelta) -> Any:
+    """Return what the processes find each other by, when all of them have come."""
+    store, rank, size = next(iter(rendezvous("env://", timeout=patience)))
+    if store.add(f"cse-rank-{rank}", 1) > 1:
+        raise ValueError(f"another process has RANK {rank} too")
+    store.wait([f"cse-rank-{other}" for other in range(size)], patience)
+    store.set_timeout(default_pg_timeout)
+    return store
 
 
 def world() -> tuple[int, int]:

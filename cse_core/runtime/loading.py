@@ -28,19 +28,13 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         is_itself = missing is not None and (module_name + ".").startswith(missing + ".")
         hint = f"pip install {missing.split('.')[0]}" if missing and not is_itself else None
-        raise CseError(
-            f"{factory} cannot be imported: {error}",
-            where=where,
-            hint=hint or "install its plugin again",
-        ) from error
+        hint = hint or "install its plugin again"
+        raise CseError(f"{factory} cannot be imported: {error}", where=where, hint=hint) from error
     try:
         return getattr(module, name)
     except AttributeError:
-        raise CseError(
-            f"module {module_name} has no {name}",
-            where=where,
-            hint="the plugin's record names a class that is not there: install the plugin again",
-        ) from None
+        hint = "the plugin's record names a class that is not there: install the plugin again"
+        raise CseError(f"module {module_name} has no {name}", where=where, hint=hint) from None
 
 
 def package_path(path: str, *, where: str | None = None) -> Path:
@@ -59,16 +53,11 @@ def package_path(path: str, *, where: str | None = None) -> Path:
         spec = None
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     if not folders:
-        raise CseError(
-            f"there is no package {package}", where=where, value=path, hint="install its plugin"
-        )
+        hint = "install its plugin"
+        raise CseError(f"there is no package {package}", where=where, value=path, hint=hint)
     for folder in folders:
         candidate = Path(folder, *steps)
         if candidate.exists():
             return candidate
-    raise CseError(
-        f"package {package} has no {relative}",
-        where=where,
-        value=path,
-        hint="install its plugin again",
-    )
+    hint = "install its plugin again"
+    raise CseError(f"package {package} has no {relative}", where=where, value=path, hint=hint)

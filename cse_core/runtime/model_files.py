@@ -9,6 +9,7 @@ from typing import Any
 
 from cse_core.errors import CseError
 from cse_core.records import Facts
+from cse_core.runtime.atomic_files import file_text
 
 RUN_FILE = "run.toml"
 """What a run writes beside its model; it is a recipe too."""
@@ -35,12 +36,8 @@ def model_folder(path: Path, name: str) -> Path:
         CseError: If there is none.
     """
     if not path.is_dir():
-        raise CseError(
-            "is a file, not a model folder",
-            where="model.name",
-            value=name,
-            hint="name the folder that holds config.json",
-        )
+        hint = "name the folder that holds config.json"
+        raise CseError("is a file, not a model folder", where="model.name", value=name, hint=hint)
     for folder in (path, path / "model"):
         if (folder / "config.json").is_file():
             return folder
@@ -59,12 +56,11 @@ def model_folder(path: Path, name: str) -> Path:
 def read_json(path: Path, name: str, *, kind: type) -> Any:
     """Return what a JSON file of a model holds; what is no ``kind`` raises a ``CseError``."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no JSON text"
-        raise CseError(
-            f"{path.name} {reason}", where="model.name", value=name, hint="save the model again"
-        ) from None
+        content = json.loads(file_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, OSError) else "is no JSON text"
+        hint = "save the model again"
+        raise CseError(f"{path.name} {reason}", where="model.name", value=name, hint=hint) from None
     if not isinstance(content, kind):
         raise CseError(f"{path.name} has another form", where="model.name", value=name)
     return content

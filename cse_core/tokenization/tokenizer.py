@@ -63,11 +63,10 @@ class TextTokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
+            what = "its tokenizer has no fast version"
+            hint = "convert it to a tokenizer.json"
             raise CseError(
-                "its tokenizer has no fast version",
-                where="model.name",
-                value=getattr(tokenizer, "name_or_path", None),
-                hint="convert it to a tokenizer.json",
+                what, where="model.name", value=getattr(tokenizer, "name_or_path", None), hint=hint
             )
         self.hf = tokenizer
         self._prompts: dict[str, list[int]] = {}

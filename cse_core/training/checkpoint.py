@@ -43,12 +43,9 @@ class Checkpoint:
             values = json.loads((path / STATE).read_text(encoding="utf-8"))
             return Checkpoint(load_file(path / TENSORS), values)
         except (OSError, SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise CseError(
-                f"is no complete checkpoint ({error})",
-                where="checkpoint",
-                value=str(path),
-                hint="delete this folder to resume from the one before it",
-            ) from None
+            what = f"is no complete checkpoint ({error})"
+            hint = "delete this folder to resume from the one before it"
+            raise CseError(what, where="checkpoint", value=str(path), hint=hint) from None
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """Return the tensors whose names begin with ``prefix.``, without it."""

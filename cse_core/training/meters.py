@@ -44,9 +44,6 @@ class Meters:
         seconds = max(self.seconds, 1e-9)
         tokens = distributed.total(self.tokens)
         line = {"loss": float(torch.stack(self.losses).mean())} if self.losses else {}
-        line |= {
-            "sentences_per_second": self.rows / seconds,
-            "tokens_per_second": tokens / seconds,
-        }
+        line |= {"sentences_per_second": self.rows / seconds, "tokens_per_second": tokens / seconds}
         self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0
         return line

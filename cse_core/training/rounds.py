@@ -134,11 +134,8 @@ def _write_round(folder: Path, wanted: Round) -> None:
     }
     table = pa.table(columns)
     if "text" not in columns or not len(table):
-        raise CseError(
-            "the round has no pairs to train on",
-            where="positives",
-            hint="give it documents of several sentences, or looser settings",
-        )
+        hint = "give it documents of several sentences, or looser settings"
+        raise CseError("the round has no pairs to train on", where="positives", hint=hint)
     with whole_folder(folder) as beside:
         pq.write_table(table, beside / PAIRS)
         settings = {**vars(wanted), "train": dict(wanted.train)}

@@ -99,12 +99,9 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
     if then.get("data", {}).get("fingerprint") != prepared.corpus.fingerprint:
-        raise CseError(
-            "the data is not what it was when the run began",
-            where="data.path",
-            value=", ".join(composition.data.path),
-            hint="put the old files back, or begin a new run",
-        )
+        what = "the data is not what it was when the run began"
+        hint = "put the old files back, or begin a new run"
+        raise CseError(what, where="data.path", value=", ".join(composition.data.path), hint=hint)
     if checkpoint is None:
         reporter.message("there is no checkpoint yet: beginning anew")
     else:
@@ -164,15 +161,13 @@ class Prepared:
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         if options.batch_size < size:
-            raise CseError(
-                f"fewer sentences than the {size} processes",
-                where="train.batch_size",
-                value=options.batch_size,
-                hint=f"use at least {size}",
-            )
+            what = f"fewer sentences than the {size} processes"
+            hint = f"use at least {size}"
+            raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
         self.precision = training_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry, corpus)
-        dev = dev_sets(options, self.corpus, registry, self.reporter.warning)
+        read = [file.name for file in self.corpus.report.files]
+        dev = dev_sets(options, read, registry, self.reporter.warning)
         self.scorer = Scorer(dev, options.select)
         self.assembly = build(
             composition,

@@ -33,23 +33,16 @@ class RunFolder:
     def check_free(path: Path) -> None:
         """Raise a ``CseError`` if the folder holds a run."""
         if (path / RUN_FILE).exists():
-            raise CseError(
-                "holds a run already",
-                where="--out",
-                value=str(path),
-                hint=f"name another folder, or continue it with `cse train --resume {path}`",
-            )
+            hint = f"name another folder, or continue it with `cse train --resume {path}`"
+            raise CseError("holds a run already", where="--out", value=str(path), hint=hint)
 
     @staticmethod
     def open(path: Path) -> RunFolder:
         """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
         if not (path / RUN_FILE).is_file():
-            raise CseError(
-                "is no run: it has no run.toml",
-                where="--resume",
-                value=str(path),
-                hint="name the folder that `cse train` made, such as runs/NAME",
-            )
+            what = "is no run: it has no run.toml"
+            hint = "name the folder that `cse train` made, such as runs/NAME"
+            raise CseError(what, where="--resume", value=str(path), hint=hint)
         return RunFolder(path)
 
     @contextmanager
@@ -65,12 +58,9 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                raise CseError(
-                    f"another process trains into it, {file.read(20).strip()}",
-                    where=where,
-                    value=str(self.path),
-                    hint="name another folder, or wait until that one has ended",
-                ) from None
+                what = f"another process trains into it, {file.read(20).strip()}"
+                hint = "name another folder, or wait until that one has ended"
+                raise CseError(what, where=where, value=str(self.path), hint=hint) from None
             file.truncate(0)
             print(os.getpid(), file=file, flush=True)
             try:

@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import Tensor
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import DevSet, NoDevSet, Suite
 from cse_core.parts import Metric
@@ -117,20 +116,16 @@ class Scorer:
             self.of_run = replace(self.of_round, score=value)
 
     def _chosen(self, wanted: str | None, where: str = "train.select") -> str | None:
-        if not self.names:
-            return None
         if wanted in (None, MEAN):
+            if not self.names:
+                return None
             return self.names[0] if len(self.names) == 1 else MEAN
         choices = [f"{name}.{score}" for name, each in self.dev.items() for score in each.choices]
         usual = dict(zip(self.dev, self.names, strict=True))
         if (found := usual.get(wanted, wanted)) in choices:
             return found
-        raise CseError(
-            "is no dev score of this run",
-            where=where,
-            value=wanted,
-            hint="one of " + ", ".join([*choices, MEAN]),
-        )
+        hint = "one of " + ", ".join([*choices, MEAN])
+        raise CseError("is no dev score of this run", where=where, value=wanted, hint=hint)
 
     def _value(self, scores: dict[str, float], name: str | None) -> float:
         if name is not None and name != MEAN:
@@ -139,12 +134,12 @@ class Scorer:
 
 
 def dev_sets(
-    options: TrainOptions, corpus: Corpus, registry: Registry, warn: Callable[[str], None]
+    options: TrainOptions, data: Sequence[str], registry: Registry, warn: Callable[[str], None]
 ) -> list[DevSet]:
     """Return the dev sets that ``train.dev`` names: files or installed data sets.
 
-    ``auto`` takes the pairs of an installed data set where that is what is trained on; without a
-    suite that reads pairs it warns and takes none.
+    ``auto`` takes the pairs of the installed data sets among ``data``, what is trained on; without
+    a suite that reads pairs it warns and takes none.
 
     Raises:
         CseError: If a name is neither, or no suite reads it.
@@ -158,7 +153,7 @@ def dev_sets(
     for wanted in options.dev:
         names = []
         if wanted == "auto":
-            names = [file.name for file in corpus.report.files if file.name in installed]
+            names = [name for name in data if name in installed]
         elif wanted in installed and not Path(wanted).exists():
             names = [wanted]
         elif wanted != "none":
@@ -169,8 +164,8 @@ def dev_sets(
                 raise error
             warn(str(error))
         for name, suite in product(names, of_pairs[:1]):
-            data = load_factory(registry.dataset(name).spec.factory)()
-            found.append(suite.dev_of_pairs(f"{name}.dev", data.pairs("dev")))
+            source = load_factory(registry.dataset(name).spec.factory)()
+            found.append(suite.dev_of_pairs(f"{name}.dev", source.pairs("dev")))
     return found
 
 

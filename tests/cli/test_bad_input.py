@@ -31,7 +31,7 @@ CHOICES = [
     ("--set train.learning_rat=1", "train.learning_rat", "learning_rat"),
     ("--train.lr fast", "train.lr", "number", "fast"),
     ("--seed abc", "train.seed", "whole number"),
-    ("--loss.infonce.temperature 0", "greater than 0"),
+    ("--loss.infonce.temperature 0", "at least 0.0001"),
     ("--train.lr -1", "train.lr", "at least 0"),
     ("--pool cls --pool +mean", "one row pooler", "--pool ~cls"),
     ("--set foo", "PATH=VALUE"),

@@ -8,19 +8,24 @@ A case of ``inputs/*.toml``::
 
 ``words`` is read as a shell would, a list is taken as it is. ``expect`` is ``clear`` (default) or
 ``accepted``. ``files`` holds texts by name, ``made`` names makers (``"fifo as texts.txt"``),
-``stdin`` a text, ``env`` variables. In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
+``changed`` new values in a JSON file of these, ``stdin`` a text, ``env`` variables; in words, files
+and stdin ``<9*5000>`` is 5,000 nines. In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from tests.reliability import made_models  # noqa: F401  (its makers)
 from tests.reliability.makers import MAKERS
 from tests.reliability.outcomes import Answer, Outcome, classify
 from tests.reliability.server import SECONDS, Server
@@ -46,6 +51,7 @@ class InputCase(BaseModel):
     expect: Outcome = Outcome.CLEAR
     files: dict[str, str] = {}
     made: tuple[str, ...] = ()
+    changed: dict[str, dict[str, Any]] = {}
     stdin: str = ""
     env: dict[str, str] = {}
     seconds: float = SECONDS
@@ -53,25 +59,37 @@ class InputCase(BaseModel):
     @property
     def typed(self) -> list[str]:
         """Return the words of the command line."""
-        return shlex.split(self.words) if isinstance(self.words, str) else list(self.words)
+        words = shlex.split(self.words) if isinstance(self.words, str) else self.words
+        return [repeated(word) for word in words]
 
     @property
     def label(self) -> str:
         """Return a short name."""
         words = " ".join(self.typed).encode("ascii", "backslashreplace").decode()
-        made = f" [{', '.join((*self.made, *self.files))}]" if self.made or self.files else ""
-        return f"{self.table}: {words[:90]}{made[:50]}"
+        changes = (f"{name} {list(values)}" for name, values in self.changed.items())
+        made = ", ".join((*self.made, *self.files, *changes))
+        return f"{self.table}: {words[:90]}{f' [{made[:80]}]' if made else ''}"
 
     def lay_out(self, folder: Path) -> None:
         """Make the files of the case."""
         (folder / "folder").mkdir()
+        for made in self.made:
+            name, _, target = made.partition(" as ")
+            path = folder / (target or name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            MAKERS[name](path)
         for name, text in {"ok.txt": TEXTS, "pairs.tsv": PAIRS, **self.files}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="")
-        for made in self.made:
-            name, _, target = made.partition(" as ")
-            MAKERS[name](folder / (target or name))
+            path.write_text(repeated(text), encoding="utf-8", newline="")
+        for name, values in self.changed.items():
+            path = folder / name
+            path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}))
+
+
+def repeated(text: str) -> str:
+    """Return a text with ``<X*N>`` written out."""
+    return re.sub(r"<([^<>]+?)\*([0-9]+)>", lambda found: found[1] * int(found[2]), text)
 
 
 def input_cases(*tables: str) -> list[InputCase]:
@@ -96,7 +114,11 @@ def tried(case: InputCase, server: Server) -> tuple[Outcome, Answer]:
         case.lay_out(folder)
         before = list(there(folder))
         answer = server.call(
-            case.typed, folder, env=case.env, given=case.stdin.encode(), seconds=case.seconds
+            case.typed,
+            folder,
+            env=case.env,
+            given=repeated(case.stdin).encode(),
+            seconds=case.seconds,
         )
         outcome = classify(answer, case.expect, case.says)
         if outcome is Outcome.CLEAR and list(there(folder)) != before:

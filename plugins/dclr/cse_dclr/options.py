@@ -12,11 +12,11 @@ from cse_core.options import LossOptions, StoreOptions, Temperature
 class NoiseOptions(StoreOptions):
     """Options of ``noise``."""
 
-    times: Annotated[float, Field(gt=0)] = 1.0
+    times: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """Noise vectors for each anchor of the batch; all anchors see them all."""
     deviation: Annotated[float, Field(gt=0)] = 1.0
     """Standard deviation of the Gaussian that they are drawn from."""
-    steps: Annotated[int, Field(ge=0)] = 4
+    steps: Annotated[int, Field(ge=0, le=1000)] = 4
     """Steps of gradient ascent that make them harder; 0 leaves them as drawn."""
     step_size: Annotated[float, Field(ge=0)] = 1e-3
     """Length of such a step; a vector as drawn has length deviation * sqrt(dimension), about."""

@@ -31,7 +31,7 @@ class WordRepetitionOptions(AugmenterOptions):
 class MomentumQueueOptions(StoreOptions):
     """Options of ``momentum-queue``."""
 
-    size: Annotated[int, Field(ge=1)] = 160
+    size: Annotated[int, Field(ge=1, le=2**20)] = 160
     """Vectors that it keeps; the oldest leave first."""
     view: str = "anchor"
     """View whose vectors it keeps: anchor is the text without repetitions."""

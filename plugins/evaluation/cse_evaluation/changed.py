@@ -14,7 +14,6 @@ from torch import Tensor
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.evaluation.spread import unit
 from cse_core.evaluation.suites import Encode
 from cse_core.models.part_factory import PartFactory
@@ -179,8 +178,8 @@ class Changer:
 
     def _load(self, name: str) -> tuple[PackedEncoder, TextTokenizer]:
         where = self.resolve_model(name)
-        encoder = PackedEncoder.load(where, seed=self.seed).to(self.model.device)
-        return encoder, TextTokenizer(load_tokenizer(where))
+        encoder, tokenizer = PackedEncoder.load_with_tokenizer(where, seed=self.seed)
+        return encoder.to(self.model.device), tokenizer
 
 
 def _nothing(view: str, branch: str | None) -> Mapping[str, Embeddings]:

@@ -163,7 +163,10 @@ def _fewer_columns(features: Any) -> Any:
     products = np.asarray((features @ features.T).todense(), dtype=np.float64)
     # Rows may be equal or sums of others; a millionth of a row's length keeps them apart.
     products[np.diag_indices(texts)] += 1e-12 + 1e-12 * products.diagonal().max()
-    return np.linalg.cholesky(products).astype(np.float32)
+    try:
+        return np.linalg.cholesky(products).astype(np.float32)
+    except np.linalg.LinAlgError:  # more equal rows than rounding keeps apart: there are few
+        return features
 
 
 def _rows(task: Task) -> tuple[NDArray[np.int64], Split]:

@@ -21,7 +21,6 @@ from cse_evaluation.retrieval import (
 )
 from cse_testkit.installed import installed_registry
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.training.selection import Scorer, dev_sets
@@ -211,8 +210,7 @@ def test_documents_choose_the_checkpoint(tmp_path: Path) -> None:
     pairs = tmp_path / "sts.tsv"
     pairs.write_text("sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\nb c\tb c\t5\n")
     options = TrainOptions(dev=(str(documents), str(pairs)))
-    corpus = Corpus.from_columns({"text": ["a"]})
-    sets = dev_sets(options, corpus, installed_registry(), pytest.fail)
+    sets = dev_sets(options, (), installed_registry(), pytest.fail)
     assert isinstance(sets[0], DocumentDevSet) and sets[0].size == 40
     scorer = Scorer(sets, None)
     scores, _ = scorer.score(lambda texts: torch.from_numpy(bag_of_letters(texts)), 1, 0, None, {})

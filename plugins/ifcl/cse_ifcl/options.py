@@ -76,7 +76,7 @@ class HippocampusOptions(StoreOptions):
 
     view: str = "anchor"
     """View whose vectors it keeps."""
-    batches: Annotated[int, Field(ge=1)] = 4
+    batches: Annotated[int, Field(ge=1, le=4096)] = 4
     """Earlier batches that it holds, k in the paper, whose value is not known."""
     forgetting: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """How much of its weight a batch loses at each step, lambda in the paper, whose value is not

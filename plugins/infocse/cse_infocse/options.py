@@ -127,7 +127,7 @@ class LabelsOptions(MinerOptions):
     """Passes over the pairs at most."""
     patience: Patience = "2 epochs"
     """Without a better dev score after which the round ends, with its unit."""
-    lr: Annotated[float, Field(gt=0)] | None = None
+    lr: Annotated[float, Field(gt=0, le=1)] | None = None
     """Peak learning rate; by default train.lr."""
 
 

@@ -14,7 +14,7 @@ class SmoothingOptions(MinerOptions):
 
     view: str = "positive"
     """View whose vectors are smoothed and kept in the buffer."""
-    size: Annotated[int, Field(ge=2)] = 1024
+    size: Annotated[int, Field(ge=2, le=2**20)] = 1024
     """Vectors that the buffer holds, those of earlier steps; the oldest leave first."""
     start: Literal["full", "at-once"] = "full"
     """full: no group before the buffer is full (public code); at-once: from what is there."""
@@ -52,9 +52,9 @@ class KmeansOptions(SmoothingOptions):
     """Clusters of the buffer (Table 3)."""
     gamma: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of the sentence's own vector; the rest is its centroid's. The paper gives no value."""
-    iterations: Annotated[int, Field(ge=1)] = 1
+    iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Iterations of a step, which go on from the last step's centroids."""
-    first_iterations: Annotated[int, Field(ge=1)] = 10
+    first_iterations: Annotated[int, Field(ge=1, le=10_000)] = 10
     """Iterations from the first, drawn centroids."""
 
     @model_validator(mode="after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -30,7 +30,7 @@ class TokenDropOptions(AugmenterOptions):
 
     rate: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of a row's places whose word embeddings become zero, rounded down, one at least."""
-    places: Annotated[int, Field(ge=1)] | None = 32
+    places: Annotated[int, Field(ge=1, le=2**16)] | None = 32
     """Places of a row: so many, padding behind the row's end among them (the public code); none:
     its own tokens."""
 
@@ -40,7 +40,7 @@ class ProjectorOptions(HeadOptions):
 
     layers: Annotated[int, Field(ge=0, le=3)] = 1
     """Linear layers, each with layer norm and dropout; 0 passes vectors through."""
-    dimension: Annotated[int, Field(ge=1)] | None = None
+    dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Size of its output; by default that of its input."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Probability of dropping a value behind a layer norm."""
@@ -74,10 +74,25 @@ class QueueOptions(StoreOptions):
     update: Literal["normal", "latest", "oldest"] = "normal"
     """normal: keys as they were stored; latest: encoded again in each step by the branch as it is
     now; oldest: twice the size is held, and the older half used (Table 8)."""
-    dimension: Annotated[int, Field(ge=1)] | None = None
+    dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Size of its vectors; a run with vectors of another size is refused."""
     column: str | None = None
     """Column of the texts that latest encodes; by default that of the view."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fills_what_it_holds(cls, values: Any) -> Any:
+        """Let the default fill of a small queue be its size; refuse a larger one."""
+        size, first = values.get("size", 512), values.get("first_fill")
+        if values.get("distance") is not None or not isinstance(size, int) or size < 1:
+            return values
+        holds = size * 2 if values.get("update") == "oldest" else size
+        if isinstance(first, int) and first > holds:
+            raise ValueError(
+                f"first_fill {first} is more than the {holds} keys that it holds: "
+                f"write first_fill = {holds} or less"
+            )
+        return {**values, "first_fill": holds} if first is None and holds < 128 else values
 
     @model_validator(mode="after")
     def _latest_needs_sentences(self) -> QueueOptions:

@@ -99,6 +99,7 @@ def test_both_views_take_the_online_gradient(gradient: str) -> None:
         "aug.fgsm.relative=true",
         "aug.fgsm.epsilon=0.05",
         "negatives.queue.size=8",
+        "negatives.queue.first_fill=8",
     ]
     run = run_steps(recipe="mocose", sets=sets, steps=2)
     first, second = run.scalars

@@ -228,7 +228,9 @@ def test_latest_is_encoded_by_the_queues_branch_without_gradient() -> None:
 
 def test_the_first_fill_is_of_length_one_and_no_corpus_row() -> None:
     batch = make_batch(sentences=2)
-    store = make_part("negatives", "queue", size=4, first_fill=9)
+    with pytest.raises(ValueError, match="first_fill 9 is more than the 4 keys"):
+        make_part("negatives", "queue", size=4, first_fill=9)
+    store = make_part("negatives", "queue", size=4)
     found = store.candidates(batch, make_context(batch))
     assert len(found) == 4, "never more than the size"
     assert torch.allclose(found.vectors.norm(dim=1), torch.ones(4, dtype=torch.float64))

@@ -156,8 +156,8 @@ def test_flags_of_their_own_stand_before_settings() -> None:
         ("views.positve.branch=online", "views.positve: this run has no such view; "
          "did you mean positive?"),
         ("train.lr=-1", "train.lr: must be at least 0 (got '-1')"),
-        ("train.lr=fast", "train.lr: must be a number at least 0 (got 'fast')"),
-        ("train.lr=true", "train.lr: must be a number at least 0 (got True)"),
+        ("train.lr=fast", "train.lr: must be a number at least 0 and at most 1 (got 'fast')"),
+        ("train.lr=true", "train.lr: must be a number at least 0 and at most 1 (got True)"),
         ("train.lr=inf", "train.lr: must be a finite number"),
         ("train.batch_size=1.5", "train.batch_size: must be a whole number at least 1"),
         ("train.batch_size=0", "train.batch_size: must be at least 1 (got '0')"),
@@ -166,7 +166,7 @@ def test_flags_of_their_own_stand_before_settings() -> None:
         ("train.eps=0", "train.eps: must be greater than 0"),
         ("model.dropout=1", "model.dropout: must be less than 1"),
         ("data.shuffle=maybe", "data.shuffle: must be true or false (got 'maybe')"),
-        ("loss.infonce.temperature=0", "loss.infonce.temperature: must be greater than 0"),
+        ("loss.infonce.temperature=0", "loss.infonce.temperature: must be at least 0.0001"),
         ("loss.infonce.weight=steep(0,1)", "loss.infonce.weight: must be a number or schedule"),
         ("loss.infonce.weight=quarter-cosine(1,0)", "needs a <= b"),
         ("train.dropout_bits=12", "train.dropout_bits: must be one of 8, 16"),
@@ -518,7 +518,10 @@ def test_facts_are_completed_by_the_data_and_the_settings() -> None:
 def test_every_option_has_a_path_that_can_be_set() -> None:
     made = compose(None, "train.lr=1e-4", kinds={"negatives": ["ring"]})
     found = {each.path: each for each in option_paths(made)}
-    assert (found["train.lr"].default, found["train.lr"].type) == ("0.0001", "a number at least 0")
+    assert (found["train.lr"].default, found["train.lr"].type) == (
+        "0.0001",
+        "a number at least 0 and at most 1",
+    )
     ring = found["negatives.ring.size"]
     assert (ring.type, ring.default, ring.panel) == (
         "a whole number at least 1",

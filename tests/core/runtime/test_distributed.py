@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from cse_core.errors import CseError
+from cse_core.runtime import distributed
 from cse_core.runtime.distributed import join, world
 
 CPU = torch.device("cpu")
@@ -24,11 +25,13 @@ def test_one_process_joins_nobody(monkeypatch: pytest.MonkeyPatch, size: str | N
 def test_each_process_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     began, used = [], []
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", used.append)
-    monkeypatch.setattr(dist, "init_process_group", began.append)
+    monkeypatch.setattr(distributed, "_met", lambda patience: None)
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, **how: began.append(backend))
     monkeypatch.setattr("atexit.register", lambda leave: None)
     assert join(torch.device("cuda")) == torch.device("cuda:1")
     assert began == ["nccl"] and used == [torch.device("cuda:1")]

@@ -14,7 +14,6 @@ from cse_evaluation.dev import PairDevSet
 from cse_evaluation.plugin import cse_suites
 from cse_evaluation.vectors import EncodedTexts
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import DevSet, Suite
 from cse_core.recipes.settings import TrainOptions
@@ -65,8 +64,7 @@ def registry(*, dev: bool = True, installed: bool = True) -> Registry:
 
 
 def read(registry: Registry, *names: str, warned: list[str] | None = None) -> list[DevSet]:
-    corpus = Corpus.from_columns({"text": ["a"]}, name="tiny")
-    return dev_sets(TrainOptions(dev=names), corpus, registry, (warned or []).append)
+    return dev_sets(TrainOptions(dev=names), ("tiny",), registry, (warned or []).append)
 
 
 def lengths(texts: Sequence[str]) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +13,7 @@ from cse_core.data.readers import read_table
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import model_facts, resolve_model
+from cse_core.recipes.reading import read_recipe
 from cse_core.recipes.values import FlagText, OptionReader
 from cse_core.records import AugmenterSpec
 from cse_core.runtime.model_files import RUN_FILE
@@ -22,6 +22,7 @@ from cse_core.vocabulary import flatten
 if TYPE_CHECKING:
     from cse_core.evaluation.suites import Encode
     from cse_core.models.saved_model import SentenceModel
+    from cse_core.registry.registry import Registry
     from cse_evaluation.changed import ChangedTexts
     from cse_evaluation.pairs import PairSet
 
@@ -61,7 +62,7 @@ class Changes:
         Raises:
             CseError: If there is no such augmenter or option, or it cannot work outside training.
         """
-        written = self._written(model)
+        written = self._written(model, plugins.registry)
         reader, found = OptionReader(), []
         for name in self.names:
             part = plugins.registry.find("aug", name, where="--aug")
@@ -107,10 +108,12 @@ class Changes:
         )
         return ChangedTexts(encode, sets, changer)
 
-    def _written(self, model: str) -> dict[str, dict[str, Any]]:
+    def _written(self, model: str, registry: Registry) -> dict[str, dict[str, Any]]:
         """Return the options that a run and ``--set`` give, by augmenter."""
         known = [name.rpartition("/")[2] for name in self.names]
-        written: dict[str, dict[str, Any]] = {name: _of_run(model, name) for name in known}
+        written: dict[str, dict[str, Any]] = {
+            name: _of_run(model, name, registry) for name in known
+        }
         for text in self.sets:
             path, separator, value = text.partition("=")
             kind, _, rest = path.strip().partition(".")
@@ -127,12 +130,12 @@ class Changes:
         return written
 
 
-def _of_run(model: str, name: str) -> dict[str, Any]:
+def _of_run(model: str, name: str, registry: Registry) -> dict[str, Any]:
     """Return an augmenter's options in a run, nothing where the model is no run or has none."""
     file = Path(model).expanduser() / RUN_FILE
     if not file.is_file():
         return {}
-    items = tomllib.loads(file.read_text(encoding="utf-8")).get("aug", [])
+    items = read_recipe(file, registry)[-1].table.get("aug", [])
     for item in items:
         if name in (item.get("name"), str(item.get("use")).rpartition("/")[2]):
             return {key: value for key, value in item.items() if key not in ("use", "name")}

@@ -1,0 +1,72 @@
+"""Every numeric option of the core and of every plugin takes the same bad values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from cse_cli.installed import Installed
+from cse_core.options import Options
+from cse_core.recipes.option_types import accepts, field_accepts
+from cse_core.recipes.settings import CORE_OPTIONS
+from cse_core.recipes.values import FlagText, OptionReader
+from cse_core.schedule import Schedule
+from tests.reliability.outcomes import LONGEST_LINE
+
+NEVER = ("nan", "inf", "-inf", "[nan]", "1e400", "1/0", "(" * 10_000, "9" * 5_000,
+         "-" + "9" * 5_000, "0x" + "f" * 5_000, "[" * 10_000, "{a=" * 5_000, "1+" * 5_000,
+         "true", "false", "1e12", "1000000000000", "-1e12")  # fmt: skip
+"""No numeric option has one of these values."""
+EDGES = ("-1", "0", "", "1e-300", "-1e-300", "1e9", "0.5", "none", "auto", "0.1,0.2", "1 steps")
+"""An option may have one of these or not: an answer in one line, or numbers within its bounds."""
+LARGE = ("train.seed", "1e12"), ("train.seed", "1000000000000")
+"""Values that are large and make sense."""
+
+
+@cache
+def models() -> dict[str, type[Options]]:
+    """Return the options models of the core and of every installed part, by path."""
+    registry = Installed().registry
+    parts = {f"{part.spec.kind}.{part.name}": part.spec.options for part in registry.parts()}
+    return {**CORE_OPTIONS, **parts}
+
+
+def numeric_options() -> Iterator[tuple[str, str]]:
+    """Yield the table and the name of each option that may hold a number."""
+    for table, model in models().items():
+        for name, info in model.model_fields.items():
+            wanted = field_accepts(info)
+            if wanted.numeric or any(accepts(item).numeric for item in wanted.items or ()):
+                yield table, name
+
+
+def read(table: str, name: str, value: str) -> tuple[Options | None, list[str]]:
+    """Return the options with a value as typed, and the mistakes."""
+    reader = OptionReader()
+    options = reader.options(models()[table], {name: FlagText(value)}, table)
+    return options, [error.line() for error in reader.errors]
+
+
+@pytest.mark.parametrize(("table", "name"), list(numeric_options()))
+def test_a_number_that_makes_no_sense_is_refused_in_one_line(table: str, name: str) -> None:
+    texts = field_accepts(models()[table].model_fields[name]).text
+    for value in (*NEVER, *EDGES):
+        options, lines = read(table, name, value)
+        assert (options is None) == bool(lines)
+        if value in NEVER and not texts and (f"{table}.{name}", value) not in LARGE:
+            assert lines, value[:40]
+        for line in lines:
+            assert "\n" not in line and len(line) < LONGEST_LINE, line[:400]
+            assert line.startswith(table), line
+        if options is not None:
+            assert all(abs(number) < 2**63 for number in _numbers(getattr(options, name)))
+
+
+def _numbers(value: object) -> list[float]:
+    if isinstance(value, Schedule):
+        return [value.start, value.end]
+    if isinstance(value, tuple):
+        return [number for each in value for number in _numbers(each)]
+    return [value] if isinstance(value, int | float) else []
