@@ -61,11 +61,12 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     else:
         say(f"kept: step {outcome.step:,}, the last; no dev set chose one")
     say(f"model: {outcome.model}")
-    from cse_cli.data_folder import data_folder
-
-    there = plugins.locate("sts", data_folder()[0]).there
     say("next:")
-    say(f"  cse eval {folder}{' --suite sts' if there else ''}")
+    if "eval" in plugins.commands.usable:
+        from cse_cli.data_folder import data_folder
+
+        there = plugins.locate("sts", data_folder()[0]).there
+        say(f"  cse eval {folder}{' --suite sts' if there else ''}")
     say(f"  cse encode {folder} --text 'a sentence'")
 
 
