@@ -177,6 +177,8 @@ def test_the_prompts_are_options() -> None:
     assert words[-3:] == ["[MASK]", "!", "[SEP]"]
     assert sentence_encoder.pooler.prompt("negative") == sentence_encoder.pooler.prompt("positive")
     assert sentence_encoder.pooler.prompt("identical") == sentence_encoder.pooler.prompt("anchor")
+    # What a part encodes beside the pair, such as a queue's plain sentences.
+    assert sentence_encoder.pooler.prompt("aux") == sentence_encoder.pooler.prompt("anchor")
 
 
 @pytest.mark.parametrize("length", [40, 48, 64])
