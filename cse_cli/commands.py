@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cse_cli.console import literal
+from cse_cli.distributions import registering_distributions
 from cse_core.errors import CseError
-from cse_core.registry.distributions import registering_distributions
 
 if TYPE_CHECKING:
     from cse_core.records import CommandSpec
@@ -57,13 +57,13 @@ class Command:
             CseError: If it is made for another version of the toolkit, cannot be imported, or is
                 no record of this command.
         """
-        from cse_core import __version__
-        from cse_core.records import CommandSpec
-        from cse_core.registry.discovery import (
+        from cse_cli.discovery import (
             describe,
             mending_command,
             version_mismatch,
         )
+        from cse_core import __version__
+        from cse_core.records import CommandSpec
 
         where = f"cse {self.name}"
         mismatch = version_mismatch(self.dist)
@@ -229,7 +229,7 @@ class Commands:
         """
         from dataclasses import replace
 
-        from cse_core.registry.discovery import describe
+        from cse_cli.discovery import describe
 
         distributions_ = {info.distribution for info in known}
         for command in self.all:

@@ -13,11 +13,11 @@ from cse_cli.commands import Commands
 from cse_cli.console import warn
 
 if TYPE_CHECKING:
+    from cse_cli.manager import PluginManager
     from cse_core.data import Corpus
     from cse_core.evaluation.suites import Suite, SuiteFiles
     from cse_core.recipes.settings import DataOptions
     from cse_core.records import DatasetSpec, SuiteSpec
-    from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registry
 
@@ -53,8 +53,8 @@ class Installed:
         """
         from dataclasses import replace
 
+        from cse_cli.manager import load_plugins
         from cse_core.errors import did_you_mean, shortened
-        from cse_core.registry.manager import load_plugins
 
         manager = load_plugins(self.left_out)
         blocking = {command.blocked_by for command in self.commands.all}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,6 +15,8 @@ from cse_cli.console import clean_streams, fail, sane_terminal, say, tell
 from cse_cli.culprit import culprit
 from cse_cli.flags import take_no_plugin
 from cse_cli.installed import OWN_COMMANDS, Installed
+from cse_cli.machine import check_typed, refusal
+from cse_cli.streams import OutputLost, mend_streams
 from cse_core import __version__
 from cse_core.errors import CseError
 
@@ -31,6 +32,7 @@ _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 def main() -> None:
     """Run ``cse`` with the arguments of the process."""
+    mend_streams()
     clean_streams()
     sane_terminal()
     code = run(sys.argv[1:])
@@ -46,10 +48,12 @@ def run(arguments: Sequence[str]) -> int:
 
     Returns:
         The exit code: 0; 1 after a bug of a plugin's part, which was named; 2 after a user's
-        mistake, which was printed; 130 after an interrupt.
+        mistake or a refusal of the machine, which was printed; 130 after an interrupt; 141 where
+        the reader of stdout has left.
     """
     debug = False
     try:
+        check_typed(arguments)
         words, left_out = take_no_plugin(arguments)
         debug = _DEBUG in words[: words.index("--") if "--" in words else None]
         if debug:
@@ -63,11 +67,16 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         tell("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The interpreter flushes stdout once more at its end, which would raise again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return BROKEN_PIPE
+    except OutputLost as lost:
+        if lost.broken_pipe:
+            return BROKEN_PIPE
+        fail(CseError(f"cannot be written: {lost}", where="stdout"))
+        return 2
     except Exception as error:
+        refused = None if debug else refusal(error, arguments)
+        if refused is not None:
+            fail(refused)
+            return 2
         line = None if debug else culprit(error)
         if line is None:
             raise

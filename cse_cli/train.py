@@ -32,6 +32,8 @@ from cse_cli.console import say, say_json, tell
 from cse_cli.installed import Installed, installed
 from cse_cli.launcher import check_launch
 from cse_cli.models import quieten
+from cse_cli.resuming import check_run
+from cse_cli.streams import OutputLost
 from cse_cli.train_checks import check_links, check_out, check_scored, refuse_beside_resume
 from cse_cli.train_checks import save_recipe as write_recipe
 from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show_plan
@@ -182,8 +184,8 @@ def _run(
     if composition is not None and first:
         check_out(folder)
     if composition is None:
-        RunFolder.open(folder)
         check_links(folder, "--resume")
+        check_run(RunFolder.open(folder))
     from cse_cli.progress import reporter_for
 
     quieten()
@@ -215,12 +217,16 @@ def _run(
             raise typer.Exit(130) from None
     if not first:
         return
-    if json:
-        say_json(outcome_json(outcome, folder, reporter))
-    elif quiet:
-        say(str(folder))
-    else:
-        show_outcome(outcome, folder, plugins)
+    try:
+        if json:
+            say_json(outcome_json(outcome, folder, reporter))
+        elif quiet:
+            say(str(folder))
+        else:
+            show_outcome(outcome, folder, plugins)
+    except OutputLost as lost:
+        if not lost.unread:  # the run is complete, whether or not somebody still reads
+            raise
 
 
 def _named(composition: Composition) -> Path:

@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from cse_core.errors import CseError
+from cse_core.runtime.atomic_files import SUMS, damage
 from cse_core.runtime.hub import hub_answers
 from cse_core.runtime.model_files import model_folder
 
@@ -29,6 +30,7 @@ _DROPOUTS = (
 )
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+_DAMAGED = f"copy the folder again, or remove its {SUMS} to use it as it is"
 _TOKENIZER_FILES = (
     *("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "source.spm"),
     *("sentencepiece.bpe.model", "tokenizer.model"),
@@ -57,6 +59,10 @@ def load_model(
     folder = Path(name) if Path(name).is_dir() else None
     if folder is not None and not from_scratch:
         check_weights(folder)
+        if wrong := damage(folder):
+            raise CseError(
+                f"is not what was saved: {wrong}", where=WHERE, value=name, hint=_DAMAGED
+            )
     with explained(name):
         local = folder is not None or not hub_answers()
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local)

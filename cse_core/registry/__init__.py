@@ -1,6 +1,5 @@
-"""Which plugins are installed, what became of each, and the parts that they bring.
+"""Which parts plugins bring: every record is checked, and found by its kind and name.
 
-The entry points of the installed distributions go in (``load_plugins``); a ``PluginInfo`` for each
-comes out, broken ones with the reason, and a ``Registry`` in which every record is found by its
-kind and name. Nothing heavy is imported: a record names its code, ``runtime.loading`` imports it.
+A ``PluginInfo`` says of a plugin what became of it. Nothing heavy is imported: a record names its
+code, ``runtime.loading`` imports it. ``cse_cli.manager`` finds and loads what is installed.
 """

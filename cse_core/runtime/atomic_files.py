@@ -6,19 +6,34 @@ Nothing is written through a link. What is written has the permissions that the 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
+import re
 import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from pydantic import TypeAdapter
+from safetensors import SafetensorError
 
 from cse_core.errors import CseError
 
 _MOST_TEXT = 2**28
+SUMS = "checksums.json"
+"""SHA-256 of every other file of a whole folder, by its path in it."""
+_UNREAD = "README.md"
+"""What no program reads, and people edit."""
+_BESIDE = re.compile(
+    r"\.(?P<name>model|start|best(-of-round-\d+)?|(round-\d+-)?step-\d+|\d+|writable"
+    r"|run\.toml|metrics\.(jsonl|csv)|result\.json|latest)-(?P<old>old-)?[a-z0-9_]{8}"
+)
+"""Names under which files and folders of a run are written."""
 
 
 @contextmanager
@@ -26,26 +41,102 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """Give a folder beside ``path`` to write to, and rename it to ``path`` when all is written.
 
     What was at ``path`` before is replaced; on an error it stays and the new folder is removed.
+    Checksums are written last (:func:`damage`).
+
+    Raises:
+        CseError: If the disk is full, or whatever else it says no to.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = _name_beside(path)
-    beside.mkdir()
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = _name_beside(path)
+        beside.mkdir()
+        try:
+            yield beside
+            sums: dict[str, str] = {}
+            mode = beside.stat().st_mode & 0o666
+            for file in sorted(beside.rglob("*")):
+                if file.is_file():
+                    file.chmod(mode)  # some libraries write files that nobody else may read
+                    if file.name != _UNREAD:
+                        sums[file.relative_to(beside).as_posix()] = _sum(file)
+            (beside / SUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
+            old = None
+            if path.exists():
+                old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
+                os.replace(path, old / path.name)
+            os.replace(beside, path)
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+
+
+def damage(folder: Path, *needed: str) -> str | None:
+    """Return what is wrong with a whole folder, None where every file is what was written.
+
+    Args:
+        folder: What :func:`whole_folder` made.
+        needed: Files that it must have; a folder without checksums is damaged where there are any.
+    """
+    if not (folder / SUMS).exists() and not (folder / SUMS).is_symlink():
+        return f"it has no {SUMS}" if needed else None
     try:
-        yield beside
-        mode = beside.stat().st_mode & 0o666
-        for file in beside.rglob("*"):  # some libraries write files that nobody else may read
-            if file.is_file():
-                file.chmod(mode)
-        old = None
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-            os.replace(path, old / path.name)
-        os.replace(beside, path)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+        content = (folder / SUMS).read_bytes() if (folder / SUMS).is_file() else b""
+        sums = TypeAdapter(dict[str, str]).validate_json(content)
+    except (OSError, ValueError):
+        return f"{SUMS} is damaged"
+    for name in (*needed, *sums):
+        if not (folder / name).is_file():
+            return f"{name} is missing"
+        try:
+            if sums.get(name) != _sum(folder / name):
+                return f"{name} is not what was written"
+        except OSError as error:
+            return f"{name} cannot be read: {error.strerror}"
+    return None
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_left_overs(folder: Path) -> None:
+    """Remove what killed processes left of files and folders being written beside their places.
+
+    A folder that was being replaced is put back first. Links are not followed, and what has another
+    name or kind stays. The caller knows that no living process writes there.
+    """
+    for found in () if folder.is_symlink() or not folder.is_dir() else sorted(folder.iterdir()):
+        match = _BESIDE.fullmatch(found.name)
+        if match is None or (found.is_symlink() and match["name"] != "latest"):
+            continue
+        with suppress(OSError):
+            if match["old"] and not (folder / match["name"]).exists():
+                os.replace(found / match["name"], folder / match["name"])
+            shutil.rmtree(found) if found.is_dir() else found.unlink()
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the disk says no to while a file or folder is written into one line.
+
+    Raises:
+        CseError: If it is full or read-only, the file grows too large, and the like.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        if found := re.search(r"os error (\d+)", reason):  # as safetensors tells it
+            reason = os.strerror(int(found[1]))
+        full = reason in map(os.strerror, (errno.ENOSPC, errno.EDQUOT))
+        raise CseError(
+            f"cannot be written: {reason}",
+            where=str(path),
+            hint="make room on its disk" if full else "see what lies there and who may write there",
+        ) from None
 
 
 @contextmanager

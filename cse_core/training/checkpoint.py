@@ -14,38 +14,50 @@ from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import whole_folder
+from cse_core.runtime.atomic_files import SUMS, damage, whole_folder
 
 TENSORS, STATE = "state.safetensors", "state.json"
 
 
 @dataclass
 class Checkpoint:
-    """What a run is made of between two steps: tensors by name, and everything else as JSON."""
+    """What a run is made of between two steps: tensors by name, and everything else as JSON.
+
+    Attributes:
+        files: Files of the run as they were then, by name: its settings, its metrics so far.
+    """
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write it to a folder, whole or not at all."""
         with whole_folder(path) as folder:
             write_tensors(folder / TENSORS, self.tensors)
             (folder / STATE).write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+            for name, content in self.files.items():
+                (folder / name).write_bytes(content)
 
     @staticmethod
     def read(path: Path) -> Checkpoint:
         """Read a checkpoint.
 
         Raises:
-            CseError: If a file is missing or cut short.
+            CseError: If a file is missing or is not what was written.
         """
-        try:
-            values = json.loads((path / STATE).read_text(encoding="utf-8"))
-            return Checkpoint(load_file(path / TENSORS), values)
-        except (OSError, SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            what = f"is no complete checkpoint ({error})"
-            hint = "delete this folder to resume from the one before it"
-            raise CseError(what, where="checkpoint", value=str(path), hint=hint) from None
+        wrong = damage(path, STATE, TENSORS)
+        if wrong is None:
+            try:
+                values = json.loads((path / STATE).read_text(encoding="utf-8"))
+                others = set(json.loads((path / SUMS).read_text())) - {STATE, TENSORS}
+                files = {name: (path / name).read_bytes() for name in others}
+                return Checkpoint(load_file(path / TENSORS), values, files)
+            except (OSError, SafetensorError, ValueError) as error:
+                wrong = str(error)
+        what = f"is no complete checkpoint: {wrong}"
+        hint = "delete this folder to resume from the one before it"
+        raise CseError(what, where="checkpoint", value=str(path), hint=hint)
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """Return the tensors whose names begin with ``prefix.``, without it."""
@@ -79,10 +91,22 @@ def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
 
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
-    """Put weights back."""
-    assembly.online.encoder.load_state_dict(saved.part("encoder"))
-    for path, module in assembly.modules():
-        module.load_state_dict(saved.part(f"part.{path}"))
+    """Put weights back.
+
+    Raises:
+        CseError: If they are those of another model.
+    """
+    try:
+        assembly.online.encoder.load_state_dict(saved.part("encoder"))
+        for path, module in assembly.modules():
+            module.load_state_dict(saved.part(f"part.{path}"))
+    except RuntimeError as error:
+        raise CseError(
+            f"is not the model that the run began with: {str(error).splitlines()[-1].strip()}",
+            where="model.name",
+            value=assembly.composition.model.name,
+            hint="put its files back as they were, or begin a new run",
+        ) from None
 
 
 def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -80,7 +80,9 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
             config.pop(key, None)  # how it was run is no part of it
         _write_json(beside / "config.json", config)
-        sentence_encoder.tokenizer.hf.save_pretrained(beside)
+        tokenizer = sentence_encoder.tokenizer.hf
+        tokenizer.backend_tokenizer.no_truncation()  # how the last texts were cut is no part of it
+        tokenizer.save_pretrained(beside)
         used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
         modules = {used[path]: part for path, part in assembly.modules() if path in used}
         if modules:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from cse_core.data import Corpus
@@ -18,7 +19,7 @@ from cse_core.errors import CseError
 from cse_core.parts import RoundContext
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import whole_folder
+from cse_core.runtime.atomic_files import damage, whole_folder
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.training_rows import Pairs, TrainingRows
@@ -26,6 +27,18 @@ from cse_core.training.run_folder import RunFolder
 from cse_core.types import Round
 
 PAIRS, ROUND = "pairs.parquet", "round.json"
+
+
+class RoundSettings(BaseModel):
+    """What ``round.json`` says: a ``Round`` without its pairs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    losses: tuple[str, ...] | None
+    train: dict[str, Any]
+    score: str | None
+    patience: int | str | None
+    keep_optimizer: bool
 
 
 @dataclass(frozen=True)
@@ -144,18 +157,29 @@ def _write_round(folder: Path, wanted: Round) -> None:
 
 
 def read_round(folder: Path, number: int) -> TrainingRound:
-    """Read a round that was written."""
+    """Read a round that was written.
+
+    Raises:
+        CseError: If a file of it is missing or is not what was written.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(folder / PAIRS)
-    settings = json.loads((folder / ROUND).read_text(encoding="utf-8"))
+    try:
+        if wrong := damage(folder, PAIRS, ROUND):
+            raise ValueError(wrong)
+        settings = RoundSettings.model_validate_json((folder / ROUND).read_bytes())
+        table = pq.read_table(folder / PAIRS)
+    except ValueError as error:
+        raise CseError(
+            f"the round is not what was mined: {str(error).splitlines()[0]}",
+            where=str(folder),
+            hint="put a copy of it back, or begin a new run",
+        ) from None
     pairs: dict[str, Any] = {
         name: table[name].to_numpy()
         if pa.types.is_integer(table[name].type)
         else table[name].to_pylist()
         for name in table.column_names
     }
-    if settings["losses"] is not None:
-        settings["losses"] = tuple(settings["losses"])
-    return TrainingRound(pairs, **settings, number=number)
+    return TrainingRound(pairs, **vars(settings), number=number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -21,15 +22,15 @@ from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import writable_folder, write_whole
 from cse_core.runtime.device import resolve_device, training_precision
+from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.reporters import Reporters, reporters_of
+from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
 from cse_core.training.selection import Scorer, dev_sets
 from cse_core.training.trainer import Outcome, Trainer
@@ -65,16 +66,19 @@ def train(
     distributed.wait()
     with ExitStack() as held:
         if prepared.main:
-            folder = RunFolder(writable_folder(out, "--out"))
-            held.enter_context(folder.held("--out"))
+            held.enter_context(trainer.folder.held("--out"))
             RunFolder.check_free(out)
-            write_whole(folder.recipe, prepared.record())
+            trainer.settings = prepared.record().encode()
+            begin(trainer.folder, trainer.settings)
             prepared.reporter.start(out, tomlkit.parse(prepared.record()).unwrap())
         return trainer.run()
 
 
 def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
+
+    It goes on with the settings that it began with, whatever ``run.toml`` says now, from the last
+    checkpoint that is whole.
 
     Raises:
         CseError: If it is no run, is finished, or the data or the model is not what it was.
@@ -89,25 +93,28 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
             hint=f"evaluate it with `cse eval {path}`, or repeat it with "
             f"`cse train --recipe {folder.recipe} --out DIR`",
         )
-    found = folder.checkpoints()
-    checkpoint = Checkpoint.read(found[-1]) if found else None
+    checkpoint, damaged = last_checkpoint(folder)
+    settings = checkpoint.files[RUN_FILE]
+    if os.environ.get("RANK", "0") == "0":
+        begin(folder, settings)
+    written = tomlkit.parse(settings.decode()).unwrap()
+    then = written["run"]
     composition = resolve(registry, recipe=folder.recipe)
-    written = tomlkit.parse(folder.recipe.read_text(encoding="utf-8")).unwrap()
-    then = written.get("run", {})
-    kept = {name: then[name] for name in ("precision", "device", "threads") if name in then}
+    kept = {name: then[name] for name in ("precision", "device", "threads")}
     composition = replace(composition, train=composition.train.model_copy(update=kept))
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
-    if then.get("data", {}).get("fingerprint") != prepared.corpus.fingerprint:
+    if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
         what = "the data is not what it was when the run began"
         hint = "put the old files back, or begin a new run"
         raise CseError(what, where="data.path", value=", ".join(composition.data.path), hint=hint)
-    if checkpoint is None:
-        reporter.message("there is no checkpoint yet: beginning anew")
-    else:
-        reporter.message(f"resuming after step {checkpoint.values['step']}")
+    for line in damaged:
+        reporter.warning(line)
+    reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
     prepared.reporter.start(folder.path, written)
-    return prepared.trainer(folder).run(checkpoint)
+    trainer = prepared.trainer(folder)
+    trainer.settings = settings
+    return trainer.run(checkpoint if checkpoint.tensors else None)
 
 
 def training_corpus(

@@ -7,20 +7,27 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
-from cse_core.runtime.atomic_files import writable_folder, write_whole
+from cse_core.runtime.atomic_files import (
+    disk_errors,
+    remove_left_overs,
+    writable_folder,
+    write_whole,
+)
 from cse_core.runtime.model_files import RUN_FILE
 
-RESULT = "result.json"
+RESULT, METRICS = "result.json", "metrics.jsonl"
 LOCK = ".lock"
 """Holds the number of the process that trains into the folder."""
+_STEP = r"(?:round-(\d{1,9})-)?step-(\d{1,18})"
 
 
 @dataclass(frozen=True)
@@ -39,15 +46,18 @@ class RunFolder:
     @staticmethod
     def open(path: Path) -> RunFolder:
         """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
-        if not (path / RUN_FILE).is_file():
+        folder = RunFolder(path)
+        if not (folder.recipe.exists() or folder.start.parent.exists()):
             what = "is no run: it has no run.toml"
             hint = "name the folder that `cse train` made, such as runs/NAME"
             raise CseError(what, where="--resume", value=str(path), hint=hint)
-        return RunFolder(path)
+        return folder
 
     @contextmanager
     def held(self, where: str) -> Iterator[None]:
         """Keep other processes from writing to the folder; the end of this one frees it.
+
+        What killed ones left of unfinished files and folders is removed.
 
         Raises:
             CseError: If another process holds it, or it cannot be written to; ``where`` is a flag.
@@ -64,6 +74,9 @@ class RunFolder:
             file.truncate(0)
             print(os.getpid(), file=file, flush=True)
             try:
+                inside = (self.path / "checkpoints", self.path / "rounds")
+                for folder in (self.path, *inside, *self.path.glob("rounds/*")):
+                    remove_left_overs(folder)
                 yield
             finally:
                 path.unlink(missing_ok=True)
@@ -83,6 +96,20 @@ class RunFolder:
         """Return the file that repeats the run."""
         return self.path / RUN_FILE
 
+    @property
+    def metrics(self) -> Path:
+        """Return the file of metrics."""
+        return self.path / METRICS
+
+    def open_metrics(self, kept: bytes = b"") -> FileIO:
+        """Open ``metrics.jsonl``: a JSON object a line, with step, loss, lr and the speeds.
+
+        It begins with the lines that a checkpoint kept, whatever it holds now.
+        """
+        with disk_errors(self.metrics):
+            write_whole(self.metrics, kept.decode())
+            return FileIO(self.metrics, "a+")
+
     def round(self, number: int) -> Path:
         """Return the folder of a round."""
         return self.path / "rounds" / str(number)
@@ -92,45 +119,35 @@ class RunFolder:
         name = f"step-{step}" if round_number == 0 else f"round-{round_number}-step-{step}"
         return self.path / "checkpoints" / name
 
+    @property
+    def start(self) -> Path:
+        """Return the checkpoint that keeps what is known before the first step."""
+        return self.path / "checkpoints" / "start"
+
     def checkpoints(self) -> list[Path]:
         """Return complete checkpoints, the newest last."""
-        folders = [p for p in (self.path / "checkpoints").glob("*step-*") if not p.name[0] == "."]
-        # step-4, round-1-step-4
-        return sorted(folders, key=lambda p: [int(n) for n in re.findall(r"\d+", p.name)])
-
-    def open_metrics(self, until: tuple[int, int] | None = None) -> TextIO:
-        """Open ``metrics.jsonl``: a JSON object a line, with step, loss, lr and the speeds.
-
-        Lines up to ``until``, a (round, step), are kept.
-        """
-        path = self.path / "metrics.jsonl"
-        kept = _lines_until(path, until) if until is not None and path.is_file() else []
-        write_whole(path, "".join(kept))
-        return path.open("a", encoding="utf-8", buffering=1)
+        found = [
+            p for p in (self.path / "checkpoints").glob("*step-*") if place_of(p) and p.is_dir()
+        ]
+        return sorted(found, key=place_of)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write what came of the run, and let ``runs/latest`` point to one in a folder ``runs``."""
-        write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+        with disk_errors(self.path / RESULT):
+            write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
         link = self.path.parent / "latest"
         if self.path.parent.name != "runs" or (link.exists() and not link.is_symlink()):
             return
-        beside = self.path.parent / f".latest-{os.getpid()}"
-        try:
+        beside = self.path / f".latest-{os.getpid():08}"
+        with suppress(OSError):
             beside.symlink_to(self.path.name, target_is_directory=True)
             os.replace(beside, link)
-        except OSError:
-            beside.unlink(missing_ok=True)
 
 
-def _lines_until(path: Path, until: tuple[int, int]) -> Iterator[str]:
-    """Yield the lines of a metrics file up to a round and step, without one that was cut short."""
-    for text in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError:
-            return
-        if (line.get("round", 0), line["step"]) <= until:
-            yield text
+def place_of(checkpoint: Path) -> tuple[int, ...]:
+    """Return round and step of a checkpoint's folder, nothing of any other."""
+    found = re.fullmatch(_STEP, checkpoint.name)
+    return (int(found[1] or 0), int(found[2])) if found else ()
 
 
 def versions(composition: Composition) -> dict[str, str]:

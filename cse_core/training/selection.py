@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from pydantic import NonNegativeInt
 from torch import Tensor
 
 from cse_core.errors import CseError
@@ -29,10 +30,10 @@ class Best:
     """A best score, where it was reached, and how many evaluations ago."""
 
     score: float | None = None
-    step: int = 0
-    round: int = 0
+    step: NonNegativeInt = 0
+    round: NonNegativeInt = 0
     scores: dict[str, float] = field(default_factory=dict)
-    waited: int = 0
+    waited: NonNegativeInt = 0
 
     def beaten_by(self, score: float) -> bool:
         """Return whether a score is strictly better."""

@@ -8,8 +8,9 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from torch import Tensor
 
@@ -17,8 +18,9 @@ from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import disk_errors, write_whole
 from cse_core.runtime.device import Precision
+from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, not_finite
@@ -27,8 +29,9 @@ from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.meters import Meters
+from cse_core.training.resuming import mend_best, write_best
 from cse_core.training.rounds import Rounds, TrainingRound
-from cse_core.training.run_folder import RunFolder
+from cse_core.training.run_folder import METRICS, RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
 
@@ -56,7 +59,12 @@ class Outcome:
 
 @dataclass
 class Trainer:
-    """Runs a composition; ``about`` holds facts for the model's README."""
+    """Runs a composition.
+
+    Attributes:
+        about: Facts for the model's README.
+        settings: What ``run.toml`` holds; every checkpoint keeps a copy.
+    """
 
     assembly: Assembly
     corpus: Corpus
@@ -65,6 +73,7 @@ class Trainer:
     precision: Precision
     reporter: Reporter
     about: dict[str, Any]
+    settings: bytes = b""
 
     def __post_init__(self) -> None:
         """Begin with nothing trained."""
@@ -73,7 +82,7 @@ class Trainer:
         self.rounds = Rounds(self.assembly, self.corpus, self.folder, self.encode, self.reporter)
         self._signals = StopSignals()
         self._collapse = CollapseWatch(self.composition)
-        self._metrics: TextIO | None = None
+        self._metrics: FileIO | None = None
         self._prepared = False
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
@@ -104,17 +113,19 @@ class Trainer:
         """
         began = time.monotonic()
         self.prepare()
-        until = None
         if resume is not None:
             saved.restore_assembly(self.assembly, resume)
             best = resume.values["scores"]
             self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
             vars(self.rounds).update(resume.values["rounds"])
-            until = resume.values["round"], resume.values["step"]
             self._steps_before = resume.values["steps_before"]
+            if self.main:
+                bests = (self.scorer.of_round, self.scorer.of_run)
+                mend_best(self.folder, bests, saved.weights(self.assembly))
         with ExitStack() as stack:
             if self.main:
-                self._metrics = stack.enter_context(self.folder.open_metrics(until))
+                lines = resume.files.get(METRICS, b"") if resume is not None else b""
+                self._metrics = stack.enter_context(self.folder.open_metrics(lines))
             stack.enter_context(self._signals)
             for current in self.rounds.each(resume is not None):
                 self._steps_before += self._round(current, resume)
@@ -220,9 +231,7 @@ class Trainer:
             self.encode, step, current.number, current.score, self.assembly.metrics
         )
         if better and self.main:
-            Checkpoint(saved.weights(self.assembly), {"step": step, **scores}).write(
-                self.folder.best(current.number)
-            )
+            write_best(self.folder, self.scorer.of_round, saved.weights(self.assembly))
         self.reporter.scores(step, scores, better)
         return scores
 
@@ -246,7 +255,10 @@ class Trainer:
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)
         if self._metrics is not None:
-            self._metrics.write(json.dumps(line) + "\n")
+            rest = (json.dumps(line) + "\n").encode()
+            with disk_errors(self.folder.metrics):
+                while rest:
+                    rest = rest[self._metrics.write(rest) :]
         self.reporter.line(line)
 
     def _refuse_not_finite(self, loop: TrainingLoop) -> None:
@@ -281,8 +293,13 @@ class Trainer:
             rounds={name: vars(self.rounds)[name] for name in ("number", "place", "scores")},
             losses=[float(loss) for loss in meters.losses],
         )
+        checkpoint.files[RUN_FILE] = self.settings
+        if self._metrics is not None:
+            self._metrics.seek(0)
+            checkpoint.files[METRICS] = self._metrics.read()
         checkpoint.write(self.folder.checkpoint(number, loop.done))
-        for old in self.folder.checkpoints()[:-2]:
+        made = [p for p in self.folder.checkpoints() if place_of(p) <= (number, loop.done)]
+        for old in made[:-2]:
             shutil.rmtree(old, ignore_errors=True)
 
     def _finish(self, seconds: float) -> Outcome:

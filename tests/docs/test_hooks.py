@@ -18,8 +18,8 @@ import pytest
 from cse_testkit import CommandSuite, ReporterSuite, SuiteSuite, failures, suite_of
 
 from cse_cli.main import run
+from cse_cli.manager import load_plugins
 from cse_core.records import ComponentSpec
-from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registry
 from cse_core.specs import HOOK_RECORDS, HOOKS

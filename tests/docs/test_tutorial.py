@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cse_cli.main import run
-from cse_core.registry.manager import load_plugins
+from cse_cli.manager import load_plugins
 from tests.docs.pages import DOCS, ROOT, Page, write_files, write_metadata
 
 PAGE = Page(DOCS / "write-a-plugin.md")

@@ -6,23 +6,30 @@ session and a working folder of its own, with nothing left from the command befo
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from tests.reliability.faults import Fault
 from tests.reliability.outcomes import Answer
 
 IMPORTED = ("torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
-            "cse_cli.train", "cse_core.training.run", "cse_core.models.saved_model")  # fmt: skip
+            "cse_cli.train", "cse_cli.main", "cse_cli.progress", "cse_cli.choosing",
+            "cse_core.training.run", "cse_core.models.saved_model")  # fmt: skip
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "CSE_CACHE": "off",
@@ -56,13 +63,20 @@ class Server:
         seconds: float = SECONDS,
         limits: Mapping[str, int] | None = None,
         streams: Mapping[int, str | None] | None = None,
+        fault: Fault | None = None,
+        user: int | None = None,
+        gone: bool = False,
     ) -> Answer:
         """Run ``cse`` with ``words``.
 
         Args:
             given: What stdin holds.
             limits: Soft limits by the names of ``resource``: ``{"RLIMIT_FSIZE": 4096}``.
-            streams: Files that are stdout (1) or stderr (2) instead; None closes one.
+            streams: Files that are stdin (0), stdout (1) or stderr (2) instead; None closes one,
+                ``|`` is a pipe whose reader has left.
+            fault: What goes wrong inside.
+            user: Number of the user who runs it; only root may choose another.
+            gone: Whether the working folder is removed before it begins.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -70,6 +84,7 @@ class Server:
             job = {
                 "words": list(words), "cwd": str(cwd), "env": dict(env or {}), "folder": folder,
                 "seconds": seconds, "limits": dict(limits or {}), "streams": dict(streams or {}),
+                "fault": fault and fault.model_dump(), "user": user, "gone": gone,
             }  # fmt: skip
             print(json.dumps(job), file=self._process.stdin, flush=True)
             done = json.loads(self._process.stdout.readline())
@@ -84,23 +99,42 @@ class Server:
         self._process.communicate()
 
 
+@cache
+def the_server() -> Server:
+    """Return the one server of this process, which ends with it."""
+    server = Server()
+    atexit.register(server.close)
+    return server
+
+
 def _child(job: Mapping[str, Any]) -> None:
     """Become the command."""
     os.setsid()
     folder = Path(job["folder"])
     streams = {int(number): target for number, target in job["streams"].items()}
     os.dup2(os.open(folder / "0", os.O_RDONLY), 0)
-    for number in (1, 2):
+    for number in (1, 2, 0):
         target = streams.get(number, str(folder / str(number)))
         if target is None:
             os.close(number)
-        else:
+        elif target == "|":
+            reader, writer = os.pipe()
+            os.dup2(writer, number)
+            os.close(reader)
+            os.close(writer)
+        elif number:
             os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT), number)
     os.environ.update(job["env"])
     os.chdir(job["cwd"])
+    if job["gone"]:
+        shutil.rmtree(job["cwd"])
     for name, value in job["limits"].items():
         kind = getattr(resource, name)
         resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))
+    if job["user"] is not None:
+        os.setuid(job["user"])
+    if job["fault"] is not None:
+        Fault(**job["fault"]).install()
     sys.argv = ["cse", *job["words"]]
     from cse_cli.main import main
 
@@ -149,6 +183,9 @@ def main() -> None:
     """Answer jobs, a line of JSON each, until stdin ends."""
     for name in IMPORTED:
         import_module(name)
+    for point in entry_points(group="cse"):
+        point.load()
+    gc.freeze()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

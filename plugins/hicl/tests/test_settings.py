@@ -12,13 +12,13 @@ from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus
 
 from cse_cli.feeds import feeds
 from cse_cli.known_parts import HintingRegistry
+from cse_cli.manager import load_plugins
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.models.saved_model import load
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import Kind
-from cse_core.registry.manager import load_plugins
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train
 from tests.shared import shared_path

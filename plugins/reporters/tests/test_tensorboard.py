@@ -10,9 +10,9 @@ import pytest
 from cse_reporters.options import TensorboardOptions
 from cse_reporters.tensorboard_reporter import TensorboardReporter
 
+from cse_cli.manager import load_plugins
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train

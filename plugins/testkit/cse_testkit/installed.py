@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from cse_cli.manager import load_plugins
 from cse_core.records import ComponentSpec, Kind, RecipeSpec
-from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registered, Registry
 
 

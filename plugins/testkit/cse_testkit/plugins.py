@@ -14,10 +14,10 @@ from typing import ClassVar
 
 from packaging.requirements import Requirement
 
+from cse_cli.discovery import TOOLKIT
+from cse_cli.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
-from cse_core.registry.discovery import TOOLKIT
-from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory, package_path
@@ -81,7 +81,7 @@ class PluginSuite:
         """What its records say of their default options is said without torch."""
         for info in self.infos():
             code = (
-                "from cse_core.registry.manager import load_plugins\n"
+                "from cse_cli.manager import load_plugins\n"
                 "from cse_core.registry.record_checks import default_options\n"
                 "for info in load_plugins(environ={}).infos:\n"
                 f"    for part in info.parts if info.key == {info.key!r} else ():\n"

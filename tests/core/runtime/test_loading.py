@@ -74,16 +74,16 @@ def test_package_path_errors(package: Path, path: str, message: str) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "runtime.loading",
-        "registry.manager",
-        "registry.registry",
-        "registry.discovery",
-        "registry.record_checks",
+        "cse_core.runtime.loading",
+        "cse_cli.manager",
+        "cse_core.registry.registry",
+        "cse_cli.discovery",
+        "cse_core.registry.record_checks",
     ],
 )
 def test_modules_import_nothing_heavy(module: str) -> None:
     heavy = {"torch", "transformers", "datasets", "scipy", "numpy", "sklearn", "packaging", "rich"}
-    script = f"import sys, cse_core.{module}; print(*sorted({heavy!r} & set(sys.modules)))"
+    script = f"import sys, {module}; print(*sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

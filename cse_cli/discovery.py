@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
+from cse_cli.distributions import registering_distributions
 from cse_core import __version__
-from cse_core.registry.distributions import registering_distributions
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.specs import GROUP
 

@@ -18,9 +18,7 @@ from typing import Any
 
 import pluggy
 
-from cse_core import __version__, specs
-from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.discovery import (
+from cse_cli.discovery import (
     TOOLKIT,
     Found,
     describe,
@@ -29,6 +27,8 @@ from cse_core.registry.discovery import (
     mending_command,
     version_mismatch,
 )
+from cse_core import __version__, specs
+from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, Status, canonical
 from cse_core.registry.record_checks import PluginFault, check_names, check_records, hooks_of
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from cse_cli import discovery
+from cse_cli.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.options import HeadOptions, PoolerOptions
 from cse_core.records import (
@@ -21,8 +23,6 @@ from cse_core.records import (
     RowPoolerSpec,
     SliceSpec,
 )
-from cse_core.registry import discovery
-from cse_core.registry.manager import load_plugins
 from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
 
 __all__ = ["distributions"]
@@ -383,7 +383,7 @@ def test_metadata_seen_twice_is_one_plugin(
 
     distributions.add("cse-good", GOOD)
     monkeypatch.setattr(
-        "cse_core.registry.distributions.distributions",
+        "cse_cli.distributions.distributions",
         lambda: search(path=[str(tmp_path), f"{tmp_path}/."]),
     )
     assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
@@ -446,7 +446,7 @@ def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
     made.add("cse-bad", "import no_such_thing\n")
     made.add("cse-off", marked(tmp_path / "imported"))
     script = (
-        "from cse_core.registry.manager import load_plugins\n"
+        "from cse_cli.manager import load_plugins\n"
         "made = load_plugins(builtins=('fake_core.plugin',))\n"
         "print(*(f'{i.key}={i.status}' for i in made.infos))\n"
     )

@@ -1,0 +1,60 @@
+"""What the machine says no to, as the one line that a user can act on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+
+from cse_core.errors import CseError
+
+_REFUSALS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
+    errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ENOMEM, errno.ESTALE, errno.ELOOP,
+    errno.ETXTBSY, errno.EAGAIN,
+)  # fmt: skip
+"""What ``OSError`` says of the machine and of names; any other one is a bug."""
+_MEMORY = re.compile(r"out of memory|(can't|cannot) allocate memory|bad_alloc", re.IGNORECASE)
+_THREADS = re.compile(r"can't start new thread|Resource temporarily unavailable", re.IGNORECASE)
+
+
+def check_typed(words: Sequence[str]) -> None:
+    """Refuse what no command can work with.
+
+    Raises:
+        CseError: If a word holds bytes that are no text, or the working folder is gone.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise CseError(
+                "holds bytes that are no text", value=word, hint="rename it in UTF-8"
+            ) from None
+    try:
+        os.getcwd()
+    except OSError:
+        raise CseError(
+            "the working folder is gone", hint="change to a folder that is there"
+        ) from None
+
+
+def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
+    """Return the line for an error of the machine, None for a bug."""
+    text = f"{type(error).__name__} {error}"
+    if isinstance(error, MemoryError) or "OutOfMemory" in text or _MEMORY.search(text):
+        hint = "lower --batch-tokens, or take a smaller model or fewer texts"
+        if words[:1] == ["train"]:
+            hint = "lower train.batch_size or model.max_length, or set train.chunk_size"
+        return CseError("out of memory", where=" ".join(["cse", *words[:1]]), hint=hint)
+    if isinstance(error, RuntimeError) and _THREADS.search(text):
+        return CseError("the machine gives no more threads", hint="lower train.threads, or ulimit")
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        name = error.filename if isinstance(error.filename, str) else None
+        return CseError(error.strerror or str(error), where=name and _short(name))
+    return None
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:40]}…{name[-39:]}"

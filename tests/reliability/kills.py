@@ -1,0 +1,79 @@
+"""The table of kills: a run killed at each of its writes, resumed, equals one that never was.
+
+Of the simple run every write is killed, of the run with rounds every kind of write. ``cut`` also
+cuts the file that was being written. A run that was killed before it began is begun once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from tests.reliability.faults import Fault, label
+from tests.reliability.outcomes import Answer, Outcome, classify
+from tests.reliability.runs import base, difference, resume, writes
+from tests.reliability.server import Server
+
+What = Literal["kill", "cut", "full"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A kill, or a disk that is full from there on.
+
+    Attributes:
+        run: ``simple`` or ``rounds``.
+        at: Number of the write.
+        write: What is written there.
+    """
+
+    run: str
+    at: int
+    write: str
+    what: What
+
+    @property
+    def label(self) -> str:
+        """Return a short name."""
+        return f"{self.what} {self.run} at write {self.at}: {self.write}"
+
+
+def kills(server: Server) -> Iterator[Kill]:
+    """Yield the table, which follows from what the whole runs wrote."""
+    for run in ("simple", "rounds"):
+        seen: set[str] = set()
+        for at, line in enumerate(writes(base(run, server)), 1):
+            kind = label(line)
+            new = kind not in seen
+            seen.add(kind)
+            if run == "simple" or new:
+                yield Kill(run, at, kind, "kill")
+            if new:
+                yield Kill(run, at, kind, "cut")
+                yield Kill(run, at, kind, "full")
+
+
+def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
+    """Train with the fault and resume; return what came of it, and what tells it from the whole.
+
+    A full disk has to be told in one line, and leave the last checkpoint to resume from.
+    """
+    start = base(kill.run, server)
+    with TemporaryDirectory() as name:
+        run = Path(name) / "run"
+        fault = Fault(below=str(run), at=kill.at, what=kill.what)
+        answer = start.train(run, server, fault)
+        if kill.what == "full":
+            outcome = classify(answer, Outcome.CLEAR, (str(run), "No space left on device"))
+            if outcome is not Outcome.CLEAR:
+                return outcome, answer, "the full disk"
+        elif answer.code != -9:
+            return Outcome.SILENT, answer, "it was not killed"
+        begun = (run / "run.toml").exists()
+        answer = resume(run, server) if begun else start.train(run, server)
+        outcome = classify(answer, Outcome.ACCEPTED)
+        told = (difference(run, start.whole) or "") if outcome is Outcome.ACCEPTED else ""
+        return (Outcome.SILENT if told else outcome), answer, told
