@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -123,6 +124,10 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
             if magic != _GZIP_MAGIC:
                 what = "not compressed with gzip, though its name ends in .gz"
                 raise CseError(what, where=file.name, hint="take .gz from its name")
+            packed = raw.seek(-4, os.SEEK_END) + 4
+            whole = int.from_bytes(raw.read(), "little")  # of a file that is not cut short
+            check_growth(file.name, packed, whole if whole < 1100 * packed else 0)
+            raw.seek(0)
             with _Unpacked(file.name, "rb", fileobj=raw) as unpacked:
                 yield cast("IO[bytes]", unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

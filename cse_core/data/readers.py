@@ -10,6 +10,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,7 +195,9 @@ def _json_problem(error: Exception, *, lines: bool = False) -> str:
     return f"{error.msg} at {line}column {error.colno}"
 
 
-def _parquet_tables(file: TextFile, reading: Reading) -> Iterator[Any]:
+def _parquet_tables(
+    file: TextFile, reading: Reading, convert: Callable[[Any], Any] = lambda table: table
+) -> Iterator[Any]:
     """Yield a parquet file as ``pyarrow.Table``s, first an empty one with its columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -207,10 +210,10 @@ def _parquet_tables(file: TextFile, reading: Reading) -> Iterator[Any]:
             sizes = (about.row_group(n).total_byte_size for n in range(about.num_row_groups))
             packed = data.seek(0, io.SEEK_END)
             check_growth(file.name, packed, max(about.num_rows, sum(sizes)))
-            yield whole.schema_arrow.empty_table()
+            yield convert(whole.schema_arrow.empty_table())
             for batch in whole.iter_batches(batch_size=reading.batch):
                 batch.validate(full=True)
-                yield pa.Table.from_batches([batch])
+                yield convert(pa.Table.from_batches([batch]))
         except (pa.ArrowException, OSError) as error:
             hint = "copy, download or write it again"
             raise CseError(f"no whole parquet file: {error}", where=file.name, hint=hint) from error
@@ -224,8 +227,8 @@ READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     "csv": _read_separated,
     "jsonl": lambda file, unit, reading: record_tables(_json_lines(file, reading), unit, reading),
     "json": _read_json,
-    "parquet": lambda file, unit, reading: (
-        arrow_text(table, reading) for table in _parquet_tables(file, reading)
+    "parquet": lambda file, unit, reading: _parquet_tables(
+        file, reading, partial(arrow_text, reading=reading)
     ),
 }
 """The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""

@@ -24,6 +24,7 @@ from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import Part
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import resolve_model
+from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime.atomic_files import file_text
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
@@ -54,7 +55,7 @@ class Manifest(BaseModel):
     """What ``cse.json`` says of how to encode."""
 
     format: Annotated[object, AfterValidator(_of_this_version)] = 1
-    max_length: int = Field(ge=2, le=10**9)
+    max_length: int = Field(ge=2, le=10**9, strict=True)
     row: Stage
     heads: tuple[Stage, ...] = ()
     slice: Stage | None = None
@@ -70,7 +71,7 @@ class Module(BaseModel):
 class Dense(BaseModel):
     """A head of sentence-transformers."""
 
-    out_features: int = Field(ge=1, le=2**16)
+    out_features: int = Field(ge=1, le=2**16, strict=True)
     bias: Literal[True] = True
     activation_function: str = "Tanh"
 
@@ -125,6 +126,11 @@ def load(
     else:
         stages.append(manifest.slice)
     planned = [_planned(registry, choice, folder) for choice in stages]
+    kinds = (RowPoolerSpec, *(HeadSpec for _ in manifest.heads), SliceSpec)
+    fit = all(isinstance(part.spec, kind) for part, kind in zip(planned, kinds, strict=False))
+    if not fit or len({part.path for part in planned}) < len(planned):
+        what = "names a pooler, a head or a slicer that is none, or one twice"
+        raise CseError(what, where=str(folder / MANIFEST), hint=_AGAIN)
     sentence_encoder = factory.sentence_encoder(planned, longest)
     _load_weights(folder, zip(stages, factory.made.values(), strict=True))
     heads = [f"head {name}" for name in sentence_encoder.heads]
@@ -188,7 +194,7 @@ def _saved_length(folder: Path) -> int | None:
     for file, name in files.items():
         path = inner / f"{file}.json"
         settings = _read(path) if path.is_file() else {}
-        length = settings.get(name) if isinstance(settings, dict) else settings
+        length = settings.get(name) if isinstance(settings, dict) else "no table"
         if isinstance(length, int | float) and length >= 2:
             return int(min(length, 10**9))
         if length:

@@ -40,6 +40,10 @@ def model_folder(path: Path, name: str) -> Path:
         raise CseError("is a file, not a model folder", where="model.name", value=name, hint=hint)
     for folder in (path, path / "model"):
         if (folder / "config.json").is_file():
+            there = [each for each in folder.iterdir() if each.exists()]
+            if odd := [each.name for each in there if not (each.is_file() or each.is_dir())]:
+                what = f"{odd[0]} in it is a pipe, a socket or a device"
+                raise CseError(what, where="model.name", value=name)
             return folder
         modules = folder / "modules.json"
         if modules.is_file():
