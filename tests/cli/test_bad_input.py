@@ -61,7 +61,7 @@ RUNS = [
     (
         "--data ok.txt --dev titles.tsv --no-plugin evaluation",
         "titles.tsv",
-        "suite retrieval",
+        "suite sts or retrieval",
         "cse-evaluation",
         "blocked",
     ),
