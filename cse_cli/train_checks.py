@@ -29,8 +29,10 @@ def check_out(folder: Path) -> None:
 
     RunFolder.check_free(folder)
     check_links(folder, "--out")
-    held = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-    if held := sorted(name for name in held if not name.startswith(".")):
+    held = sorted(_visible(folder) or ())
+    if held == ["checkpoints"] and _visible(folder / held[0]) == []:
+        held = []
+    if held:
         more = f" and {len(held) - 1} more" if len(held) > 1 else ""
         raise CseError(
             f"holds other things: {held[0]}{more}",
@@ -49,6 +51,16 @@ def check_out(folder: Path) -> None:
             value=str(folder),
             hint="name a folder that can be made",
         )
+
+
+def _visible(path: Path) -> list[str] | None:
+    """Return the names in a folder but for hidden ones, None of what is no folder.
+
+    A run that was killed before it began leaves hidden ones, in ``checkpoints`` too.
+    """
+    if not path.is_dir():
+        return None
+    return [each.name for each in path.iterdir() if not each.name.startswith(".")]
 
 
 def check_links(folder: Path, where: str) -> None:

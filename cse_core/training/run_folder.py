@@ -39,7 +39,7 @@ class RunFolder:
     @staticmethod
     def check_free(path: Path) -> None:
         """Raise a ``CseError`` if the folder holds a run."""
-        if (path / RUN_FILE).exists():
+        if (path / RUN_FILE).exists() or RunFolder(path).start.exists():
             hint = f"name another folder, or continue it with `cse train --resume {path}`"
             raise CseError("holds a run already", where="--out", value=str(path), hint=hint)
 

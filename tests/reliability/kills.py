@@ -72,7 +72,7 @@ def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
                 return outcome, answer, "the full disk"
         elif answer.code != -9:
             return Outcome.SILENT, answer, "it was not killed"
-        begun = (run / "run.toml").exists()
+        begun = (run / "checkpoints" / "start").exists()
         answer = resume(run, server) if begun else start.train(run, server)
         outcome = classify(answer, Outcome.ACCEPTED)
         told = (difference(run, start.whole) or "") if outcome is Outcome.ACCEPTED else ""

@@ -82,6 +82,7 @@ def base(name: str, server: Server) -> Base:
     """Make a run, whole and killed."""
     folder = folder_of_runs() / name
     folder.mkdir()
+    folder.parent.chmod(0o755)
     tiny_encoder(folder / "encoder", layers=1, hidden=8)
     corpus = tiny_corpus(columns=("document", "title"))
     write_corpus(corpus, folder / "rows.csv")

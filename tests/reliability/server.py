@@ -94,6 +94,11 @@ class Server:
             )
         return Answer(done["code"], out, err, done["hung"], done["seconds"])
 
+    def memory(self) -> int:
+        """Return the bytes of address space that the process has."""
+        status = Path(f"/proc/{self._process.pid}/statm").read_text().split()
+        return int(status[0]) * resource.getpagesize()
+
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
@@ -113,17 +118,17 @@ def _child(job: Mapping[str, Any]) -> None:
     folder = Path(job["folder"])
     streams = {int(number): target for number, target in job["streams"].items()}
     os.dup2(os.open(folder / "0", os.O_RDONLY), 0)
-    for number in (1, 2, 0):
+    for number in (1, 2):
         target = streams.get(number, str(folder / str(number)))
-        if target is None:
-            os.close(number)
-        elif target == "|":
+        if target == "|":
             reader, writer = os.pipe()
-            os.dup2(writer, number)
             os.close(reader)
-            os.close(writer)
-        elif number:
-            os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT), number)
+        else:
+            writer = os.open(target or os.devnull, os.O_WRONLY | os.O_CREAT)
+        os.dup2(writer, number)
+        os.close(writer)
+    for number in (number for number, target in streams.items() if target is None):
+        os.close(number)
     os.environ.update(job["env"])
     os.chdir(job["cwd"])
     if job["gone"]:

@@ -1,0 +1,40 @@
+"""What the machine says no to is one line; anything else keeps its traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from cse_cli.machine import refusal
+
+OF_MEMORY = (
+    MemoryError(),
+    MemoryError("Unable to allocate 7.45 GiB for an array"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+    type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory. Tried to allocate 2 GiB"),
+    OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+    ImportError("failed to map segment from shared object: Cannot allocate memory"),
+)
+
+
+@pytest.mark.parametrize("error", OF_MEMORY, ids=repr)
+def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
+    told = refusal(error, ["train", "--data", "x"])
+    assert told is not None and told.line().startswith("cse train: out of memory; lower train.")
+    told = refusal(error, ["encode", "model"])
+    assert told is not None and "--batch-tokens" in told.line()
+
+
+def test_a_file_is_named() -> None:
+    told = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
+    assert told is not None and told.line() == "a/file: No space left on device"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [FileNotFoundError(errno.ENOENT, "x"), RuntimeError("shapes"), ValueError(), KeyError()],
+)
+def test_a_bug_is_none(error: Exception) -> None:
+    assert refusal(error, ["train"]) is None
