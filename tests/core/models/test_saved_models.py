@@ -36,6 +36,9 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(CseError, match="heads.safetensors is not what was written"):
         load(str(folder / "model"), registry())
+    (folder / "model" / "checksums.json").unlink()
+    with pytest.raises(CseError, match="cannot be read"):
+        load(str(folder / "model"), registry())
     save_file({}, weights)
     with pytest.raises(CseError, match="scaled are missing or do not fit"):
         load(str(folder / "model"), registry())
