@@ -261,6 +261,14 @@ def test_an_empty_text_gets_none() -> None:
     assert rows_of(sentence_encoder, [""]).content_lengths().tolist() == [0]
 
 
+def test_of_the_slices_of_a_text_the_last_one_gets_it() -> None:
+    sentence_encoder = encoder_of()
+    content = sentence_encoder.tokenizer.content(["a", "b", "a", "b"], 512)
+    slices = replace(content, owner=torch.tensor([0, 0, 1, 2]), slot=torch.tensor([0, 1, 0, 0]))
+    lengths = sentence_encoder.pooler.content(slices).lengths - slices.lengths
+    assert lengths.tolist() == [0, 1, 1, 1]
+
+
 def test_without_the_option_nothing_is_added() -> None:
     assert rows_of(encoder_of(full_stop=False), ["a"]).content_lengths().tolist() == [1]
 
