@@ -7,11 +7,9 @@ reason and the command that mends it.
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -27,6 +25,7 @@ from cse_cli.discovery import (
     mending_command,
     version_mismatch,
 )
+from cse_cli.import_guard import guarded_import
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, Status, canonical
@@ -138,7 +137,7 @@ class _Loader:
                 reason = f"it needs {wanted}, installed is {__version__}"
                 update = f'"{wanted}"' if too_old else info.distribution
                 return _not_active(info, "incompatible", reason, f"pip install -U {update}")
-            with redirect_stdout(sys.stderr):
+            with guarded_import():
                 return self._import(item)
         except KeyboardInterrupt:
             raise

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any, get_args
 
 import pluggy
@@ -128,10 +130,12 @@ def check_record(record: Record, where: str) -> None:
 def _check_fields(record: Record) -> None:
     if not isinstance(record.name, str) or not NAME.fullmatch(record.name):
         raise PluginFault("a name is lower-case words and numbers joined by hyphens")
-    if not isinstance(record.summary, str) or not record.summary.strip():
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if each.type == "str" and not (isinstance(value, str) and value.isprintable()):
+            raise PluginFault(f"{each.name} is not one line of text that can be seen")
+    if not record.summary.strip():
         raise PluginFault("the summary is empty")
-    if "\n" in record.summary:
-        raise PluginFault("the summary has more than one line")
     if isinstance(record, RecipeSpec | EncoderSpec):
         path = record.path
         fits = isinstance(path, str) and DATA_PATH.fullmatch(path)
@@ -144,6 +148,11 @@ def _check_fields(record: Record) -> None:
         if not inspect.isclass(given) or not issubclass(given, base):
             wanted = f"cse_core.options.{base.__name__}"
             raise PluginFault(f"options is {_named(given)}, not a subclass of {wanted}")
+        for name, info in given.model_fields.items():
+            try:
+                json.dumps(info.get_default(call_default_factory=True), default=str)
+            except Exception as error:
+                raise PluginFault(f"the default of option {name} is no value: {error}") from error
 
 
 def _check_tokens(spec: ComponentSpec) -> None:

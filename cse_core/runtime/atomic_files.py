@@ -143,13 +143,10 @@ def disk_errors(path: Path) -> Iterator[None]:
 def whole_file(path: Path, *, private: bool = False, keep: bool = True) -> Iterator[Path]:
     """Give a new file beside ``path`` to write, and rename it to ``path`` when all is written.
 
-    Args:
-        path: What is there is replaced.
-        private: Whether nobody else may read it.
-        keep: False only tries whether it can be written.
+    Nobody else may read a ``private`` one. Without ``keep`` it is only tried.
 
     Raises:
-        OSError: If it cannot be written, or is a link or no ordinary file.
+        OSError: If it cannot be written, or ``path`` is a link or no ordinary file.
     """
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a link, and nothing is written through one", str(path))
@@ -244,13 +241,8 @@ def open_own(path: Path) -> IO[bytes]:
     Raises:
         OSError: If it cannot be read, or is a link or another user's.
     """
-    file = open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb")
-    try:
-        _check_own(os.fstat(file.fileno()), path)
-    except OSError:
-        file.close()
-        raise
-    return file
+    _check_own(path.lstat(), path)
+    return path.open("rb")
 
 
 def _check_own(found: os.stat_result, path: Path) -> None:
