@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.errors import CseError, CseErrors
@@ -81,6 +82,9 @@ class CleanStream:
                 text = cleaned(_RETURNS.sub("\n", _COLOURS.sub("", text)))
         return self.under.write(text)
 
+    def close(self) -> None:
+        """Leave it open: others print to it too."""
+
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts."""
         for line in lines:
@@ -93,7 +97,7 @@ def clean_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, CleanStream):
-            if hasattr(stream, "reconfigure"):
+            with suppress(AttributeError, OSError, ValueError):
                 stream.reconfigure(errors="cse")
             setattr(sys, name, CleanStream(stream))
 

@@ -22,7 +22,7 @@ from cse_cli.models import (
     encode_blocks,
     load_model,
 )
-from cse_cli.texts import texts_of, typed
+from cse_cli.texts import texts_of
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def encode(
     if out is not None:
         _check_out(out)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
-    texts = texts_of(file, typed(text or (), "--text"), plugins.datasets)
+    texts = texts_of(file, text or (), plugins.datasets)
     loaded = load_model(
         model,
         plugins.registry,

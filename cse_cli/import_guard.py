@@ -32,7 +32,7 @@ def guarded_import() -> Iterator[None]:
     folder = os.getcwd() if os.path.isdir(".") else None
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
-        stack.enter_context(_stdout_closed())
+        stack.enter_context(_stdout_unused())
         stack.enter_context(_timed())
         stack.callback(_restore, before, folder)
         streams = {name: getattr(sys, name) for name in _STREAMS}
@@ -68,12 +68,14 @@ def _restore(before: dict[Any, dict[str, Any]], folder: str | None) -> None:
 
 
 @contextmanager
-def _stdout_closed() -> Iterator[None]:
-    """Send what is written to the file of stdout, past Python's stream, to that of stderr."""
+def _stdout_unused() -> Iterator[None]:
+    """Drop what is written to the file of stdout past Python's stream, where nothing cleans it."""
     try:
         sys.__stdout__.flush()  # type: ignore[union-attr]
         kept = os.dup(1)
-        os.dup2(2, 1)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
     except (OSError, AttributeError, ValueError):
         yield
         return

@@ -21,7 +21,7 @@ from cse_cli.models import (
     encode_blocks,
     load_model,
 )
-from cse_cli.texts import rows_of, typed
+from cse_cli.texts import rows_of
 from cse_core.errors import CseError
 
 
@@ -50,7 +50,6 @@ def search(
     """Find the texts nearest to a query by cosine."""
     if top < 1:
         raise CseError("is no number of texts", where="--top", value=top, hint="write 1 or more")
-    queries = typed(queries, "QUERY")
     blank = [query for query in queries if not query.strip()]
     if blank:
         raise CseError("is blank", where="QUERY", value=blank[0], hint="write what to look for")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,19 +14,6 @@ if TYPE_CHECKING:
     from cse_core.records import DatasetSpec
 
 STDIN = "-"
-
-
-def typed(texts: Sequence[str], where: str) -> list[str]:
-    """Return texts of the command line, read as UTF-8 whatever the locale is.
-
-    Raises:
-        CseError: If one is no UTF-8.
-    """
-    try:
-        return [os.fsencode(text).decode("utf-8") for text in texts]
-    except UnicodeError:
-        hint = "convert it, for example: iconv -f LATIN1 -t UTF-8"
-        raise CseError("not UTF-8", where=where, hint=hint) from None
 
 
 def texts_of(

@@ -86,6 +86,8 @@ def load_model(
                     )
                 check_fit(report, name)
         check_finite(dict(model.named_parameters()), name)
+        for tensor in (*model.parameters(), *model.buffers()):
+            tensor.data = tensor.data.clone()  # what is mapped ends the process if its file is cut
     drawn = from_scratch or any(key.startswith("pooler.") for key in report["missing_keys"])
     if drawn and getattr(model, "pooler", None) is not None:
         model.pooler = None

@@ -79,7 +79,8 @@ class RunFolder:
                     remove_left_overs(folder)
                 yield
             finally:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink()
 
     @property
     def model(self) -> Path:

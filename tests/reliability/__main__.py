@@ -1,7 +1,8 @@
 """``python -m tests.reliability [TABLE ...]`` runs tables of cases and prints the counts.
 
-A table is one of ``inputs/*.toml``, or ``damages``, ``kills`` or ``machine``; by default all are
-run. ``--only TEXT`` runs the cases with this text in their label.
+A table is one of ``inputs/*.toml``, or ``damages``, ``kills``, ``machine``, ``terminal`` or
+``neighbours``; by default all are run. ``--only TEXT`` runs the cases with this text in their
+label.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.reliability import damages, kills, machine
+from tests.reliability import damages, kills, machine, neighbours, terminal
 from tests.reliability.inputs import input_cases
 from tests.reliability.inputs import tried as input_tried
 from tests.reliability.outcomes import GOOD, Answer, Outcome, counted
@@ -22,6 +23,8 @@ OWN: dict[str, tuple[Callable[[Server], Iterable[Any]], Callable[[Any, Server], 
     "damages": (lambda _: damages.damages(), damages.tried),
     "kills": (kills.kills, kills.tried),
     "machine": (lambda _: machine.troubles(), machine.tried),
+    "terminal": (lambda _: terminal.terminal_cases(), terminal.tried),
+    "neighbours": (lambda _: neighbours.neighbours(), neighbours.tried),
 }
 
 

@@ -44,6 +44,7 @@ class Server:
     """A process that forks for each command, with one more folder of packages if there is one."""
 
     def __init__(self, packages: Path | None = None) -> None:
+        self.packages = packages
         paths = [str(packages)] if packages else []
         if there := os.environ.get("PYTHONPATH"):
             paths.append(there)
@@ -66,6 +67,7 @@ class Server:
         fault: Fault | None = None,
         user: int | None = None,
         gone: bool = False,
+        umask: int = 0o022,
     ) -> Answer:
         """Run ``cse`` with ``words``.
 
@@ -77,6 +79,7 @@ class Server:
             fault: What goes wrong inside.
             user: Number of the user who runs it; only root may choose another.
             gone: Whether the working folder is removed before it begins.
+            umask: The umask of the process.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -85,6 +88,7 @@ class Server:
                 "words": list(words), "cwd": str(cwd), "env": dict(env or {}), "folder": folder,
                 "seconds": seconds, "limits": dict(limits or {}), "streams": dict(streams or {}),
                 "fault": fault and fault.model_dump(), "user": user, "gone": gone,
+                "umask": umask,
             }  # fmt: skip
             print(json.dumps(job), file=self._process.stdin, flush=True)
             done = json.loads(self._process.stdout.readline())
@@ -133,6 +137,7 @@ def _child(job: Mapping[str, Any]) -> None:
     os.chdir(job["cwd"])
     if job["gone"]:
         shutil.rmtree(job["cwd"])
+    os.umask(job["umask"])
     for name, value in job["limits"].items():
         kind = getattr(resource, name)
         resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))

@@ -1,0 +1,161 @@
+"""Plugins that do harm at their import or bring records that are none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from textwrap import dedent
+
+from tests.reliability.server import Server
+from tests.reliability.terminal import MARK, MARKUP, steering
+
+HEAD = """
+from cse_core.records import *
+from cse_core.options import *
+from cse_core.specs import hookimpl
+"""
+_ONE = 'LossSpec(name="evil", summary="A loss", factory="m.n:C"%s)'
+PLUGINS: dict[str, str] = {
+    "raises": "raise RuntimeError({mark!r})",
+    "an error that has no text": """
+        class Silent(Exception):
+            def __str__(self): raise ValueError
+        raise Silent
+        """,
+    "leaves": "import sys; sys.exit(3)",
+    "no such module": "import no_such_module",
+    "base exception": "class Odd(BaseException): pass\nraise Odd({mark!r})",
+    "recursion": "def f(): f()\nf()",
+    "hangs": "import time\ntime.sleep(3600)",
+    "hangs and swallows": """
+        import time
+        while True:
+            try: time.sleep(3600)
+            except ValueError: pass
+        """,
+    "prints": "print({mark!r} * 3)",
+    "writes to the file of stdout": "import os; os.write(1, b'noise\\x1b[2J')",
+    "a child that prints": "import subprocess; subprocess.run(['echo', 'noise'])",
+    "another stdout": "import sys, io; sys.stdout = io.StringIO()",
+    "another stderr": "import sys, io; sys.stderr = io.StringIO()",
+    "closes stdout": "import sys; sys.stdout.close()",
+    "no stdout": "import sys; sys.stdout = None",
+    "patches json.dumps": "import json; json.dumps = lambda *a, **k: 'evil'",
+    "patches json.loads": "import json; json.loads = None",
+    "patches the encoder": "import json; json.JSONEncoder.default = lambda *a: 'evil'",
+    "removes json.dumps": "import json; del json.dumps",
+    "patches open": "import builtins; builtins.open = None",
+    "patches print": "import builtins; builtins.print = lambda *a, **k: None",
+    "patches os": "import os; os.replace = None; os.getcwd = lambda: '/'",
+    "another folder": "import os; os.chdir('/')",
+    "another hook": "import sys; sys.excepthook = None",
+    "warns": "import warnings; warnings.warn({mark!r})",
+    "logs": "import logging; logging.basicConfig(force=True); logging.error({mark!r})",
+    "a name that is a number": "R = [LossSpec(name=5, summary='A loss', factory='m.n:C')]",
+    "a name that is none": "R = [LossSpec(name=None, summary='A loss', factory='m.n:C')]",
+    "a name that is a list": "R = [LossSpec(name=['a'], summary='A loss', factory='m.n:C')]",
+    "a name with marks": "R = [LossSpec(name={mark!r}, summary='A loss', factory='m.n:C')]",
+    "a summary with marks": "R = [LossSpec(name='evil', summary={mark!r}, factory='m.n:C')]",
+    "a summary that is none": "R = [LossSpec(name='evil', summary=None, factory='m.n:C')]",
+    "a factory that is a number": "R = [LossSpec(name='evil', summary='A loss', factory=7)]",
+    "a paper with marks": f"R = [{_ONE % ', paper={mark!r}'}]",
+    "a paper that is a list": f"R = [{_ONE % ', paper=[1]'}]",
+    "a remedy that is a number": f"R = [{_ONE % ', remedy=3'}]",
+    "requires itself": f"a = []\na.append(a)\nR = [{_ONE % ', requires=(a,)'}]",
+    "provides a word": f"R = [{_ONE % ', provides={mark!r}'}]",
+    "requires raises": f"R = [{_ONE % ', requires=lambda o: 1 / 0'}]",
+    "options that are none": f"R = [{_ONE % ', options=None'}]",
+    "a default that holds itself": """
+        a = {{}}
+        a["a"] = a
+        class Own(LossOptions):
+            x: dict = a
+        R = [LossSpec(name="evil", summary="A loss", factory="m.n:C", options=Own)]
+        """,
+    "a default that raises": """
+        from pydantic import Field
+        class Own(LossOptions):
+            x: int = Field(default_factory=lambda: 1 / 0)
+        R = [LossSpec(name="evil", summary="A loss", factory="m.n:C", options=Own)]
+        """,
+    "a list that holds itself": "R = []\nR.append(R)",
+    "no list": "R = {{1: 2}}",
+    "a record of another kind": "R = [RecipeSpec(name='r', summary='s', path='p:f')]",
+    "a record twice": f"R = [{_ONE % ''}, {_ONE % ''}]",
+    "a hook that raises": "@hookimpl\ndef cse_losses():\n    raise KeyError({mark!r})",
+    "a hook that prints": f"""
+        @hookimpl
+        def cse_losses():
+            print({{mark!r}})
+            return [{_ONE % ''}]
+        """,
+    "a hook that patches": """
+        import json
+        @hookimpl
+        def cse_losses():
+            json.dumps = None
+            return []
+        """,
+    "a summary of markup": "R = [LossSpec(name='evil', summary={markup!r}, factory='m.n:C')]",
+    "metadata of marks": f"R = [{_ONE % ''}]",
+}  # fmt: skip
+FINE = ("prints", "writes to the file of stdout", "a child that prints", "closes stdout", "warns",
+        "logs", "a hook that prints", "a summary of markup", "metadata of marks")  # fmt: skip
+"""Those after which the plugin is there all the same."""
+
+
+USES = ("list-plugins", "show-plugin evil", "train --dry-run --data ok.txt",
+        "encode ./tiny ok.txt --out v.npy", "train --help", "data show ok.txt")  # fmt: skip
+"""Commands that have to work beside each of them."""
+
+
+def install(name: str, folder: Path) -> None:
+    """Put a distribution, cse-evil, with a plugin of ``PLUGINS`` into a folder of the path."""
+    source = dedent(PLUGINS[name]).format(mark=MARK, markup=MARKUP)
+    if "R = " in source:
+        source += "\n@hookimpl\ndef cse_losses():\n    return R\n"
+    elif "hookimpl" not in source:
+        source += f"\n@hookimpl\ndef cse_losses():\n    return [{_ONE % ''}]\n"
+    (folder / "cse_evil").mkdir()
+    (folder / "cse_evil/__init__.py").touch()
+    (folder / "cse_evil/plugin.py").write_text(HEAD + source, encoding="utf-8")
+    info = folder / "cse_evil-1.dist-info"
+    info.mkdir()
+    told = MARK.replace("\r", "").replace("\n", "") if "marks" in name else "Evil"
+    flat = "".join(each for each in told if each not in "\x0b\x85\u2028")
+    head = f"Metadata-Version: 2.4\nName: cse-evil\nVersion: 1\nSummary: {flat}\n"
+    (info / "METADATA").write_text(head, encoding="utf-8")
+    (info / "entry_points.txt").write_text("[cse]\nevil = cse_evil.plugin\n", encoding="utf-8")
+
+
+def listed(name: str, folder: Path, server: Server) -> str:
+    """List and use plugins beside one that does harm; returns what went wrong.
+
+    The server has ``packages``, a folder on its path, which is emptied before.
+    """
+    assert server.packages is not None
+    for left in server.packages.iterdir():
+        shutil.rmtree(left)
+    install(name, server.packages)
+    listing = server.call(["list-plugins", "--json"], folder)
+    try:
+        plugins = {each["key"]: each for each in json.loads(listing.out)["plugins"]}
+    except ValueError:
+        return f"no JSON: {listing.out[:300]} {listing.err[-300:]}"
+    found = plugins.get("cse-evil:evil", {})
+    active = sum(each["status"] == "active" for each in plugins.values())
+    if name in FINE:
+        if found.get("status") != "active":
+            return str(found)
+    elif found.get("status") != "broken" or not found["reason"]:
+        return str(found)
+    if active < 10:
+        return f"{active} plugins are active"
+    for words in USES:
+        answer = server.call(words.split(), folder)
+        if answer.code or answer.hung or steering(answer.out + answer.err):
+            return f"{words}: {answer.code} {ascii(answer.out)[-200:]} {ascii(answer.err)[-300:]}"
+        if name.startswith("hangs"):
+            break
+    return ""

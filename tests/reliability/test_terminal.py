@@ -1,0 +1,42 @@
+"""Nothing hostile reaches the terminal: a sample of every kind of case, and the check itself."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+from cse_cli.console import cleaned
+from tests.reliability.outcomes import GOOD
+from tests.reliability.server import the_server
+from tests.reliability.terminal import MARK, TerminalCase, steering, terminal_cases, tried
+
+EVERY = 80
+"""One case in so many is in the sample."""
+
+
+@pytest.mark.parametrize("case", terminal_cases()[::EVERY], ids=lambda case: ascii(case.label))
+def test_a_case_of_the_sample(case: TerminalCase) -> None:
+    outcome, answer, shown = tried(case, the_server())
+    assert outcome in GOOD, (outcome, shown, ascii(answer))
+
+
+def test_every_character_that_steers_is_cleaned() -> None:
+    every = "".join(map(chr, range(0x110000)))
+    left = cleaned(every)
+    assert not steering(left)
+    assert not any(unicodedata.category(each) == "Cs" for each in left)
+    seen = "é 漢字 नमस्ते \U0001f600 a\tb\nc \\u001b ﷽ \u0600"
+    assert cleaned(seen) == seen
+
+
+def test_the_check_sees_what_is_not_cleaned() -> None:
+    assert len(steering(MARK)) > 8
+    assert steering("\x1b[1mred\x1b[0m") == {"\x1b"}
+    assert not steering("\x1b[1mred\x1b[0m\r", tty=True)
+
+
+def test_escapes_in_json_stand_for_the_same_text() -> None:
+    told = json.dumps({"text": MARK + "\udcff\U000e0041"}, ensure_ascii=False)
+    assert json.loads(cleaned(told)) == json.loads(told)
