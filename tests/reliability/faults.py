@@ -109,13 +109,17 @@ class _Writes:
         if self.log is not None:
             name = os.path.relpath(os.path.abspath(path), self.fault.below)
             os.write(self.log, f"{what} {name}\n".encode())
-        if self.fault.at and self.count >= self.fault.at:
-            self.happen(path)
-        self.busy = False
+        try:
+            if self.fault.at and self.count >= self.fault.at:
+                self.happen(what, path)
+        finally:
+            self.busy = False
 
-    def happen(self, path: Path) -> None:
-        """Let the fault happen."""
+    def happen(self, what: str, path: Path) -> None:
+        """Let the fault happen; what is removed needs no room."""
         if self.fault.what == "full":
+            if what in ("remove", "rmdir"):
+                return
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         if self.fault.what == "cut" and self.last is not None and self.last.is_file():
             os.truncate(self.last, self.last.stat().st_size // 2)

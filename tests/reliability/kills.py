@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from tests.reliability.faults import Fault, label
-from tests.reliability.outcomes import Answer, Outcome, classify
+from tests.reliability.outcomes import GOOD, Answer, Outcome, classify
 from tests.reliability.runs import base, difference, resume, writes
 from tests.reliability.server import Server
 
@@ -53,7 +53,8 @@ def kills(server: Server) -> Iterator[Kill]:
                 yield Kill(run, at, kind, "kill")
             if new:
                 yield Kill(run, at, kind, "cut")
-                yield Kill(run, at, kind, "full")
+                if not kind.startswith(("remove", "rmdir")):
+                    yield Kill(run, at, kind, "full")
 
 
 def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
@@ -73,7 +74,12 @@ def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
         elif answer.code != -9:
             return Outcome.SILENT, answer, "it was not killed"
         begun = (run / "checkpoints" / "start").exists()
+        finished = (run / "result.json").exists()
         answer = resume(run, server) if begun else start.train(run, server)
-        outcome = classify(answer, Outcome.ACCEPTED)
-        told = (difference(run, start.whole) or "") if outcome is Outcome.ACCEPTED else ""
+        if finished:
+            outcome = classify(answer, Outcome.CLEAR, ("is finished",))
+            (run / ".lock").unlink(missing_ok=True)  # held by nobody, and nobody holds it again
+        else:
+            outcome = classify(answer, Outcome.ACCEPTED)
+        told = (difference(run, start.whole) or "") if outcome in GOOD else ""
         return (Outcome.SILENT if told else outcome), answer, told
