@@ -102,7 +102,7 @@ BROKEN = {
     "bad-name": (plugin(loss("Info_NCE")), "a name is lower-case words"),
     "name-no-text": (plugin(loss("x").replace('"x"', "3")), "a name is lower-case words"),
     "no-summary": (plugin(loss("x").replace("A loss", "")), "the summary is empty"),
-    "long-summary": (plugin(loss("x").replace("A loss", "a\\nb")), "more than one line"),
+    "long-summary": (plugin(loss("x").replace("A loss", "a\\nb")), "is not one line of text"),
     "bad-factory": (plugin(loss("x").replace("m.n:C", "m.n.C")), "factory is 'package.module:C"),
     "bad-options": (plugin(loss("x", "options=dict")), "options is dict, not a subclass of"),
     "options-of-another-kind": (

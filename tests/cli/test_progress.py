@@ -49,9 +49,10 @@ def test_quiet_keeps_what_it_hears_and_shows_nothing(capsys: pytest.CaptureFixtu
 
 def test_the_bar_shows_metrics_and_dev_score(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
     reporter = BarReporter(lambda: None)
     reporter.progress(1, 2, "mining")
     reporter.begin(0, 10, 4)

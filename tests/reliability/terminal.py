@@ -54,9 +54,7 @@ class TerminalCase:
 
 def steering(shown: str, *, tty: bool = False) -> set[str]:
     """Return the characters of an output that no terminal should get."""
-    if _HIDDEN_COLOUR in shown:
-        return {"\x1b"}
-    kept = _OWN.sub("", shown) if tty else shown
+    kept = _OWN.sub("", shown) if tty and _HIDDEN_COLOUR not in shown else shown
     unseen = {each for each in set(kept) if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp")}
     return unseen - {"\n", "\t"} - _VISIBLE_FORMAT
 
