@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from cse_dclr.ascent import harder
+from cse_dclr.options import NoiseOptions
 from cse_testkit import compose, make_batch, make_context, make_part, run_steps
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
@@ -131,3 +132,8 @@ def test_wrong_options_are_refused_in_one_line(path: str, value: str) -> None:
     with pytest.raises(CseError) as caught:
         compose(kinds={"negatives": ["noise"]}, sets=[f"negatives.noise.{path}={value}"])
     assert f"negatives.noise.{path}" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_defaults_are_those_of_the_published_code() -> None:
+    noise = NoiseOptions()
+    assert (noise.steps, noise.step_size, noise.deviation) == (4, 1e-3, 1.0)  # models.py, pgd
