@@ -73,10 +73,10 @@ class _Stream(io.RawIOBase):
 
 
 def mend_streams() -> None:
-    r"""Replace stdin, stdout and stderr by what cannot break a command.
+    """Replace stdin, stdout and stderr by what cannot break a command.
 
     Messages that nobody takes are dropped; a result that nobody takes raises ``OutputLost``. What
-    an encoding lacks is written as ``\\xe9``.
+    an encoding lacks is escaped by ``console.clean_streams``.
     """
     if _Stream(0, forgiving=True).lost is not None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -86,7 +86,6 @@ def mend_streams() -> None:
         mended = io.TextIOWrapper(
             io.BufferedWriter(raw),
             encoding=getattr(before, "encoding", None) or "utf-8",
-            errors="backslashreplace",
             line_buffering=number == 2 or raw.isatty(),
         )
         if before is not None:
