@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint test-slow mutations bench clean
+.PHONY: help demo test lint test-slow mutations bench docs clean
 
 help:
 	@echo "make demo       install, train on the embedded default, evaluate before and after"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-slow  the long tests too"
 	@echo "make mutations  wrong values put into plugins, which their tests must see; PLUGINS=\"hicl sncse\""
 	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
+	@echo "make docs       the documentation as a site, site/index.html"
 	@echo "make clean      remove the environment and what was built"
 
 $(READY): requirements.txt constraints.txt pyproject.toml $(wildcard plugins/*/pyproject.toml)
@@ -56,5 +57,12 @@ mutations: $(READY)
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(if $(DATA),--texts "$(DATA)") $(if $(ARTICLES),--articles "$(ARTICLES)") $(if $(QUICK),--quick)
 
+# MkDocs has an environment of its own: it reads the sources and needs nothing of what they import.
+docs:
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	$(VENV)-docs/bin/mkdocs build --quiet --strict
+	@echo "site/index.html"
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-docs site build dist .pytest_cache .mypy_cache .ruff_cache

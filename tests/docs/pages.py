@@ -68,9 +68,9 @@ class Page:
 
 
 def pages() -> Iterator[Page]:
-    """Yield the README, the docs and the plugins' READMEs."""
+    """Yield the pages at the root, the docs and the plugins' READMEs."""
     for path in (
-        ROOT / "README.md",
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
         *sorted(DOCS.rglob("*.md")),
         *sorted(ROOT.glob("plugins/*/README.md")),
     ):

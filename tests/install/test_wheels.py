@@ -83,6 +83,18 @@ def test_every_package_is_in_its_wheel(wheels: dict[str, Path]) -> None:
             assert files <= inside and f"{package.name}/py.typed" in inside, name
 
 
+def test_every_wheel_has_the_licence_and_says_where_it_is_from(wheels: dict[str, Path]) -> None:
+    licence = (ROOT / "LICENSE").read_bytes()
+    assert len(wheels) == len(PLUGINS) + 1
+    for name, wheel in wheels.items():
+        with ZipFile(wheel) as archive:
+            info = f"{name.replace('-', '_')}-{wheel.name.split('-')[1]}.dist-info"
+            assert archive.read(f"{info}/licenses/LICENSE") == licence, name
+            metadata = archive.read(f"{info}/METADATA").decode()
+        for line in ("License-Expression: Apache-2.0", "License-File: LICENSE", "Classifier: "):
+            assert f"\n{line}" in metadata, name
+
+
 def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) -> None:
     listed = core.cse("list-plugins")
     assert listed.returncode == 0 and "infonce" in listed.stdout and "mocose" not in listed.stdout

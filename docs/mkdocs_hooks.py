@@ -1,0 +1,127 @@
+"""What the site has beside ``docs/``: the README as first page, plugins' READMEs, the reference.
+
+MkDocs reads one folder. This module adds the other pages, turns links between all of them into
+links of the site, and makes the navigation; it can be imported without MkDocs, and tests do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+FIRST = {
+    "Start": ("quickstart", "recipes", "combine", "evaluation", "results"),
+    "Plugins": ("write-a-plugin", "hooks", "contracts", "plugin-policy"),
+    "How it works": ("lifecycle", "architecture", "speed", "performance"),
+    "What is promised": ("reliability", "security"),
+}
+"""Sections of the navigation and their pages in order; pages that are in none follow under More."""
+ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+ELSEWHERE["CHANGELOG.md"] = "changelog.md"
+"""Pages of the site that lie outside ``docs/``, beside the plugins' READMEs."""
+MODULES = (
+    "cse_core.specs", "cse_core.records", "cse_core.options", "cse_core.parts", "cse_core.types",
+    "cse_core.token_batch", "cse_core.schedule", "cse_core.functional", "cse_core.vocabulary",
+    "cse_core.errors", "cse_core.models.saved_model", "cse_core.evaluation.suites",
+    "cse_core.runtime.reporter",
+)  # fmt: skip
+"""Modules of the reference, in order."""
+_LINK = re.compile(r"\[(?P<words>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+_FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.M)
+
+
+def site_pages() -> dict[str, str]:
+    """Return the page of the site for each Markdown file of the repository that has one."""
+    pages = {
+        f"docs/{path.relative_to(ROOT / 'docs').as_posix()}": path.relative_to(
+            ROOT / "docs"
+        ).as_posix()
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+    }
+    for path in sorted(ROOT.glob("plugins/*/README.md")):
+        pages[path.relative_to(ROOT).as_posix()] = f"plugins/{path.parent.name}.md"
+    return pages | ELSEWHERE
+
+
+def for_the_site(text: str, source: str, url: str = "") -> str:
+    """Return the text of a page with its relative links as links of the site.
+
+    A link to a file without a page leads to the repository, or is plain text without its address.
+
+    Args:
+        text: The page.
+        source: Its path in the repository.
+        url: Address of the repository's files on the web, empty where there is none.
+    """
+    pages = site_pages()
+    here = PurePosixPath(pages[source]).parent.as_posix()
+
+    def turned(found: re.Match[str]) -> str:
+        target, mark, anchor = found["target"].partition("#")
+        if not target or re.match(r"[a-z]+:", target):
+            return found[0]
+        there = os.path.normpath((PurePosixPath(source).parent / target).as_posix())
+        if there in pages:
+            return f"[{found['words']}]({os.path.relpath(pages[there], here)}{mark}{anchor})"
+        if there.startswith("docs/"):
+            return found[0]
+        return f"[{found['words']}]({url.rstrip('/')}/{there})" if url else found["words"]
+
+    pieces = _FENCE.split(text)  # every second one is a block of code
+    pieces[::2] = [_LINK.sub(turned, piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def reference() -> dict[str, str]:
+    """Return the pages of the reference, written from docstrings, by their name on the site."""
+    return {f"reference/{name}.md": f"# {name}\n\n::: {name}\n" for name in MODULES}
+
+
+def navigation() -> list[Any]:
+    """Return the pages of the site in sections."""
+    pages = site_pages()
+
+    def of(folder: str) -> list[str]:
+        return [page for page in sorted(pages.values()) if page.startswith(f"{folder}/")]
+
+    named = {page for names in FIRST.values() for page in (f"{name}.md" for name in names)}
+    more = [page for page in sorted(pages.values()) if "/" not in page]
+    more = [page for page in more if page not in {*named, *ELSEWHERE.values()}]
+    return [
+        {"cse": "index.md"},
+        *({section: [f"{name}.md" for name in names]} for section, names in FIRST.items()),
+        {"Methods": of("methods")},
+        {"Distributions": of("plugins")},
+        {"Reference": [{name: f"reference/{name}.md"} for name in MODULES]},
+        {"The project": ["contributing.md", "changelog.md"]},
+        *([{"More": more}] if more else []),
+    ]
+
+
+def on_config(config: Any) -> Any:
+    """Set the navigation, which follows the files that there are."""
+    config.nav = navigation()
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that lie outside ``docs/``, and the reference."""
+    from mkdocs.structure.files import File
+
+    made = reference()
+    for source, page in site_pages().items():
+        if not source.startswith("docs/"):
+            made[page] = (ROOT / source).read_text(encoding="utf-8")
+    for page, text in made.items():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Turn the links of a page into links of the site."""
+    sources = {there: source for source, there in site_pages().items()}
+    source = sources.get(page.file.src_uri)
+    return markdown if source is None else for_the_site(markdown, source, config.repo_url or "")
