@@ -1,4 +1,4 @@
-"""Who feeds whom in a composition, for its plan."""
+"""The data flow of a composition, for its plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cse_core.records import StoreSpec
 
 
 def feeds(run: Composition) -> list[str]:
-    """Return who feeds whom, a line each."""
+    """Return what each part gets from where, one line each."""
     branch_of = {view.name: view.branch for view in run.views}
     lines = []
     for loss, options in run.losses():

@@ -158,11 +158,14 @@ def with_options(
 
 
 def _flag(option: OptionPath) -> Any:
-    told = f"{option.description} ({option.type}; {option.default})".strip()
+    accepted = option.type
+    if option.default == "none":
+        accepted = accepted.removesuffix(" or none")  # the default says so
+    text = f"{option.description} [{accepted}, default: {option.default}]".strip()
     return typer.Option(
         f"--{option.path}",
         metavar="VALUE",
-        help=literal(told),
+        help=literal(text),
         rich_help_panel=literal(option.panel),
         show_default=False,
     )

@@ -28,5 +28,5 @@ def _number(name: str, default: int, least: int = 0) -> int:
     text = os.environ.get(name, "").strip() or str(default)
     if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) >= least:
         return int(text)
-    what = f"must be a whole number at least {least} and less than 100000"
+    what = f"must be an integer from {least} to 99999"
     raise CseError(what, where=name, value=text, hint="unset it, or start with torchrun")

@@ -31,7 +31,7 @@ def check_config(name: str, registry: Registry) -> None:
         size = config.get(key)
         if size is not None and (type(size) is not int or not 1 <= size <= _LARGEST_SIZE):
             raise CseError(
-                f"in its config.json {key} must be a whole number from 1 to {_LARGEST_SIZE:,}, "
+                f"in its config.json {key} must be an integer from 1 to {_LARGEST_SIZE:,}, "
                 f"not {shown(size, 60)}",
                 where="model.name",
                 value=name,

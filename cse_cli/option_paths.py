@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cse_cli.option_texts import describe
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.recipes.option_types import field_accepts, in_words, plain
+from cse_core.recipes.option_types import field_accepts, plain, type_text
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 
 
@@ -64,7 +64,7 @@ def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:
     for name, info in type(options).model_fields.items():
         yield OptionPath(
             path=f"{path}.{name}",
-            type=in_words(field_accepts(info)),
+            type=type_text(field_accepts(info)),
             default=plain(getattr(options, name)),
             description=describe(type(options), name),
             panel=heading,

@@ -32,7 +32,7 @@ def plan_lines(composition: Composition) -> list[str]:
     lines += [f"  {_part(part)}" for part in composition.parts]
     lines.append("views:")
     lines += [f"  {_view(view)}" for view in composition.views]
-    lines.append("passes of a step:")
+    lines.append("encoder passes per step:")
     for number, each in enumerate(composition.passes, 1):
         gradient = "with" if each.gradient else "without"
         lines.append(
@@ -44,7 +44,7 @@ def plan_lines(composition: Composition) -> list[str]:
             f"  those with gradient twice, all in chunks of {train.chunk_size} (gradient caching)"
         )
     for heading, told_lines in (
-        ("who feeds whom", feeds(composition)),
+        ("data flow", feeds(composition)),
         ("notes", composition.notes),
         ("warnings", composition.warnings),
     ):

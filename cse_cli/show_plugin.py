@@ -79,12 +79,12 @@ def _part(record: Record) -> dict[str, Any]:
 
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_cli.option_texts import describe
-    from cse_core.recipes.option_types import field_accepts, in_words, plain
+    from cse_core.recipes.option_types import field_accepts, plain, type_text
 
     return [
         {
             "path": f"{record.kind}.{record.name}.{name}",
-            "type": in_words(field_accepts(info)),
+            "type": type_text(field_accepts(info)),
             "default": None
             if info.is_required()
             else plain(info.get_default(call_default_factory=True)),

@@ -19,7 +19,7 @@ from cse_cli.option_texts import describe
 from cse_core import vocabulary
 from cse_core.builtins import plugin as builtins
 from cse_core.options import HeadOptions, Options
-from cse_core.recipes.option_types import field_accepts, in_words, plain
+from cse_core.recipes.option_types import field_accepts, plain, type_text
 from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
@@ -65,7 +65,7 @@ def options_table(
         if default == "":
             words = "empty"
         rows.append(
-            (f"`{path}.{name}`", in_words(field_accepts(info)), words, describe(options, name))
+            (f"`{path}.{name}`", type_text(field_accepts(info)), words, describe(options, name))
         )
     if not rows:
         return "None of its own."

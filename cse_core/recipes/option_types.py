@@ -59,7 +59,7 @@ def field_accepts(info: FieldInfo) -> Accepts:
 
 
 def in_words(found: Accepts) -> str:
-    """Return what is accepted, as messages and help texts say it."""
+    """Return what is accepted with its article, as messages say it: an integer >= 1 or none."""
     words = []
     if found.choices:
         words.append("one of " + ", ".join(plain(choice) for choice in found.choices))
@@ -69,17 +69,17 @@ def in_words(found: Accepts) -> str:
     elif found.number:
         words.append(f"a number{bounds}")
     elif found.whole:
-        words.append(f"a whole number{bounds}")
+        words.append(f"an integer{bounds}")
     if found.flag:
         words.append("true or false")
     if found.text or found.anything:
         words.append("a text")
     if found.items is not None:
-        inner = [in_words(accepts(item)).removeprefix("a ") for item in found.items]
-        many = re.sub(r"^(number|whole number|text|)(?= |$)|$", r"\1s", inner[0], count=1)
+        inner = [type_text(accepts(item)) for item in found.items]
+        many = re.sub(r"^(number|integer|text|)(?= |$)|$", r"\1s", inner[0], count=1)
         if found.fixed:
-            alike = len(set(inner)) == 1
-            words.append(f"{len(inner)} {many}" if alike else f"[{', '.join(inner)}]")
+            same = len(set(inner)) == 1
+            words.append(f"{len(inner)} {many}" if same else f"[{', '.join(inner)}]")
         else:
             words.append(f"a list of {many}")
     if found.table:
@@ -87,6 +87,11 @@ def in_words(found: Accepts) -> str:
     if found.none:
         words.append("none")
     return " or ".join(words)
+
+
+def type_text(found: Accepts) -> str:
+    """Return what is accepted as help and tables say it: integer >= 1 or none."""
+    return re.sub(r"(^| or )an? ", r"\1", in_words(found))
 
 
 def plain(value: object) -> str:
@@ -110,10 +115,10 @@ _FIELDS: dict[Any, str] = {
 }  # fmt: skip
 _LISTS = (tuple, list, Sequence, set, frozenset)
 _BOUNDS: tuple[tuple[type, str], ...] = (
-    (annotated_types.Ge, "at least"),
-    (annotated_types.Gt, "greater than"),
-    (annotated_types.Le, "at most"),
-    (annotated_types.Lt, "less than"),
+    (annotated_types.Ge, ">="),
+    (annotated_types.Gt, ">"),
+    (annotated_types.Le, "<="),
+    (annotated_types.Lt, "<"),
 )
 
 

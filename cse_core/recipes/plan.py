@@ -138,7 +138,7 @@ def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
         changed = any(view in mine for part in fresh for view in augmented_views(part))
         if fresh and mine and (trained or changed):
             off = tuple(part.path for part in fresh)
-            why = f"gradient of the inputs for {', '.join(off)}, off here"
+            why = f"input gradients of {', '.join(off)} (off in this pass)"
             passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why, off=off))
         if mine and (trained or not added):
             why = "the objective"

@@ -169,7 +169,7 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
             wanted = block.get(key, "any")
             every = wanted if isinstance(wanted, list) and wanted else [wanted]
             if not all(type(each) is kind or each == "any" for each in every):
-                nouns = {str: "a text", int: "a whole number", bool: "true or false"}
+                nouns = {str: "a text", int: "an integer", bool: "true or false"}
                 hint = f"{nouns[kind]}, any, or a list of these"
                 raise CseError("has another type", where=f"{where}: {key}", value=wanted, hint=hint)
     recorded = versions.items() if isinstance(versions, dict) else ()

@@ -30,7 +30,7 @@ CHOICES = [
     ("--loss.infonce.temprature 1", "loss.infonce.temprature", "did you mean temperature?"),
     ("--set train.learning_rat=1", "train.learning_rat", "learning_rat"),
     ("--train.lr fast", "train.lr", "number", "fast"),
-    ("--seed abc", "train.seed", "whole number"),
+    ("--seed abc", "train.seed", "integer"),
     ("--loss.infonce.temperature 0", "at least 0.0001"),
     ("--train.lr -1", "train.lr", "at least 0"),
     ("--pool cls --pool +mean", "one row pooler", "--pool ~cls"),

@@ -75,7 +75,7 @@ def test_a_name_to_leave_out_that_nothing_has_is_told(cse: Cse) -> None:
 def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
     told = cse("show-plugin", "builtins")
     assert "loss.infonce.temperature" in told.out
-    assert "a number at least 0.0001" in told.out
+    assert "number >= 0.0001" in told.out
     (shown,) = json.loads(cse("show-plugin", "builtins", "--json").out)["plugins"]
     (infonce,) = [part for part in shown["parts"] if part["name"] == "infonce"]
     options = {option["path"]: option for option in infonce["options"]}

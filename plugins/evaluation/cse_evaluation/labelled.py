@@ -136,7 +136,7 @@ def _label(row: Mapping[str, Any], column: str, place: str) -> str:
             f"no label in the column {column!r}",
             where=place,
             value=value if value not in (None, "") else None,
-            hint="a label is a word or a whole number",
+            hint="a label is a word or an integer",
         )
     return label
 

@@ -84,7 +84,7 @@ def _check(batch: Batch, found: Negatives) -> None:
     _shape("row", found.row, (count,))
     _shape("age", found.age, (count,))
     promise(found.mask.dtype == torch.bool, f"the mask is {found.mask.dtype}, not bool")
-    promise(not found.row.is_floating_point(), f"row is {found.row.dtype}, not whole numbers")
+    promise(not found.row.is_floating_point(), f"row is {found.row.dtype}, not integers")
     promise(bool(found.vectors.isfinite().all()), "vectors are no finite numbers")
     _usable(found.log_weights)
     rows = len(batch.corpus.text_ids)

@@ -156,10 +156,10 @@ def test_flags_of_their_own_stand_before_settings() -> None:
         ("views.positve.branch=online", "views.positve: this run has no such view; "
          "did you mean positive?"),
         ("train.lr=-1", "train.lr: must be at least 0 (got '-1')"),
-        ("train.lr=fast", "train.lr: must be a number at least 0 and at most 1 (got 'fast')"),
-        ("train.lr=true", "train.lr: must be a number at least 0 and at most 1 (got True)"),
+        ("train.lr=fast", "train.lr: must be a number >= 0 and <= 1 (got 'fast')"),
+        ("train.lr=true", "train.lr: must be a number >= 0 and <= 1 (got True)"),
         ("train.lr=inf", "train.lr: must be a finite number"),
-        ("train.batch_size=1.5", "train.batch_size: must be a whole number at least 1"),
+        ("train.batch_size=1.5", "train.batch_size: must be an integer >= 1"),
         ("train.batch_size=0", "train.batch_size: must be at least 1 (got '0')"),
         ("train.schedule=liner", "must be one of linear, cosine, constant (got 'liner')"),
         ("train.betas=[0.9]", "train.betas: must be 2 numbers"),
@@ -239,7 +239,7 @@ def test_params_may_build_on_each_other_and_reach_every_number(tmp_path: Path) -
     assert changed.params == {"alpha": 0.5, "beta": 0.5}
     assert options(changed, "loss.infonce").temperature == 1.0
     (line,) = refused(path, "train.batch_size=alpha*3")
-    assert line.startswith("train.batch_size: must be a whole number at least 1")
+    assert line.startswith("train.batch_size: must be an integer >= 1")
     (line,) = refused(path, "train.lr=alpha-1")
     assert line == "train.lr: must be at least 0 (got 'alpha-1 = -0.75')"
     (line,) = refused(path, "train.lr=alpa")
@@ -520,11 +520,11 @@ def test_every_option_has_a_path_that_can_be_set() -> None:
     found = {each.path: each for each in option_paths(made)}
     assert (found["train.lr"].default, found["train.lr"].type) == (
         "0.0001",
-        "a number at least 0 and at most 1",
+        "number >= 0 and <= 1",
     )
     ring = found["negatives.ring.size"]
     assert (ring.type, ring.default, ring.panel) == (
-        "a whole number at least 1",
+        "integer >= 1",
         "64",
         "negatives.ring (cse-alpha 0.1.0)",
     )

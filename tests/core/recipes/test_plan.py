@@ -80,7 +80,7 @@ def test_fresh_gradients_cost_a_pass() -> None:
         (("anchor", "positive"), True),
         (("anchor", "positive"), True),
     ]
-    assert made.passes[0].why == "gradient of the inputs for aug.nudge, off here"
+    assert made.passes[0].why == "input gradients of aug.nudge (off in this pass)"
     previous = compose(None, "aug.nudge.gradient=previous", kinds={"aug": ["nudge"]})
     assert len(previous.passes) == 1
     made = compose(None, "views.positive.branch=ema", kinds={"aug": ["nudge"]})
@@ -181,13 +181,13 @@ def test_the_plan_in_lines() -> None:
         "views:",
         "  anchor: column text, branch online",
         "  positive: column text, branch online, changed by aug.nudge",
-        "passes of a step:",
-        "  1. online: anchor, positive, with gradient, for gradient of the inputs for aug.nudge, "
-        "off here",
+        "encoder passes per step:",
+        "  1. online: anchor, positive, with gradient, for input gradients of aug.nudge "
+        "(off in this pass)",
         "  2. online: anchor, positive, with gradient, for the objective",
         "  3. ema: positive, without gradient, for negatives.ring",
         "  those with gradient twice, all in chunks of 16 (gradient caching)",
-        "who feeds whom:",
+        "data flow:",
         "  positive -> loss.infonce (in-batch: target)",
         "  negatives.ring (positive by branch ema) -> loss.infonce",
         "  aug.nudge -> positive",
