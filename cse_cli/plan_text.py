@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cse_cli.feeds import feeds
@@ -12,8 +13,11 @@ from cse_core.records import Facts
 from cse_core.training.recipe_file import as_recipe
 
 
-def plan_lines(composition: Composition) -> list[str]:
-    """Return the plan as lines of plain text; indented lines belong to the heading above."""
+def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
+    """Return the plan as lines of plain text; indented lines belong to the heading above.
+
+    ``run`` has lines that stand below those of the settings: dev sets, checkpoint, folder.
+    """
     train, facts = composition.train, composition.facts
     rows = "" if facts.rows is None else f"; {facts.rows} rows"
     columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
@@ -24,6 +28,7 @@ def plan_lines(composition: Composition) -> list[str]:
         f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
         f"{steps_told(composition)}, "
         f"seed {train.seed}, precision {train.precision}",
+        *run,
     ]
     if composition.params:
         told = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())

@@ -34,7 +34,7 @@ from cse_cli.launcher import check_launch
 from cse_cli.models import quieten
 from cse_cli.resuming import check_run
 from cse_cli.streams import OutputLost
-from cse_cli.train_checks import check_links, check_out, check_scored, refuse_beside_resume
+from cse_cli.train_checks import check_links, check_out, check_read, refuse_beside_resume
 from cse_cli.train_checks import save_recipe as write_recipe
 from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show_plan
 
@@ -161,8 +161,13 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        check_scored(composition, plugins)
-        show_plan(composition, choice, plugins, json=json)
+        from cse_cli.plan_scores import PlannedRun
+
+        if out is not None:
+            check_out(out)
+        sets = check_read(composition, plugins)
+        folder = str(out) if out is not None else f"{_base(composition)}-DATE-TIME"
+        show_plan(composition, choice, plugins, PlannedRun(folder, out is None, sets), json=json)
         return
     _run(
         composition,
@@ -236,10 +241,15 @@ def _named(composition: Composition) -> Path:
     """
     import time
 
-    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
-    base = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}".replace(os.sep, "-")
+    base = Path(f"{_base(composition)}-{time.strftime('%Y%m%d-%H%M%S')}")
     path, count = base, 1
     while path.exists():
         count += 1
         path = base.with_name(f"{base.name}-{count}")
     return path
+
+
+def _base(composition: Composition) -> Path:
+    """Return the default folder of a run, without the time."""
+    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
+    return Path("runs", name.replace(os.sep, "-"))

@@ -11,6 +11,7 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.installed import Installed
+    from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
 
 FOLDERS = ("checkpoints", "rounds", "model")
@@ -88,22 +89,37 @@ def check_links(folder: Path, where: str) -> None:
             )
 
 
-def check_scored(composition: Composition, plugins: Installed) -> None:
-    """Refuse what a run refuses before it begins: a device, dev sets or a choice by them.
+def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet]:
+    """Refuse what a run refuses before it begins: a device, a column, dev sets, a choice by them.
+
+    Neither torch nor a model is loaded, but for the device where one is named.
+
+    Returns:
+        The dev sets of the run, by name.
 
     Raises:
-        CseError: If a device is not there, a dev set cannot be read, or none has such a score.
+        CseError: If a device is not there, a column that the run needs is missing or has blanks, a
+            dev set cannot be read, or none has such a score.
     """
+    from cse_core.data import load_corpus
+    from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
+
     train = composition.train
     if train.device not in ("auto", "cpu"):
         from cse_core.runtime.device import resolve_device
 
         resolve_device(train.device)
-    if train.select is not None or not {"auto", "none"}.issuperset(train.dev):
-        from cse_core.training.selection import Scorer, dev_sets
-
-        sets = dev_sets(train, composition.data.path, plugins.registry, warn)
-        Scorer(sets, train.select)
+    required, encoded = composition.needed_columns
+    if required and composition.facts.rows is not None:  # larger data is not read for a plan
+        load_corpus(
+            composition.data,
+            datasets=plugins.datasets,
+            required_columns=required,
+            encoded_columns=encoded,
+        )
+    sets = by_name(dev_sets(train, composition.data.path, plugins.registry, warn))
+    choosing_score(sets, train.select)
+    return sets
 
 
 def refuse_beside_resume(

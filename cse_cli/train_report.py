@@ -10,20 +10,23 @@ from cse_cli.console import say, say_json, tell, warn
 if TYPE_CHECKING:
     from cse_cli.flags import Choice
     from cse_cli.installed import Installed
+    from cse_cli.plan_scores import PlannedRun
     from cse_core.recipes.composition import Composition
     from cse_core.training.trainer import Outcome
 
 
-def show_plan(composition: Composition, choice: Choice, plugins: Installed, *, json: bool) -> None:
+def show_plan(
+    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun, *, json: bool
+) -> None:
     """Print the plan on stdout."""
     from cse_cli.plan_text import plan_dict, plan_lines
     from cse_cli.resolving import changed_settings
 
     changed = changed_settings(composition, choice, plugins)
     if json:
-        say_json({**plan_dict(composition), "changed": changed})
+        say_json({**plan_dict(composition), **run.as_dict(composition), "changed": changed})
         return
-    for line in plan_lines(composition):
+    for line in plan_lines(composition, run.lines(composition)):
         say(line)
     if changed:
         say("settings that are not the defaults:")

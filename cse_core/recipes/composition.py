@@ -188,6 +188,19 @@ class Composition:
         """Return the part that makes each view that a part makes."""
         return self._providers("view", self.parts)
 
+    @cached_property
+    def needed_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the columns that the data must have beside the text, and those that views encode.
+
+        A column that a view encodes has no blank cell.
+        """
+        brought = ("text", "positive") if self.round_miners else ("text",)
+        columns = (view.column for view in self.views if view.column is not None)
+        encoded = tuple(column for column in columns if column not in brought)
+        needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
+        read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
+        return tuple(dict.fromkeys([*encoded, *read])), encoded
+
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""
         return next((view for view in self.views if view.name == name), None)

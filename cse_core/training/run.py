@@ -16,6 +16,7 @@ from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
 from cse_core.errors import CseError
+from cse_core.evaluation.dev_sets import dev_sets
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
@@ -32,7 +33,7 @@ from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.reporters import Reporters, reporters_of
 from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
-from cse_core.training.selection import Scorer, dev_sets
+from cse_core.training.selection import Scorer
 from cse_core.training.trainer import Outcome, Trainer
 
 SYNTHETIC = "the texts are synthetic: made by a grammar, for trying things, no benchmark"
@@ -127,12 +128,7 @@ def training_corpus(
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
-    brought = ("text", "positive") if composition.round_miners else ("text",)
-    columns = (view.column for view in composition.views if view.column is not None)
-    encoded = [column for column in columns if column not in brought]
-    needs = (needs[0] for part in composition.parts for needs in part.requires if len(needs) == 1)
-    read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
-    required = tuple(dict.fromkeys([*encoded, *read]))
+    required, encoded = composition.needed_columns
     if corpus is None or required:
         datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
         corpus = load_corpus(

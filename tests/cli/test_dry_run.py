@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,104 @@ def test_a_saved_recipe_gives_the_same_plan(cse: Cse, tmp_path: Path) -> None:
     again = json.loads(cse("train", "--dry-run", "--json", "--recipe", str(file)).out)
     assert again["settings"] == first["settings"] | {"name": again["settings"]["name"]}
     assert again["parts"] == first["parts"]
+
+
+PAIRS = "sentence1\tsentence2\tscore\nthe dog\ta dog\t4\nthe boat\ta dog\t1\nthe goal\ta goal\t5\n"
+
+
+def planned(told: str, what: str) -> str:
+    (line,) = (line for line in told.splitlines() if line.startswith(f"{what}: "))
+    return line.removeprefix(f"{what}: ")
+
+
+def test_the_plan_says_when_and_on_what_it_is_evaluated_and_where_it_lies(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.dev.tsv"
+    file.write_text(PAIRS, encoding="utf-8")
+    words = ("train", "--dry-run", "--data", str(sentences), "--train.batch_size", "2")
+    told = cse(*words, "--dev", str(file), "--train.eval_steps", "5", "--train.patience", "2").out
+    assert planned(told, "evaluation") == (
+        "on mine.dev (5 texts) every 5 steps and at the end: 3 times"
+    )
+    assert planned(told, "checkpoint") == (
+        "the step with the best mine.dev.spearman is kept; "
+        "training stops after 2 evaluations without a better one"
+    )
+    assert planned(told, "folder") == "runs/infonce-DATE-TIME (--out DIR names another)"
+    out = str(tmp_path / "mine")
+    told = cse(*words, "--out", out).out
+    assert planned(told, "evaluation") == "none"
+    assert planned(told, "checkpoint").startswith("the last step is kept: there is no dev set")
+    assert planned(told, "folder") == out
+    told = cse(*words, "--dev", str(file), "--train.eval_steps", "0").out
+    assert planned(told, "checkpoint") == "the last step is kept: train.eval_steps is 0"
+
+
+def test_the_plan_of_evaluation_for_machines(cse: Cse, sentences: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.dev.tsv"
+    file.write_text(PAIRS, encoding="utf-8")
+    words = ("train", "--dry-run", "--json", "--data", str(sentences), "--train.batch_size", "2")
+    told = json.loads(cse(*words, "--dev", str(file), "--dev", str(file)).out)
+    assert told["evaluation"] == {
+        "sets": {"mine.dev": {"texts": 5}, "mine.dev-2": {"texts": 5}},
+        "every_steps": 1,
+        "times": 12,
+        "chosen_by": "mean",
+        "patience": None,
+    }
+    assert told["folder"] == {"path": "runs/infonce-DATE-TIME", "default": True}
+    told = json.loads(cse(*words, "--out", str(tmp_path / "x")).out)
+    assert told["evaluation"]["times"] == 0 and told["evaluation"]["chosen_by"] is None
+    assert told["folder"] == {"path": str(tmp_path / "x"), "default": False}
+
+
+def test_the_plan_counts_as_many_evaluations_as_the_run_makes(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.dev.tsv"
+    file.write_text(PAIRS, encoding="utf-8")
+    words = ["train", "--data", str(sentences), "--train.batch_size", "4", "--dev", str(file)]
+    words += ["--train.eval_steps", "4", "--train.precision", "fp32"]
+    planned_times = json.loads(cse(*words, "--dry-run", "--json").out)["evaluation"]["times"]
+    assert cse(*words, "--out", str(tmp_path / "run"), "--quiet").code == 0
+    lines = (tmp_path / "run/metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("mine.dev.spearman" in json.loads(line) for line in lines) == planned_times == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--dev", "nothing-of-this-name.tsv"), "no such file"),
+        (("--dev", "{folder}/sentences.txt"), "graded or labelled rows are not read"),
+        (("--dev", "{folder}/mine.dev.tsv", "--train.select", "other"), "no dev score of this run"),
+        (("--out", "{folder}"), "holds other things"),
+        (("--negatives", "hard-negatives", "--data", "{folder}/blank.tsv"), "column negative"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
+    cse: Cse, sentences: Path, tmp_path: Path, words: tuple[str, ...], error: str
+) -> None:
+    (tmp_path / "mine.dev.tsv").write_text(PAIRS, encoding="utf-8")
+    rows = "text\tpositive\tnegative\n" + "a b\tc d\t\n" * 3
+    (tmp_path / "blank.tsv").write_text(rows + "e\tf\tg\n", encoding="utf-8")
+    given = [word.format(folder=tmp_path) for word in words]
+    if "hard-negatives" in given and not Installed().registry.has("negatives", "hard-negatives"):
+        pytest.skip("cse-simcse is not installed")
+    data = [] if "--data" in given else ["--data", str(sentences)]
+    folder = [] if "--out" in given else ["--out", str(tmp_path / "run")]
+    dry = cse("train", *data, *given, "--dry-run")
+    run = cse("train", *data, *given, *folder)
+    assert dry.code == run.code == 2 and dry.out == ""
+    assert error in dry.errors[-1] and dry.errors[-1] == run.errors[-1]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_with_a_dev_set_loads_no_torch(sentences: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.dev.tsv"
+    file.write_text(PAIRS, encoding="utf-8")
+    words = ["train", "--dry-run", "--quiet", "--data", str(sentences), "--dev", str(file)]
+    code = f"import sys\nfrom cse_cli.main import run\nassert run({words}) == 0\n"
+    code += "print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

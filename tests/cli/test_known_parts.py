@@ -8,10 +8,10 @@ from cse_cli.installed import Installed
 from cse_cli.known_parts import HintingRegistry, KnownPart, known_commands, known_parts
 from cse_cli.manager import load_plugins
 from cse_core.errors import CseError
+from cse_core.evaluation.dev_sets import DEV
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.plugin_info import PluginInfo, Status
-from cse_core.training.selection import DEV
 from cse_core.vocabulary import flatten
 from tests.docs.pages import ROOT
 

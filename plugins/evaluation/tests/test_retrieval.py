@@ -22,8 +22,9 @@ from cse_evaluation.retrieval import (
 from cse_testkit.installed import installed_registry
 
 from cse_core.errors import CseError
+from cse_core.evaluation.dev_sets import dev_sets
 from cse_core.recipes.settings import TrainOptions
-from cse_core.training.selection import Scorer, dev_sets
+from cse_core.training.selection import Scorer
 from tests.fixtures.command_line import Cse
 
 WORDS = ("boat", "lamp", "clock", "kite", "drum", "bell", "garden", "bridge")

@@ -15,12 +15,13 @@ from cse_evaluation.plugin import cse_suites
 from cse_evaluation.vectors import EncodedTexts
 
 from cse_core.errors import CseError
+from cse_core.evaluation.dev_sets import DEV, dev_sets
 from cse_core.evaluation.suites import DevSet, Suite
 from cse_core.recipes.settings import TrainOptions
 from cse_core.records import DatasetSpec, SuiteSpec
 from cse_core.registry.plugin_info import AnyKind
 from cse_core.registry.registry import Registered, Registry
-from cse_core.training.selection import DEV, Scorer, dev_sets
+from cse_core.training.selection import Scorer
 
 PAIRS = [
     Registered(each, "cse-evaluation", "1", "cse-evaluation:it")

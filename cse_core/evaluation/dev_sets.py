@@ -1,0 +1,117 @@
+"""The dev sets that ``train.dev`` names, and which of their scores chooses a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+from cse_core.errors import CseError
+from cse_core.evaluation.suites import DevSet, NoDevSet, Suite
+from cse_core.recipes.settings import TrainOptions
+from cse_core.registry.registry import Registry
+from cse_core.runtime.loading import load_factory
+
+MEAN = "mean"
+DEV = "dev"
+"""What a suite provides whose files may be dev sets, in the list of known parts."""
+_UNREAD = "no suite that is installed reads this dev set"
+
+
+def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
+    """Return dev sets by name; of equal names the second becomes ``name-2``."""
+    found: dict[str, DevSet] = {}
+    for dev_set in sets:
+        name, number = dev_set.name, 1
+        while name in found:
+            number += 1
+            name = f"{dev_set.name}-{number}"
+        found[name] = dev_set
+    return found
+
+
+def usual_scores(sets: Mapping[str, DevSet]) -> list[str]:
+    """Return the usual score of each set, ``stsb.dev.spearman``."""
+    return [f"{name}.{dev_set.choices[0]}" for name, dev_set in sets.items()]
+
+
+def choosing_score(
+    sets: Mapping[str, DevSet], wanted: str | None, where: str = "train.select"
+) -> str | None:
+    """Return the score that chooses a checkpoint, ``mean`` of several sets; None without a set.
+
+    Args:
+        sets: The sets, as ``by_name`` returns them.
+        wanted: Name of a score, or of its set, or ``mean``; None is the usual.
+        where: For the error.
+
+    Raises:
+        CseError: If it is no score of these sets.
+    """
+    usual = dict(zip(sets, usual_scores(sets), strict=True))
+    if wanted in (None, MEAN):
+        return MEAN if len(usual) > 1 else next(iter(usual.values()), None)
+    choices = [f"{name}.{score}" for name, each in sets.items() for score in each.choices]
+    if (found := usual.get(wanted, wanted)) in choices:
+        return found
+    hint = "one of " + ", ".join([*choices, MEAN])
+    raise CseError("is no dev score of this run", where=where, value=wanted, hint=hint)
+
+
+def dev_sets(
+    options: TrainOptions, data: Sequence[str], registry: Registry, warn: Callable[[str], None]
+) -> list[DevSet]:
+    """Return the dev sets that ``train.dev`` names: files or installed data sets.
+
+    ``auto`` takes the pairs of the installed data sets among ``data``, what is trained on; without
+    a suite that reads pairs it warns and takes none.
+
+    Raises:
+        CseError: If a name is neither, or no suite reads it.
+    """
+    found: list[DevSet] = []
+    installed = {dataset.name for dataset in registry.datasets()}
+    readers = [suite.spec for suite in registry.suites() if suite.spec.dev]
+    readers.sort(key=lambda spec: spec.dev == "pairs")
+    suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
+    of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]
+    for wanted in options.dev:
+        names = []
+        if wanted == "auto":
+            names = [name for name in data if name in installed]
+        elif wanted in installed and not Path(wanted).exists():
+            names = [wanted]
+        elif wanted != "none":
+            found.append(_read(wanted, suites, registry))
+        if names and not of_pairs:
+            error = _no_dev_set(registry, NoDevSet(_UNREAD, where=f"{names[0]}.dev"))
+            if wanted != "auto":
+                raise error
+            warn(str(error))
+        for name, suite in product(names, of_pairs[:1]):
+            source = load_factory(registry.dataset(name).spec.factory)()
+            found.append(suite.dev_of_pairs(f"{name}.dev", source.pairs("dev")))
+    return found
+
+
+def _read(path: str, suites: Sequence[Suite], registry: Registry) -> DevSet:
+    """Read a file as a dev set of the first suite that takes it."""
+    why = NoDevSet(_UNREAD, where=path)
+    for suite in suites:
+        try:
+            if (read := suite.read_dev(path)) is not None:
+                return read
+        except NoDevSet as error:
+            why = error
+    raise _no_dev_set(registry, why)
+
+
+def _no_dev_set(registry: Registry, why: NoDevSet) -> NoDevSet:
+    """Return the error with the suites that would read more."""
+    others: dict[str, list[str]] = {}
+    for kind, name, _ in registry.providers_elsewhere(DEV):
+        others.setdefault(registry.how_to_get(kind, name), []).append(name)
+    hints = [f"be one of suite {' or '.join(names)} ({how})" for how, names in others.items()]
+    start = f"{why.hint}, or " if why.hint else "it may "
+    hint = start + ", or ".join(hints) if hints else why.hint
+    return NoDevSet(why.what, where=why.where, hint=hint)
