@@ -61,7 +61,7 @@ bench: $(READY)
 docs:
 	$(PYTHON) -m venv $(VENV)-docs
 	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
-	$(VENV)-docs/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict
 	@echo "site/index.html"
 
 clean:

@@ -60,6 +60,7 @@ class Command:
         from cse_cli.discovery import (
             describe,
             mending_command,
+            update_command,
             version_mismatch,
         )
         from cse_core import __version__
@@ -69,11 +70,10 @@ class Command:
         mismatch = version_mismatch(self.dist)
         if mismatch is not None:
             wanted, too_old = mismatch
-            to_update = f'"{wanted}"' if too_old else self.distribution
             raise CseError(
                 f"{self.label} needs {wanted}, installed is {__version__}",
                 where=where,
-                hint=f"pip install -U {to_update}",
+                hint=update_command(wanted if too_old else self.distribution),
             )
         try:
             record = self.point.load()
@@ -88,7 +88,7 @@ class Command:
             raise CseError(
                 f"{self.point.value} of {self.label} is no CommandSpec of this name",
                 where=where,
-                hint=f"pip install -U {self.distribution}",
+                hint=update_command(self.distribution),
             )
         return record
 
@@ -201,12 +201,13 @@ class Commands:
 
     def missing(self, path: str) -> str:
         """Return how to get a command that is not there, or an empty text."""
+        from cse_cli.install_hints import pip_install
         from cse_cli.known_parts import known_commands
 
         left_out = {each.name: f"it is left out by {each.blocked_by}" for each in self.all}
         known = {
-            name: f"it is a command of {distribution}, not installed: pip install {distribution}"
-            for name, distribution in known_commands().items()
+            name: f"it is a command of {owner}, not installed: {pip_install(owner)}"
+            for name, owner in known_commands().items()
         } | left_out
         close = get_close_matches(path, known.keys() - self.usable.keys(), n=1, cutoff=0.75)
         if not close:

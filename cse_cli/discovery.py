@@ -11,12 +11,11 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
 from cse_cli.distributions import registering_distributions
+from cse_cli.install_hints import TOOLKIT, pip_install
 from cse_core import __version__
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.specs import GROUP
 
-TOOLKIT = "cse-toolkit"
-"""The distribution of the core."""
 _BOUND = re.compile(r"(>=|<)([0-9]+(?:\.[0-9]+)*)")
 
 
@@ -163,15 +162,22 @@ def mending_command(item: Found, *, missing: str = "") -> str:
     """Return what to type when a plugin cannot be loaded, for want of the module ``missing``."""
     name = item.info.distribution
     if name == TOOLKIT:
-        return f"pip install --force-reinstall --no-deps {TOOLKIT}"
+        return pip_install(TOOLKIT, "--force-reinstall", "--no-deps")
     sources = _editable_sources(item.dist)
     if sources:
         return (
             f"pip install -e {sources}" if missing else f"mend {sources}, or pip uninstall {name}"
         )
     if item.problem or (missing and missing.split(".")[0] == item.info.module.split(".")[0]):
-        return f"pip install --force-reinstall {name}"
-    return f"pip install -U {name}"
+        return pip_install(name, "--force-reinstall")
+    return update_command(name)
+
+
+def update_command(wanted: str) -> str:
+    """Return what to type for another version: of a plugin by its name, of ``cse-toolkit>=9``."""
+    if not wanted.startswith(TOOLKIT):
+        return pip_install(wanted, "-U")
+    return pip_install(TOOLKIT, "-U", versions=wanted.removeprefix(TOOLKIT))
 
 
 def _editable_sources(dist: Distribution | None) -> str:

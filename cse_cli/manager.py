@@ -17,15 +17,16 @@ from typing import Any
 import pluggy
 
 from cse_cli.discovery import (
-    TOOLKIT,
     Found,
     describe,
     find_entry_points,
     in_order,
     mending_command,
+    update_command,
     version_mismatch,
 )
 from cse_cli.import_guard import guarded_import
+from cse_cli.install_hints import TOOLKIT, pip_install
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, Status, canonical
@@ -128,15 +129,15 @@ class _Loader:
         first = self.places.setdefault(info.key, item)
         if first is not item:
             reason = f"{info.key} is there twice: {_place(first)} is used, {_place(item)} is not"
-            fix = f"pip install --force-reinstall {info.distribution}"
+            fix = pip_install(info.distribution, "--force-reinstall")
             return _not_active(info, "conflicting", reason, fix)
         try:
             mismatch = version_mismatch(item.dist)
             if mismatch is not None:
                 wanted, too_old = mismatch
                 reason = f"it needs {wanted}, installed is {__version__}"
-                update = f'"{wanted}"' if too_old else info.distribution
-                return _not_active(info, "incompatible", reason, f"pip install -U {update}")
+                update = update_command(wanted if too_old else info.distribution)
+                return _not_active(info, "incompatible", reason, update)
             with guarded_import():
                 return self._import(item)
         except KeyboardInterrupt:
@@ -170,7 +171,7 @@ class _Loader:
                 info,
                 "incompatible",
                 reason + str(specs.CSE_API_VERSION),
-                f"pip install -U {update}",
+                update_command(update),
             )
         names = hooks_of(self.hooks, plugin)
         try:

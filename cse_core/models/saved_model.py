@@ -37,7 +37,7 @@ _AGAIN = "copy the whole model folder again"
 
 def _of_this_version(number: object) -> object:
     if number != 1 or number is True:
-        raise ValueError("another version of cse wrote it: pip install --upgrade cse-toolkit")
+        raise ValueError("another version of cse wrote it: update cse-toolkit")
     return number
 
 

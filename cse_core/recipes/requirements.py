@@ -140,5 +140,5 @@ def _how_to_add(registry: Registry, token: str) -> str:
     """Return how to add a part that provides a token; empty where none is known."""
     here, elsewhere = registry.providers(token), registry.providers_elsewhere(token)
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
-    flags += [f"--{kind} +{name} (pip install {owner})" for kind, name, owner in [*elsewhere][:3]]
+    flags += [f"--{kind} +{name} ({command})" for kind, name, command in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""

@@ -143,7 +143,7 @@ class Registry:
         return ""
 
     def providers_elsewhere(self, token: str) -> Iterable[tuple[AnyKind, str, str]]:
-        """Return kind, name and distribution of what would provide a token and is not here."""
+        """Return kind and name of what would provide a token and is not here, and what to type."""
         return ()
 
     def _matching(self, kind: AnyKind, name: str) -> list[Registered[Record]]:

@@ -106,5 +106,5 @@ def test_known_part_that_the_installed_version_lacks_is_not_said_to_be_there() -
 def test_providers_are_known_parts_that_are_not_there() -> None:
     token = "view:soft_negative"
     none, some = HintingRegistry([]), HintingRegistry.from_plugins([info("cse-s:s", NEGATION)])
-    assert list(none.providers_elsewhere(token)) == [("aug", "negation", "cse-sncse")]
+    assert list(none.providers_elsewhere(token)) == [("aug", "negation", "pip install cse-sncse")]
     assert list(some.providers_elsewhere(token)) == []

@@ -31,7 +31,7 @@ class TensorboardReporter(Reporter):
             raise CseError(
                 f"the reporter tensorboard needs tensorboard: {error}",
                 where="train.report",
-                hint="pip install 'cse-reporters[tensorboard]'",
+                hint="pip install 'tensorboard>=2.20'",
             ) from error
         self._make = SummaryWriter
         self._name = options.folder

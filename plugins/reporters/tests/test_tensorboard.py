@@ -70,5 +70,5 @@ def test_without_tensorboard_a_run_does_not_begin(
         train(composition, registry, out=tmp_path / "run", reporter=Reporter(), corpus=corpus)
     line = str(caught.value)
     assert line.startswith("train.report: the reporter tensorboard needs tensorboard: ")
-    assert line.endswith("; pip install 'cse-reporters[tensorboard]'") and "\n" not in line
+    assert line.endswith("; pip install 'tensorboard>=2.20'") and "\n" not in line
     assert not (tmp_path / "run").exists()

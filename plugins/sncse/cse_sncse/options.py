@@ -12,7 +12,7 @@ from cse_core.schedule import Schedule
 TEXT, MASK = "[X]", "[MASK]"
 """What stands in a prompt for the text, and for the vocabulary's mask token."""
 NO_SPACY = "spaCy is not installed"
-WITHOUT_SPACY = "pip install 'cse-sncse[spacy]', or use method rules"
+WITHOUT_SPACY = "pip install 'spacy>=3.7', or use method rules"
 """What is said where it is missing, and what to do."""
 
 

@@ -141,7 +141,7 @@ def test_spacy_without_spacy_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(CseError) as caught:
         make_part("aug", "negation", method="spacy")
     line = str(caught.value)
-    assert "cse-sncse[spacy]" in line and "aug.negation.method" in line and "\n" not in line
+    assert "pip install 'spacy>=3.7'" in line and "aug.negation.method" in line and "\n" not in line
 
 
 def test_spacy_without_spacy_is_refused_by_the_composer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_spacy_without_spacy_is_refused_by_the_composer(monkeypatch: pytest.Monk
         compose(recipe="sncse", sets=["aug.negation.method=spacy"])
     assert str(caught.value) == (
         "aug.negation: method = spacy: spaCy is not installed; "
-        "pip install 'cse-sncse[spacy]', or use method rules"
+        "pip install 'spacy>=3.7', or use method rules"
     )
     compose(recipe="sncse", sets=["aug.negation.method=rules"])
 

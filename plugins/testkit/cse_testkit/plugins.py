@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from packaging.requirements import Requirement
 
-from cse_cli.discovery import TOOLKIT
+from cse_cli.install_hints import TOOLKIT
 from cse_cli.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
