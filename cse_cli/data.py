@@ -10,7 +10,7 @@ import typer
 
 from cse_cli.completion import complete_data, complete_model
 from cse_cli.console import plain_table, say, say_json, say_table, tell
-from cse_cli.encode import beside
+from cse_cli.fetch import fetch, fetchable
 from cse_cli.installed import Installed, installed
 from cse_cli.pairs import show_pairs
 from cse_core.errors import CseError, did_you_mean
@@ -27,7 +27,7 @@ LENGTHS = (32, 64, 96, 128, 256, 512)
 """Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
 _BATCH = 10_000
 
-app = typer.Typer(help="Look at data: what is there, what is in it, fetch from a hub, translate.")
+app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets, translate.")
 
 PathsArgument = Annotated[
     list[str],
@@ -94,6 +94,8 @@ def list_data(
     say_table(table)
     if not all(path for files in suites.values() for path in files.values()):
         say(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
+        if names := ", ".join(fetchable(plugins)):
+            say(f"`cse data fetch NAME` brings public ones: {names}")
 
 
 def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
@@ -217,50 +219,7 @@ def show(
         tell(message)
 
 
-@app.command("fetch")
-def fetch(
-    context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="owner/name, or owner/name:configuration, of the hub."),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="A .parquet, .jsonl, .csv or .tsv file; by default name.parquet here.",
-        ),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
-    """Fetch a data set of the Hugging Face hub to a file."""
-    from cse_cli.writing import write_rows, written_format
-    from cse_core.data.sources import find_source
-
-    plugins = installed(context)
-    source = find_source(name, plugins.datasets)
-    if source.spec is not None or source.file is not None:
-        raise CseError(
-            "is no data set of the hub",
-            where="NAME",
-            value=name,
-            hint="write owner/name; files and installed data sets need no fetching",
-        )
-    path = out if out is not None else Path(f"{name.split('/')[-1].replace(':', '-')}.parquet")
-    written_format(str(path))
-    with beside(path, keep=False):
-        pass
-    corpus = _load([name], "sentence", plugins)
-    with beside(path) as file:
-        write_rows(corpus.table, file, path.name)
-    if json:
-        say_json({"file": str(path), "rows": len(corpus), "columns": list(corpus.names)})
-    else:
-        say(f"{len(corpus):,} rows of {name} are in {path}; train with --data {path}")
-
-
+app.command("fetch")(fetch)
 app.command("show-pairs")(show_pairs)
 
 

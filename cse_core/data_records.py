@@ -92,6 +92,7 @@ class SuiteSpec:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
         dev: Whether training may be scored on its files too: ``cse train --dev FILE``; ``"pairs"``
             where these are graded pairs, and those of a data set too. It is asked last.
+        sources: ``"package:folder/NAME.toml"``, from where `cse data fetch NAME` takes its files.
     """
 
     kind: ClassVar[DataKind] = "suite"
@@ -100,6 +101,7 @@ class SuiteSpec:
     summary: str
     factory: str
     dev: bool | Literal["pairs"] = False
+    sources: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

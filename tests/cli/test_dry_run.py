@@ -17,7 +17,7 @@ def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
     told = cse("train", "--loss", "infonce", "--loss", "+infonce:second", "--help")
     assert told.code == 0
     for words in ("--loss.infonce.temperature", "--loss.second.temperature", "--train.lr",
-                  "loss.second (cse-toolkit ", "100000; 0.05", "[0.9, 0.999]"):  # fmt: skip
+                  "loss.second (cse-toolkit ", "default: 0.05]", "[0.9, 0.999]"):  # fmt: skip
         assert words in told.out
     assert "--loss.second.temperature" not in cse("train", "--help").out
 

@@ -25,7 +25,7 @@ def find_documents(data_dir: str | os.PathLike[str] | None = None) -> list[Docum
     Raises:
         CseError: If the folder is not there or holds none, or a table is broken.
     """
-    folder = existing_folder(data_dir, "the document files")
+    folder = existing_folder(data_dir, "the document files", "docs")
     found = locate_documents(folder)
     if found.broken:
         raise found.broken[0]
@@ -33,8 +33,8 @@ def find_documents(data_dir: str | os.PathLike[str] | None = None) -> list[Docum
         raise CseError(
             f"no file of documents with titles is here or in its subfolder {BELOW}",
             where=str(folder),
-            hint=f"name the folder with --data-dir DIR or {DATA_VARIABLE}, or a file with "
-            "--documents FILE",
+            hint="`cse data fetch docs` brings some; or name the folder with --data-dir DIR or "
+            f"{DATA_VARIABLE}, or a file with --documents FILE",
         )
     return [read_documents(path) for path in found.files.values()]
 

@@ -13,6 +13,7 @@ def cse_suites() -> list[SuiteSpec]:
             summary="graded pairs: STS12-16, STS-B, SICK-R",
             factory="cse_evaluation.suites:Sts",
             dev="pairs",
+            sources="cse_evaluation:sources/sts.toml",
         ),
         SuiteSpec(
             name="chinese",
@@ -23,6 +24,7 @@ def cse_suites() -> list[SuiteSpec]:
             name="transfer",
             summary="a linear classifier on MR, CR, SUBJ, MPQA, SST2, TREC, MRPC",
             factory="cse_evaluation.suites:Transfer",
+            sources="cse_evaluation:sources/transfer.toml",
         ),
         SuiteSpec(
             name="classify",
@@ -34,5 +36,6 @@ def cse_suites() -> list[SuiteSpec]:
             summary="documents that look for their titles",
             factory="cse_evaluation.suites:Retrieval",
             dev=True,
+            sources="cse_evaluation:sources/docs.toml",
         ),
     ]

@@ -73,12 +73,13 @@ def locate_files(
     }
 
 
-def existing_folder(data_dir: str | os.PathLike[str] | None, what: str) -> Path:
+def existing_folder(data_dir: str | os.PathLike[str] | None, what: str, fetched: str = "") -> Path:
     """Return the data folder.
 
     Args:
         data_dir: As for ``data_folder``.
         what: What is looked for in it, for the error.
+        fetched: The name by which `cse data fetch` brings it, if it does.
 
     Raises:
         CseError: If it is not there.
@@ -87,6 +88,8 @@ def existing_folder(data_dir: str | os.PathLike[str] | None, what: str) -> Path:
     if not os.path.isdir(folder):
         told = "this is not a directory" if os.path.exists(folder) else "there is no such directory"
         hint = f"name the folder of {what} with --data-dir DIR or {DATA_VARIABLE}"
+        if fetched and origin != "--data-dir":
+            hint = f"`cse data fetch {fetched}` brings them; or {hint}"
         raise CseError(f"{told} (from {origin})", where=str(folder), hint=hint)
     return folder
 
@@ -100,7 +103,7 @@ def find_suite(data_dir: str | os.PathLike[str] | None = None) -> Suite:
     Raises:
         CseError: If the folder is not there or holds no file of the suite, or a file is broken.
     """
-    folder = existing_folder(data_dir, "the STS files")
+    folder = existing_folder(data_dir, "the STS files", "sts")
     return _read_suite(locate_suite(data_dir), folder, "STS", STS_TESTS)
 
 
@@ -120,11 +123,13 @@ def _read_suite(
 ) -> Suite:
     sets = tuple(read_pairs(path) for path in found.values() if path)
     if not sets:
+        brings = "`cse data fetch sts` brings them; or " if what == "STS" else ""
         raise CseError(
             f"no {what} file is here or in its subfolder {what.lower()} "
             f"(such as {wanted[0]}{SUFFIXES[0]})",
             where=str(folder),
-            hint=f"name the folder of the {what} files with --data-dir DIR or {DATA_VARIABLE}",
+            hint=f"{brings}name the folder of the {what} files with --data-dir DIR or "
+            f"{DATA_VARIABLE}",
         )
     missing = tuple(name for name in wanted if found[name] is None)
     return Suite(next(path.parent for path in found.values() if path), sets, missing)

@@ -110,7 +110,7 @@ def find_transfer(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
         CseError: If the folder is not there or holds no task, or a file is broken.
     """
     what = "the transfer tasks"
-    folder = existing_folder(data_dir, what)
+    folder = existing_folder(data_dir, what, "transfer")
     found = locate_transfer(data_dir)
     tasks, missing = [], []
     for name in TRANSFER_TASKS:
@@ -127,7 +127,8 @@ def find_transfer(data_dir: str | os.PathLike[str] | None = None) -> Tasks:
             "no transfer task is here or in its subfolder transfer "
             f"(such as mr{SUFFIXES[0]}, or sst2.train{SUFFIXES[0]} and sst2.test{SUFFIXES[0]})",
             where=str(folder),
-            hint=f"name the folder of {what} with --data-dir DIR or {DATA_VARIABLE}",
+            hint="`cse data fetch transfer` brings them; or name the folder of "
+            f"{what} with --data-dir DIR or {DATA_VARIABLE}",
         )
     return Tasks(tasks[0].train.path.parent, tuple(tasks), tuple(missing))
 

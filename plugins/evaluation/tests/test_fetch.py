@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cse_evaluation import raw_documents, raw_files
+from cse_evaluation.documents import read_documents
+from cse_evaluation.suite import STS_FILES, find_suite
+from cse_evaluation.tasks import TRANSFER_TASKS, find_transfer
+
+from cse_cli.sources import Sources, read_sources
+from plugins.evaluation.tests.made_up_web import TABLES, joined, made_up_web, served
+from tests.fixtures.command_line import Cse, refused
+from tests.shared import shared_path
+
+NAMES = ("sts", "transfer", "docs")
+
+
+def table(name: str) -> Sources:
+    return read_sources(TABLES / f"{name}.toml")
+
+
+@pytest.fixture(scope="module")
+def web() -> dict[str, bytes]:
+    return made_up_web()
+
+
+@pytest.fixture
+def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take published checksums away: what is made up has others."""
+    from cse_cli import fetch as command
+    from cse_cli import sources
+
+    def read(path: Path) -> Sources:
+        found = read_sources(path)
+        files = tuple(
+            file.model_copy(
+                update={"places": tuple(p.model_copy(update={"sha256": ()}) for p in file.places)}
+            )
+            for file in found.files
+        )
+        return found.model_copy(update={"files": files})
+
+    monkeypatch.setattr(sources, "read_sources", read)
+    assert command
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's data folder."""
+    import platformdirs
+
+    monkeypatch.setattr(platformdirs, "user_data_dir", lambda app: str(tmp_path / "home" / app))
+    return tmp_path / "home/cse"
+
+
+@pytest.fixture
+def here(cse: Cse, home: Path, monkeypatch: pytest.MonkeyPatch) -> Cse:
+    """The command with the user's data folder in place of CSE_DATA_DIR."""
+    monkeypatch.delenv("CSE_DATA_DIR")
+    return cse
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_what_is_fetched_is_where_and_what_the_suites_read(
+    here: Cse, home: Path, web: dict[str, bytes]
+) -> None:
+    with served(web) as (address, asked):
+        for name in NAMES:
+            told = here("data", "fetch", name, "--from", address)
+            assert told.code == 0, told.err
+            owners = table(name).owners.values()
+            assert all(f"{owner.name}: {owner.licence}" in told.out for owner in owners)
+    assert len(asked) == len(set(asked)) == len(web)  # each download once
+    suite = find_suite()
+    assert tuple(pairs.name for pairs in suite.sets) == STS_FILES and not suite.missing
+    assert {p.name: len(p.pairs) for p in suite.sets}["sts16.test"] == 1186
+    assert suite.sets[0].pairs[0].subset == "MSRpar"
+    assert next(p for p in suite.sets if p.name == "sickr.test").scale == (1.0, 5.0)
+    tasks = find_transfer()
+    assert tuple(task.name for task in tasks.tasks) == TRANSFER_TASKS and not tasks.missing
+    by_name = {task.name: task for task in tasks.tasks}
+    assert set(by_name["trec"].labels) == {"NUM", "LOC", "DESC"}
+    assert by_name["mr"].texts[0].startswith("clich\N{LATIN SMALL LETTER E WITH ACUTE}s, The dog")
+    assert by_name["mrpc"].texts[0].startswith('"The dog')
+    news = read_documents(home / "docs/bbc_news.jsonl.gz")
+    assert (len(news), news.untitled) == (40, 0)
+    wiki = read_documents(home / "docs/wiki_en.jsonl.gz")
+    assert len(wiki) == 3 * 64 and "Place 0 & 0" in wiki.titles
+    listed = json.loads(here("data", "list", "--json").out)["suites"]
+    assert all(listed["sts"].values()) and all(listed["transfer"].values())
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_the_lock_file_trusts_the_first_fetch_alone(
+    here: Cse, home: Path, web: dict[str, bytes]
+) -> None:
+    with served(web) as (address, _):
+        assert here("data", "fetch", "sts", "--from", address).code == 0
+    lock = json.loads((home / "sts/fetched.json").read_text(encoding="utf-8"))
+    assert set(lock) == {file.name for file in table("sts").files}
+    for file in table("sts").files:
+        entry = lock[file.name]
+        text = gzip.decompress((home / "sts" / file.name).read_bytes())
+        assert entry["sha256"] == hashlib.sha256(text).hexdigest() != file.measured
+        assert entry["rows"] == file.rows and entry["revision"] == file.places[0].revision
+        assert entry["licence"] == table("sts").owners[file.owner].licence
+        (url,) = entry["downloads"]
+        assert url == file.places[0].urls[0]
+    path = next(path for path in web if path.endswith("STS2012-en-test.zip"))
+    other = {**web, path: next(web[p] for p in web if p.endswith("STS2013-en-test.zip"))}
+    before = (home / "sts/sts12.test.tsv.gz").read_bytes()
+    with served(other) as (address, asked):
+        told = here("data", "fetch", "sts", "--from", address)
+        assert told.code == 0 and not asked and "was there" in told.out
+        told = here("data", "fetch", "sts", "--from", address, "--force")
+        assert told.code == 2 and "is not what it was when it was fetched first" in told.errors[-1]
+        assert "fetched.json" in told.errors[-1]
+    assert (home / "sts/sts12.test.tsv.gz").read_bytes() == before
+    (home / "sts/stsb.dev.tsv.gz").write_bytes(gzip.compress(b"mine\n"))
+    assert "changed since it was fetched" in here("data", "fetch", "sts").out
+
+
+def test_a_published_checksum_is_kept_to(here: Cse, home: Path, web: dict[str, bytes]) -> None:
+    with served(web) as (address, _):
+        told = here("data", "fetch", "transfer", "--from", address)
+    assert told.code == 2
+    assert "is not the file whose checksum was published" in told.errors[-1]
+    assert "msr_paraphrase_train.txt" in told.errors[-1]
+    assert (home / "transfer/mr.tsv.gz").is_file()  # what was whole before it is kept
+    assert not (home / "transfer/mrpc.train.tsv.gz").exists()
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_rows_that_the_owner_does_not_have_are_refused(
+    here: Cse, home: Path, web: dict[str, bytes]
+) -> None:
+    path = next(path for path in web if path.endswith("TREC_10.label"))
+    with served({**web, path: b"NUM:dist How far ?\n"}) as (address, _):
+        told = here("data", "fetch", "transfer", "--from", address)
+    assert told.code == 2 and "has 1 rows, not the 500" in told.errors[-1]
+    assert not (home / "transfer/trec.test.tsv.gz").exists()
+
+
+def test_without_a_network_one_line_says_what_to_put_where(
+    here: Cse, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def refuse(request: object, timeout: float) -> None:
+        calls.append(str(getattr(request, "full_url", "")))
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("cse_cli.fetching.urlopen", refuse)
+    told = here("data", "fetch", "sts")
+    assert told.code == 2 and told.out == ""
+    (line,) = (line for line in told.errors if not line.startswith("fetching "))
+    assert line.startswith("error: sts: sts12.test.tsv.gz and 8 more cannot be fetched: ")
+    assert "no route to host" in line
+    for file in table("sts").files:
+        assert file.name in line
+    assert f"(subset, score, sentence1, sentence2) into {home / 'sts'}" in line
+    assert len({call.split("/")[2] for call in calls}) == len(calls)  # each host is asked once
+    assert not home.exists()
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_downloads_in_a_folder(
+    here: Cse, home: Path, tmp_path: Path, web: dict[str, bytes]
+) -> None:
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    for path, content in web.items():
+        if path.endswith(("STS2012-en-test.zip", "SICK.zip")):
+            (downloads / path.rpartition("/")[2]).write_bytes(content)
+    told = here("data", "fetch", "sts", "--from", str(downloads), "--json")
+    assert told.code == 2 and "STS2013-en-test.zip is not in" in told.errors[-1]
+    fetched = json.loads(told.out)
+    assert set(fetched["files"]) == {"sts12.test.tsv.gz", "sickr.test.tsv.gz", "sickr.dev.tsv.gz"}
+    assert fetched["missing"][0] == "sts13.test.tsv.gz"
+    mine = home / "sts/stsb.test.tsv.gz"
+    mine.write_bytes(b"mine")
+    for path, content in web.items():
+        (downloads / path.rpartition("/")[2]).write_bytes(content)
+    told = here("data", "fetch", "sts", "--from", str(downloads))
+    assert told.code == 0 and "not fetched: yours, left as it is" in told.out
+    assert mine.read_bytes() == b"mine"
+
+
+def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:
+    refused(here("data", "fetch", "stss"), "there is no such set to fetch", "did you mean sts?")
+    refused(here("data", "fetch", "nothing"), "there are sts, transfer, docs")
+    refused(here("data", "fetch", "sts", "--out", "x.parquet"), "sts is several files")
+    folder = tmp_path / "home/cse/sts"
+    folder.mkdir(parents=True)
+    (folder / "fetched.json").write_text('{"sts12.test.tsv.gz": {}}', encoding="utf-8")
+    refused(here("data", "fetch", "sts"), "fetched.json: is damaged", "remove it")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_list_shows_every_address_pin_and_licence(here: Cse, name: str) -> None:
+    shown = here("data", "fetch", name, "--list").out
+    for file in table(name).files:
+        owner = table(name).owners[file.owner]
+        assert file.name in shown and f"{owner.name}: {owner.licence}" in shown
+        for place in file.places:
+            assert place.urls[0] in shown and place.revision in shown
+            assert not place.sha256 or len(place.sha256) == len(place.urls)
+    assert json.loads(here("data", "fetch", name, "--list", "--json").out)["folder"] == name
+
+
+def raw_of_graded(rows: list[list[str]]) -> dict[str, bytes]:
+    found: dict[str, list[str]] = {}
+    for subset, score, first, second in rows:
+        found.setdefault(f"x/STS.input.{subset}.txt", []).append(f"{first}\t{second}")
+        found.setdefault(f"x/STS.gs.{subset}.txt", []).append(score)
+    return {name: joined(lines) for name, lines in found.items()}
+
+
+def raw_of_benchmark(rows: list[list[str]]) -> dict[str, bytes]:
+    lines = ["\t".join([*row[0].split("/"), "0", *row[1:]]) for row in rows]
+    return {f"x/sts-{part}.csv": joined(lines) for part in ("dev", "test")}
+
+
+def raw_of_sick(rows: list[list[str]]) -> dict[str, bytes]:
+    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    lines = [
+        head,
+        *(f"1\t{first}\t{second}\t{score}\t{label}" for label, score, first, second in rows),
+    ]
+    return {"x/SICK_trial.txt": joined(lines)}
+
+
+def raw_of_labels(rows: list[list[str]]) -> dict[str, bytes]:
+    return {"x": joined([" ".join(row[-2:]) for row in rows])}
+
+
+REAL: list[tuple[str, str, Callable[[list[list[str]]], dict[str, bytes]]]] = [
+    ("sts", "sts12.test.tsv.gz", raw_of_graded),
+    ("sts", "sts16.test.tsv.gz", raw_of_graded),
+    ("sts", "stsb.test.tsv.gz", raw_of_benchmark),
+    ("sts", "stsb.dev.tsv.gz", raw_of_benchmark),
+    ("sts", "sickr.dev.tsv.gz", raw_of_sick),
+    ("transfer", "sst2.train.tsv.gz", raw_of_labels),
+    ("transfer", "sst2.dev.tsv.gz", raw_of_labels),
+    ("transfer", "sst2.test.tsv.gz", raw_of_labels),
+    ("transfer", "trec.train.tsv.gz", raw_of_labels),
+    ("transfer", "trec.test.tsv.gz", raw_of_labels),
+]
+
+
+@pytest.mark.parametrize(("folder", "name", "raw"), REAL, ids=lambda value: str(value))
+def test_the_real_sets_come_out_of_their_raw_form_as_they_are_measured(
+    folder: str, name: str, raw: Callable[[list[list[str]]], dict[str, bytes]]
+) -> None:
+    """The rows of a real file, put into the form of its owner, give that very file."""
+    from cse_cli.fetching import _converted
+
+    text = gzip.decompress((shared_path("data") / folder / name).read_bytes())
+    rows = [line.split("\t") for line in text.decode().splitlines()[1:]]
+    (file,) = (each for each in table(folder).files if each.name == name)
+    count, made = _converted(file, raw(rows))
+    assert count == len(rows) == file.rows
+    assert made == text
+    assert file.measured == hashlib.sha256(text).hexdigest()
+
+
+def test_sentences_of_a_paragraph() -> None:
+    text = 'Mr. Smith left. "Why?" she asked. The U.S. paid \N{POUND SIGN}3.5m. It is 4 p.m. now.'
+    assert raw_documents.sentences_of(text) == [
+        "Mr. Smith left.", '"Why?" she asked.', "The U.S. paid \N{POUND SIGN}3.5m.",
+        "It is 4 p.m. now.",
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(Exception, match=r"no file STS.input.x.txt in what was fetched, but a.txt"):
+        list(raw_files.graded({"a.txt": b""}, parts=["x"]))
