@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import Distribution, EntryPoint
@@ -166,6 +166,23 @@ class Commands:
             if found:
                 return found[0].spec()
         return None
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Return what a command's record names for Python.
+
+        Raises:
+            CseError: If there is no such command, or it is for the shell alone.
+        """
+        from cse_core.runtime.loading import load_factory
+
+        spec = self.chosen(name.split())
+        if spec is None:
+            raise CseError(f"there is no command {name}", hint=self.missing(name))
+        if spec.function is None:
+            hint = f"run `cse {name}` in a shell"
+            raise CseError("has no function for Python", where=f"cse {name}", hint=hint)
+        found: Callable[..., Any] = load_factory(spec.function, where=f"cse {name}")
+        return found
 
     def add_to(
         self,

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.errors import CseError, CseErrors
@@ -175,6 +176,8 @@ def console(*, err: bool = False) -> Console:
                 yield segment if steers else segment._replace(text=cleaned(segment.text))
 
     stream = sys.stderr if err else sys.stdout
+    if in_notebook():
+        return CleanConsole(highlight=False, markup=False, emoji=False)
     under: Any = stream.under if isinstance(stream, CleanStream) else stream
     shown = under is not None and under.isatty()
     return CleanConsole(
@@ -185,6 +188,12 @@ def console(*, err: bool = False) -> Console:
         markup=False,
         emoji=False,
     )
+
+
+def in_notebook() -> bool:
+    """Tell whether output goes to a notebook that can draw a bar."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return type(shell).__name__ == "ZMQInteractiveShell" and find_spec("ipywidgets") is not None
 
 
 def plain_table(title: str, columns: Iterable[str]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -112,18 +113,18 @@ def load_model(
         CseError: If there is no such model, or it is damaged.
     """
     check_model(name, registry, pooling=pooling, max_length=max_length)
-    quieten()
     from cse_core.models.saved_model import load
 
     try:
-        return load(
-            name,
-            registry,
-            pooling=pooling,
-            max_length=max_length,
-            device=device,
-            precision=precision,
-        )
+        with libraries_quiet():
+            return load(
+                name,
+                registry,
+                pooling=pooling,
+                max_length=max_length,
+                device=device,
+                precision=precision,
+            )
     except CseError as error:
         raise _as_flags(error) from None
 
@@ -141,6 +142,21 @@ def quieten() -> None:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+
+
+@contextmanager
+def libraries_quiet() -> Iterator[None]:
+    """Do so for a while, in a process that is not ours alone."""
+    from transformers.utils import logging
+
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    quieten()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def encode_blocks(

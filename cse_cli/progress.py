@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import cleaned, console, tell, warn
+from cse_cli.console import cleaned, console, in_notebook, tell, warn
 from cse_core.runtime.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def reporter_for(
     reporter: SilentReporter
     if quiet or json:
         reporter = SilentReporter()
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() or in_notebook():
         reporter = BarReporter(opening)
     else:
         reporter = LineReporter(opening)

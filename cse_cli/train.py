@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import nullcontext
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,12 +29,10 @@ from cse_cli.completion import complete_reporter
 from cse_cli.console import say, say_json, tell
 from cse_cli.installed import Installed, installed
 from cse_cli.launcher import check_launch
-from cse_cli.models import quieten
-from cse_cli.resuming import check_run
 from cse_cli.streams import OutputLost
-from cse_cli.train_checks import check_links, check_out, check_read, refuse_beside_resume
+from cse_cli.train_checks import check_reporters, planned_run, refuse_beside_resume
 from cse_cli.train_checks import save_recipe as write_recipe
-from cse_cli.train_report import outcome_json, show_in_short, show_outcome, show_plan
+from cse_cli.train_report import outcome_json, show_outcome, show_plan
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
@@ -154,73 +150,35 @@ def train(
     from cse_cli.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
-    if composition.train.report:
-        from cse_core.training.reporters import reporters_of
-
-        reporters_of(composition.train.report, plugins.registry)
+    check_reporters(composition, plugins)
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        from cse_cli.plan_scores import PlannedRun
-
-        if out is not None:
-            check_out(out)
-        sets = check_read(composition, plugins)
-        folder = str(out) if out is not None else f"{_base(composition)}-DATE-TIME"
-        show_plan(composition, choice, plugins, PlannedRun(folder, out is None, sets), json=json)
+        planned = planned_run(composition, plugins, out)
+        show_plan(composition, choice, plugins, planned, json=json)
         return
-    _run(
-        composition,
-        out if out is not None else _named(composition),
-        plugins,
-        quiet=quiet,
-        json=json,
-    )
+    _run(composition, out, plugins, quiet=quiet, json=json)
 
 
 def _run(
-    composition: Composition | None, folder: Path, plugins: Installed, *, quiet: bool, json: bool
+    composition: Composition | None,
+    folder: Path | None,
+    plugins: Installed,
+    *,
+    quiet: bool,
+    json: bool,
 ) -> None:
-    """Train into a folder; without a composition, go on with the run that is there."""
-    first = int(os.environ.get("RANK") or 0) == 0
-    quiet = quiet or not first
-    from cse_core.training.run_folder import RunFolder
-
-    if composition is not None and first:
-        check_out(folder)
-    if composition is None:
-        check_links(folder, "--resume")
-        check_run(RunFolder.open(folder))
-    from cse_cli.progress import reporter_for
-
-    quieten()
-    from cse_core.training import run as training
+    """Train into a folder, or go on with the run that is there, and print what came of it."""
+    from cse_cli.running import is_first, run
     from cse_core.training.signals import Stopped
 
-    def opening() -> None:
-        plugins.warn_of_failed()
-        if composition is not None:
-            show_in_short(composition)
-
-    with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
-        try:
-            if composition is None:
-                with RunFolder(folder).held("--resume") if first else nullcontext():
-                    outcome = training.resume(folder, plugins.registry, reporter=reporter)
-            else:
-                outcome = training.train(
-                    composition,
-                    plugins.registry,
-                    out=folder,
-                    reporter=reporter,
-                    corpus=plugins.known_corpus(composition.data),
-                )
-        except Stopped as stopped:
-            reporter.end()
-            if first:
-                tell(f"{stopped}; continue with `cse train --resume {folder}`")
-            raise typer.Exit(130) from None
-    if not first:
+    try:
+        outcome, folder, reporter = run(composition, folder, plugins, quiet=quiet, json=json)
+    except Stopped as stopped:
+        if is_first():
+            tell(f"{stopped}; continue with `cse train --resume {stopped.folder}`")
+        raise typer.Exit(130) from None
+    if not is_first():
         return
     try:
         if json:
@@ -232,24 +190,3 @@ def _run(
     except OutputLost as lost:
         if not lost.unread:  # the run is complete, whether or not somebody still reads
             raise
-
-
-def _named(composition: Composition) -> Path:
-    """Return ``runs/<recipe or losses>-<time>``, a folder that does not exist yet.
-
-    Of several processes the first one's counts.
-    """
-    import time
-
-    base = Path(f"{_base(composition)}-{time.strftime('%Y%m%d-%H%M%S')}")
-    path, count = base, 1
-    while path.exists():
-        count += 1
-        path = base.with_name(f"{base.name}-{count}")
-    return path
-
-
-def _base(composition: Composition) -> Path:
-    """Return the default folder of a run, without the time."""
-    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
-    return Path("runs", name.replace(os.sep, "-"))

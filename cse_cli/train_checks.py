@@ -10,6 +10,7 @@ from cse_cli.flags import Choice
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
+    from cse_cli.plan_scores import PlannedRun
     from cse_cli.installed import Installed
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
@@ -87,6 +88,39 @@ def check_links(folder: Path, where: str) -> None:
                 value=str(folder),
                 hint="put what it points to in its place, or remove it",
             )
+
+
+def check_reporters(composition: Composition, plugins: Installed) -> None:
+    """Refuse a reporter that is not installed, or an option that it does not have.
+
+    Raises:
+        CseError: If there is one.
+    """
+    if composition.train.report:
+        from cse_core.training.reporters import reporters_of
+
+        reporters_of(composition.train.report, plugins.registry)
+
+
+def planned_run(composition: Composition, plugins: Installed, out: Path | None) -> PlannedRun:
+    """Refuse what a run refuses before it begins, and say where it will lie and how it is scored.
+
+    Raises:
+        CseError: As :func:`check_out` and :func:`check_read` raise it.
+    """
+    from cse_cli.plan_scores import PlannedRun
+
+    if out is not None:
+        check_out(out)
+    sets = check_read(composition, plugins)
+    folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
+    return PlannedRun(folder, out is None, sets)
+
+
+def default_folder(composition: Composition) -> Path:
+    """Return the default folder of a run, without the time that is added to it."""
+    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
+    return Path("runs", name.replace("/", "-"))
 
 
 def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet]:

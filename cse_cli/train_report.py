@@ -15,23 +15,38 @@ if TYPE_CHECKING:
     from cse_core.training.trainer import Outcome
 
 
+def plan_json(
+    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun
+) -> dict[str, Any]:
+    """Return the plan as data that JSON can hold."""
+    from cse_cli.plan_text import plan_dict
+    from cse_cli.resolving import changed_settings
+
+    changed = changed_settings(composition, choice, plugins)
+    return {**plan_dict(composition), **run.as_dict(composition), "changed": changed}
+
+
+def plan_text(
+    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun
+) -> list[str]:
+    """Return the plan as lines of plain text."""
+    from cse_cli.plan_text import plan_lines
+    from cse_cli.resolving import changed_settings
+
+    changed = [f"  {line}" for line in changed_settings(composition, choice, plugins)]
+    heading = ["settings that are not the defaults:"] if changed else []
+    return [*plan_lines(composition, run.lines(composition)), *heading, *changed]
+
+
 def show_plan(
     composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun, *, json: bool
 ) -> None:
     """Print the plan on stdout."""
-    from cse_cli.plan_text import plan_dict, plan_lines
-    from cse_cli.resolving import changed_settings
-
-    changed = changed_settings(composition, choice, plugins)
     if json:
-        say_json({**plan_dict(composition), **run.as_dict(composition), "changed": changed})
+        say_json(plan_json(composition, choice, plugins, run))
         return
-    for line in plan_lines(composition, run.lines(composition)):
+    for line in plan_text(composition, choice, plugins, run):
         say(line)
-    if changed:
-        say("settings that are not the defaults:")
-        for line in changed:
-            say(f"  {line}")
 
 
 def show_in_short(composition: Composition) -> None:

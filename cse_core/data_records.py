@@ -76,12 +76,15 @@ class CommandSpec:
             a ``typer.Typer`` with commands below this one; imported when the command is run.
         takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
             chosen parts is then a flag of it.
+        function: ``"package.module:function"`` that does the same from Python: called with the
+            installed plugins, then as ``cse.evaluate`` and the like are.
     """
 
     name: str
     summary: str
     factory: str
     takes_choice: bool = False
+    function: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,10 @@ ROOMS = (
     "models", "builtins", "engine", "evaluation", "training",
 )  # fmt: skip
 """Rooms of the core in their order: each imports only earlier ones."""
-TOP = ("cse_cli", "plugins")
+TOP = ("cse", "cse_cli", "plugins")
 """What stands on the core."""
 IN_A_BOX = {
+    "cse": "import cse",
     "cse_cli": "the command cse",
     "plugins": "papers, suites, tools",
     "contract": "what authors import",
@@ -53,7 +54,7 @@ class Module:
     Attributes:
         name: Dotted name; files that are run and not imported have their path's.
         path: Where it is.
-        room: A room of the core, ``cse_cli``, a plugin's package, ``tests``, ``docs`` or ``tools``.
+        room: A room of the core, ``cse_cli``, ``cse``, a plugin's package, ``tests``, ``docs`` or ``tools``.
         imports: Modules of the repository that it imports, by the line that does.
     """
 
@@ -209,7 +210,7 @@ def _box(name: str, x: float, y: float, fill: str) -> list[str]:
 
 
 def _files() -> Iterator[tuple[Path, str]]:
-    for folder in (CORE, "cse_cli", "tests", "docs"):
+    for folder in (CORE, "cse_cli", "cse", "tests", "docs"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield path, _dotted(path.relative_to(ROOT))
     for path in sorted(ROOT.glob("plugins/*/**/*.py")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 PATIENCE = 1.0
@@ -11,7 +12,9 @@ PATIENCE = 1.0
 
 
 class Stopped(Exception):
-    """A signal asked the run to stop; a checkpoint was written."""
+    """A signal asked the run to stop; a checkpoint was written in its ``folder``."""
+
+    folder: Path | None = None
 
     def __init__(self, step: int) -> None:
         super().__init__(f"stopped after step {step}")

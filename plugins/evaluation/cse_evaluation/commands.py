@@ -6,4 +6,5 @@ EVAL = CommandSpec(
     name="eval",
     summary="score models on graded pairs, labelled texts and documents with titles",
     factory="cse_evaluation.cli.evaluate:evaluate",
+    function="cse_evaluation.cli.scoring:evaluate",
 )

@@ -2,63 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
 from cse_cli.completion import complete_data, complete_model, complete_suite
 from cse_cli.console import say_json, tell
-from cse_cli.installed import Installed, installed
+from cse_cli.installed import installed
 from cse_cli.models import (
     BatchTokensOption,
     DeviceOption,
     MaxLengthOption,
     PoolingOption,
     PrecisionOption,
-    check_model,
-    encoder,
-    load_model,
 )
-from cse_core.errors import CseError
-from cse_core.evaluation.suites import SuiteScore
-from cse_evaluation.cli.changes import Changes
-from cse_evaluation.cli.graded import Sets, find_sets, read_texts
-from cse_evaluation.cli.probes import (
-    Groups,
-    find_tasks,
-    score_tasks,
-    score_words_of,
-    show_tasks,
-    shown_progress,
-    warn_of_lengths,
-)
-from cse_evaluation.cli.retrieval import (
-    Words,
-    find_document_sets,
-    score_document_words,
-    score_documents,
-    show_retrieval,
-)
-from cse_evaluation.cli.scores import scores_json, show_scores
-from cse_evaluation.cli.suites import (
-    add_suites,
-    check_sets,
-    read_suites,
-    score_suites,
-    show_suites,
-)
-from cse_evaluation.plugin import cse_suites
-
-if TYPE_CHECKING:
-    from cse_core.evaluation.suites import Encode
-    from cse_core.models.saved_model import SentenceModel
-    from cse_evaluation.retrieval import RetrievalResult
-    from cse_evaluation.sts import Result
-    from cse_evaluation.task_result import TaskResult, WordScore
+from cse_evaluation.cli.probes import show_tasks, shown_progress
+from cse_evaluation.cli.retrieval import show_retrieval
+from cse_evaluation.cli.scores import show_scores
+from cse_evaluation.cli.scoring import Request, score_models
+from cse_evaluation.cli.suites import show_suites
 
 
 def evaluate(
@@ -196,158 +159,43 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
-    plugins = installed(context)
-    specs = {name: plugins.registry.suite(name).spec for name in suite or ()}.values()
-    own = [spec.name for spec in specs if spec in cse_suites()]
-    if pairs_out is not None and len(models) > 1:
-        raise CseError("is for one model", where="--pairs-out", hint="evaluate them one by one")
-    for name in models:
-        check_model(name, plugins.registry, pooling=pooling, max_length=max_length)
-    tasks = find_tasks(own, data_dir, labelled or (), long_texts, classifier)
-    held = find_document_sets(own, data_dir, documents or (), candidates or (), similarity)
-    others = read_suites([spec for spec in specs if spec not in cse_suites()], data_dir)
-    other = bool(tasks.groups or held or others)
-    sets = find_sets(plugins, own, data_dir, pairs or (), data or (), other)
-    _check_names(sets, tasks)
-    if pairs_out is not None and not sets.sets:
-        raise CseError("there are no graded pairs to write", where="--pairs-out",
-                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
-    changes = Changes(tuple(aug or ()), tuple(settings or ()), dropout, seed)
-    _check_changes(changes, models, sets, plugins)
-    for wanted in metric or ():
-        plugins.registry.find("metric", wanted, where="--metric")
-    from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
-    from cse_evaluation.sts import evaluate_sts
-    from cse_evaluation.vectors import EncodedTexts
-
-    if pairs_out is not None:
-        check_pairs_out(pairs_out)
-    words = read_texts(idf, plugins) if idf is not None else None
-    results: list[list[Result]] = []
-    classified: list[list[TaskResult]] = []
-    retrieved: list[list[RetrievalResult]] = []
-    scores: list[list[list[SuiteScore]]] = []
-    described: list[str] = []
-    lengths: list[int] = []
+    request = Request(
+        tuple(models),
+        suite=tuple(suite or ()),
+        data_dir=data_dir,
+        pairs=tuple(pairs or ()),
+        data=tuple(data or ()),
+        labelled=tuple(labelled or ()),
+        documents=tuple(documents or ()),
+        candidates=tuple(candidates or ()),
+        similarity=similarity,
+        long_texts=long_texts,
+        classifier=classifier,
+        seed=seed,
+        idf=idf,
+        pooling=pooling,
+        max_length=max_length,
+        device=device,
+        precision=precision,
+        batch_tokens=batch_tokens,
+        pairs_out=pairs_out,
+        metric=tuple(metric or ()),
+        aug=tuple(aug or ()),
+        settings=tuple(settings or ()),
+        dropout=dropout,
+        no_baselines=no_baselines,
+    )
     with shown_progress(json) as progress:
-        known: dict[str, WordScore] = {}
-        titles: Words = {}
-        for name in models:
-            model = load_model(
-                name,
-                plugins.registry,
-                pooling=pooling,
-                max_length=max_length,
-                device=device,
-                precision=precision,
-            )
-            described.append(
-                f"{model.description}, at most {model.sentence_encoder.max_length} tokens"
-            )
-            lengths.append(model.sentence_encoder.max_length)
-            texts = chain(*(each.texts for each in sets.sets))
-            encode = EncodedTexts(encoder(model, batch_tokens), texts)
-            if sets.sets:
-                if changes:
-                    encode = changes.encoder(model, encode, sets.sets, plugins)
-                scored = evaluate_sts(encode, sets.sets, not (no_baselines or changes), words)
-                if changes:
-                    scored = [replace(each, setting=changes.setting) for each in scored]
-                results.append(_with_metrics(scored, metric or (), model, encode, sets, plugins))
-            if tasks.groups:
-                if not (known or no_baselines):  # now that the model is known to load
-                    known = score_words_of(tasks, seed, progress)
-                classified.append(
-                    score_tasks(
-                        model,
-                        tasks,
-                        known,
-                        batch_tokens=batch_tokens,
-                        classifier=classifier,
-                        seed=seed,
-                        progress=progress,
-                        max_length=max_length,
-                    )
-                )
-            if held:
-                titles = titles or ({} if no_baselines else score_document_words(held))
-                retrieved.append(score_documents(encode, held, titles, progress, similarity))
-            scores.append(score_suites(others, encode, progress))
-    names = [each.name for kind in (results, classified, retrieved) for each in chain(*kind[:1])]
-    check_sets([*names, *(score.name for score in chain(*scores[0]))])
-    for note in (*sets.notes, *tasks.notes):
-        tell(note)
-    for each in others:
-        if each.missing:
-            tell(f"not there, looked for in {each.folder}: {', '.join(each.missing)}")
-    if results:
-        warn_of_lengths(models, lengths)
-    if pairs_out is not None:
-        write_pairs_out(pairs_out, sets.sets, [r.cosines for r in results[0] if not r.sets])
-        tell(f"pairs with their cosines are in {pairs_out}")
+        found = score_models(request, installed(context), progress)
     if json:
-        told = scores_json(models, described, results, sets, classified, tasks, retrieved)
-        say_json(add_suites(told, others, scores))
+        say_json(found.to_dict())
         return
-    for name, description in zip(models, described, strict=True):
+    for name, description in zip(models, found.described, strict=True):
         tell(f"{name}: {description}")
-    if results:
-        show_scores(models, results, sets, subsets)
-    if classified:
-        show_tasks(models, classified)
-    if retrieved:
-        show_retrieval(models, retrieved)
-    show_suites(others, models, scores)
-
-
-def _with_metrics(
-    results: list[Result],
-    names: Sequence[str],
-    model: SentenceModel,
-    encode: Encode,
-    sets: Sets,
-    plugins: Installed,
-) -> list[Result]:
-    """Return the results with the numbers of installed metrics on each set."""
-    from cse_core.models.part_factory import PartFactory
-    from cse_core.parts import Metric
-    from cse_core.recipes.composition import PlannedPart
-
-    online = model.sentence_encoder
-    make = PartFactory(online.encoder, online.tokenizer, model.device)
-    metrics = {
-        name: cast(
-            Metric,
-            make(PlannedPart.of(plugins.registry.find("metric", name)), online.encoder.hidden_size),
-        )
-        for name in names
-    }
-    by_name = {each.name: each for each in sets.sets}
-    found = []
-    for result in results:
-        numbers = {
-            f"{name}.{key}": value
-            for name, metric in metrics.items()
-            if result.name in by_name
-            for key, value in metric.compute(encode, by_name[result.name]).items()
-        }
-        found.append(replace(result, metrics=numbers))
-    return found
-
-
-def _check_changes(changes: Changes, models: Sequence[str], sets: Sets, plugins: Installed) -> None:
-    """Refuse changes of nothing, and those that no model can have."""
-    if changes and not sets.sets:
-        raise CseError("there are no graded pairs to change", where="--aug",
-                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
-    for name in models:
-        changes.planned(name, plugins)
-
-
-def _check_names(sets: Sets, tasks: Groups) -> None:
-    both = {each.name for each in sets.sets} & {task.name for task in tasks.tasks}
-    if both:
-        raise CseError(
-            f"graded pairs and labelled texts are both called {min(both)!r}",
-            hint="rename one of the files, or evaluate them one by one",
-        )
+    if found.results:
+        show_scores(models, found.results, found.sets, subsets)
+    if found.classified:
+        show_tasks(models, found.classified)
+    if found.retrieved:
+        show_retrieval(models, found.retrieved)
+    show_suites(found.others, models, found.scores)

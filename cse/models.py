@@ -1,0 +1,102 @@
+"""Load a model and encode texts with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from cse_cli.installed import Installed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse_core.models.saved_model import SentenceModel
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that turns texts into vectors.
+
+    Attributes:
+        loaded: The encoder with its tokenizer, pooler and heads.
+    """
+
+    loaded: SentenceModel
+
+    @property
+    def name(self) -> str:
+        """Return the name that it was loaded by."""
+        return self.loaded.name
+
+    @property
+    def max_length(self) -> int:
+        """Return the longest text in tokens; longer ones are cut or sliced, as the model says."""
+        return self.loaded.sentence_encoder.max_length
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        normalize: bool = False,
+        batch_tokens: int | None = None,
+    ) -> NDArray[np.float32]:
+        """Return the vectors of texts, ``[N, D]``, or ``[D]`` of a single text.
+
+        Args:
+            texts: One text or several.
+            normalize: Whether each vector is scaled to length 1.
+            batch_tokens: Tokens that the encoder is given at once, about; by default 1,024 on a
+                CPU in fp32, 8,192 elsewhere.
+
+        Raises:
+            CseError: If ``batch_tokens`` is less than 1.
+        """
+        from cse_cli.encode import unit
+        from cse_cli.models import encoder
+
+        rows = [texts] if isinstance(texts, str) else list(texts)
+        vectors = encoder(self.loaded, batch_tokens)(rows)
+        vectors = unit(vectors) if normalize else vectors
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    def __repr__(self) -> str:
+        device = self.loaded.device
+        return f"<cse.Model {self.name}: {self.loaded.description}, on {device}>"
+
+
+def load(
+    model: str | PathLike[str],
+    *,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+) -> Model:
+    """Load a run, a model folder, an installed encoder such as ``starter``, or one of the hub.
+
+    Args:
+        model: Its name or folder.
+        pooling: Row pooler instead of the model's own: ``cls``, ``mean``.
+        max_length: Longest text in tokens instead of what the model says.
+        device: ``cuda``, ``mps``, ``cpu``, or ``auto`` for the best one present.
+        precision: ``fp32``, ``bf16`` or ``auto``.
+
+    Raises:
+        CseError: If the model does not exist or is damaged.
+    """
+    from cse_cli.models import load_model
+
+    registry = Installed().registry
+    return Model(
+        load_model(
+            fspath(model),
+            registry,
+            pooling=pooling,
+            max_length=max_length,
+            device=device,
+            precision=precision,
+        )
+    )

@@ -1,0 +1,203 @@
+"""Compose a run and look at its plan before anything heavy is loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.flags import Choice
+from cse_cli.installed import Installed
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_cli.plan_scores import PlannedRun
+    from cse_core.recipes.composition import Composition
+
+Names = str | Sequence[str] | None
+"""One name or several, as a flag that may be repeated takes them."""
+File = str | PathLike[str]
+Files = File | Sequence[File] | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked composition; printed, it is what ``cse train --dry-run`` prints.
+
+    Attributes:
+        composition: The typed options, parts, views and passes.
+    """
+
+    composition: Composition
+    choice: Choice = field(repr=False)
+    plugins: Installed = field(repr=False)
+    run: PlannedRun = field(repr=False)
+
+    def __str__(self) -> str:
+        from cse_cli.train_report import plan_text
+
+        return "\n".join(plan_text(self.composition, self.choice, self.plugins, self.run))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the plan where a notebook shows a cell's value."""
+        printer.text("…" if cycle else str(self))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the parts warn of, such as settings far from a paper's."""
+        return self.composition.warnings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as ``cse train --dry-run --json`` prints it."""
+        from cse_cli.train_report import plan_json
+
+        return plan_json(self.composition, self.choice, self.plugins, self.run)
+
+    def save(self, path: File) -> None:
+        """Write the resolved recipe to a TOML file.
+
+        Raises:
+            CseError: If the file cannot be written.
+        """
+        from cse_cli.train_checks import save_recipe
+
+        save_recipe(self.composition, Path(path))
+
+
+def plan(
+    recipe: File | None = None,
+    *,
+    out: File | None = None,
+    model: File | None = None,
+    data: Files = None,
+    dev: Files = None,
+    aug: Names = None,
+    pool: Names = None,
+    positives: Names = None,
+    negatives: Names = None,
+    loss: Names = None,
+    branch: Names = None,
+    metric: Names = None,
+    report: Names = None,
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    without: Names = None,
+) -> Plan:
+    """Compose a run from a recipe and parts of any papers, and check that they fit.
+
+    The arguments are the flags of ``cse train``.
+
+    Args:
+        recipe: An installed recipe, a TOML file, or a run, which is repeated.
+        out: Folder of the run, checked to be free.
+        model: The encoder to start from: an installed one, a folder, a run, or a hub name.
+        data: Training texts: files, installed data sets, or names of the hub.
+        dev: Graded pairs that choose the checkpoint; ``"none"`` for none.
+        aug: Augmenters. As on the command line ``"fgsm"`` replaces those of the recipe, ``"+fgsm"``
+            adds one, ``"~fgsm"`` removes one; so for every kind of part.
+        pool: Poolers and heads.
+        positives: Positive miners.
+        negatives: Negative stores.
+        loss: Losses.
+        branch: Branches.
+        metric: Metrics.
+        report: Reporters that hear of the run too, such as ``"csv"``.
+        seed: Seed of everything drawn.
+        options: Any option by its path, ``{"train.lr": 3e-5}``, or as tables,
+            ``{"train": {"lr": 3e-5}}``.
+        without: Plugins to leave out, as ``--no-plugin`` does.
+
+    Raises:
+        CseError: What is wrong; ``CseErrors`` where it is more than one thing.
+    """
+    from cse_cli.train_checks import planned_run
+
+    kinds = {
+        "aug": aug, "pool": pool, "positives": positives, "negatives": negatives, "loss": loss,
+        "branch": branch, "metric": metric,
+    }  # fmt: skip
+    composition, choice, plugins = compose(
+        recipe, model=model, data=data, dev=dev, kinds=kinds, report=report, seed=seed,
+        options=options, without=without,
+    )  # fmt: skip
+    run = planned_run(composition, plugins, None if out is None else Path(out))
+    return Plan(composition, choice, plugins, run)
+
+
+def compose(
+    recipe: File | None,
+    *,
+    model: File | None,
+    data: Files,
+    dev: Files,
+    kinds: Mapping[str, Names],
+    report: Names,
+    seed: int | None,
+    options: Mapping[str, Any] | None,
+    without: Names,
+) -> tuple[Composition, Choice, Installed]:
+    """Return the checked composition that arguments choose, as :func:`plan` explains them.
+
+    Raises:
+        CseError: What is wrong with it.
+    """
+    from cse_cli.resolving import resolve_choice
+
+    settings: dict[str, Any] = {} if seed is None else {"train.seed": seed}
+    if report is not None:
+        settings["train.report"] = _names(report)
+    choice = Choice(
+        recipe=None if recipe is None else fspath(recipe),
+        model=None if model is None else fspath(model),
+        data=_names(data),
+        dev=_names(dev),
+        kinds={kind: _names(names) for kind, names in kinds.items() if names},
+        sets=[
+            f"{path}={text}"
+            for source in (settings, options or {})
+            for path, text in _as_typed(source)
+        ],
+    )
+    plugins = Installed(_names(without))
+    return resolve_choice(choice, plugins), choice, plugins
+
+
+def _names(given: Files) -> list[str]:
+    """Return one name or several as texts."""
+    if given is None:
+        return []
+    return [fspath(given)] if isinstance(given, str | PathLike) else [fspath(one) for one in given]
+
+
+def _as_typed(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each option's path, and its value as it is typed on the command line."""
+    for name, value in options.items():
+        path = f"{above}{name}"
+        if isinstance(value, Mapping):
+            yield from _as_typed(value, f"{path}.")
+        else:
+            yield path, _value(value, path)
+
+
+def _value(value: Any, path: str) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, str | PathLike):
+        return fspath(value)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError):
+        what = "must be text, a number, true or false, a list or a table"
+        raise CseError(what, where=path, value=value) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a path as its text, and a number of another library as Python's own."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError

@@ -1,0 +1,151 @@
+"""Train into a folder, and go on with a run that was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse.plans import File, Files, Names, Plan, compose
+from cse_cli.installed import Installed
+from cse_cli.launcher import check_launch
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse.models import Model
+    from cse_core.recipes.composition import Composition
+    from cse_core.training.trainer import Outcome
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        folder: The run's folder; ``cse.load`` and ``cse eval`` take it.
+        outcome: Steps, the chosen step, its scores, the seconds.
+        messages: What the run reported.
+        warnings: What it warned of.
+    """
+
+    folder: Path
+    outcome: Outcome
+    messages: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def model(self) -> Path:
+        """Return the folder that transformers and sentence-transformers load as it is."""
+        return self.outcome.model
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Return the dev scores of the chosen weights by name, ``stsb.dev.spearman``."""
+        return self.outcome.scores
+
+    def load(self, **options: Any) -> Model:
+        """Load its model; ``options`` are those of :func:`cse.load`."""
+        from cse.models import load
+
+        return load(self.folder, **options)
+
+    def evaluate(self, **options: Any) -> dict[str, Any]:
+        """Score its model; ``options`` are those of :func:`cse.evaluate`."""
+        from cse.evaluation import evaluate
+
+        return evaluate(self.folder, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``cse train --json`` prints."""
+        from cse_cli.train_report import outcome_json
+
+        return outcome_json(self.outcome, self.folder, self)
+
+    def __repr__(self) -> str:
+        done = self.outcome
+        by = f" by {done.chosen_by} = {done.score:.2f}" if done.score is not None else ""
+        return f"<cse.Run {self.folder}: {done.steps} steps, step {done.step} kept{by}>"
+
+
+def train(  # noqa: D417
+    recipe: File | Plan | None = None,
+    *,
+    out: File | None = None,
+    quiet: bool = False,
+    model: File | None = None,
+    data: Files = None,
+    dev: Files = None,
+    aug: Names = None,
+    pool: Names = None,
+    positives: Names = None,
+    negatives: Names = None,
+    loss: Names = None,
+    branch: Names = None,
+    metric: Names = None,
+    report: Names = None,
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    without: Names = None,
+) -> Run:
+    """Train a sentence encoder: a recipe, parts of any papers, the default, or a plan.
+
+    What follows ``quiet`` is as in :func:`cse.plan`.
+
+    Args:
+        recipe: As in :func:`cse.plan`; or a plan, which stands alone.
+        out: Folder of the run; by default ``runs/`` and the recipe's name and the time.
+        quiet: Whether nothing is shown. By default a bar shows the progress in a terminal or a
+            notebook, lines elsewhere.
+
+    Raises:
+        CseError: If the run is refused; nothing is written then.
+        KeyboardInterrupt: If it was interrupted; :func:`cse.resume` goes on with it.
+    """
+    from cse_cli.train_checks import check_reporters
+
+    check_launch()
+    kinds = {
+        "aug": aug, "pool": pool, "positives": positives, "negatives": negatives, "loss": loss,
+        "branch": branch, "metric": metric,
+    }  # fmt: skip
+    others = {
+        "model": model, "data": data, "dev": dev, "report": report, "seed": seed,
+        "options": options, "without": without,
+    }  # fmt: skip
+    if isinstance(recipe, Plan):
+        beside = [name for name, value in {**kinds, **others}.items() if value is not None]
+        if beside:
+            what = f"a plan is trained as it is; {', '.join(beside)} cannot change it"
+            raise CseError(what, where="cse.train", hint="leave it out, or give it to cse.plan")
+        composition, plugins = recipe.composition, recipe.plugins
+    else:
+        composition, _, plugins = compose(recipe, kinds=kinds, **others)  # type: ignore[arg-type]
+    check_reporters(composition, plugins)
+    return _run(composition, None if out is None else Path(out), plugins, quiet)
+
+
+def resume(run: File, *, quiet: bool = False) -> Run:
+    """Go on with a run that was stopped, from its last checkpoint.
+
+    Raises:
+        CseError: If it is no run, is finished, or the data or the model is not what it was.
+        KeyboardInterrupt: If it was interrupted again.
+    """
+    check_launch()
+    return _run(None, Path(run), Installed(), quiet)
+
+
+def _run(
+    composition: Composition | None, folder: Path | None, plugins: Installed, quiet: bool
+) -> Run:
+    from cse_cli.running import run
+    from cse_core.training.signals import Stopped
+
+    try:
+        outcome, path, reporter = run(composition, folder, plugins, quiet=quiet)
+    except Stopped as stopped:
+        raise KeyboardInterrupt(
+            f"{stopped}; go on with cse.resume({str(stopped.folder)!r})"
+        ) from None
+    return Run(path, outcome, tuple(reporter.messages), tuple(reporter.warnings))

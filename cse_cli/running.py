@@ -1,0 +1,103 @@
+"""Run a composition, or go on with a run: what both doors, shell and Python, do."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cse_cli.installed import Installed
+from cse_cli.resuming import check_run
+from cse_cli.train_checks import check_links, check_out, default_folder
+from cse_cli.train_report import show_in_short
+
+if TYPE_CHECKING:
+    from cse_cli.progress import SilentReporter
+    from cse_core.recipes.composition import Composition
+    from cse_core.training.trainer import Outcome
+
+
+def is_first() -> bool:
+    """Tell whether this is the first of several processes, which alone prints and writes."""
+    return int(os.environ.get("RANK") or 0) == 0
+
+
+def run(
+    composition: Composition | None,
+    folder: Path | None,
+    plugins: Installed,
+    *,
+    quiet: bool = False,
+    json: bool = False,
+) -> tuple[Outcome, Path, SilentReporter]:
+    """Train into a folder; without a composition, go on with the run that is there.
+
+    Args:
+        composition: What to train.
+        folder: The run's folder; None for a new one under ``runs/``.
+        plugins: The installed plugins.
+        quiet: Whether nothing is shown while it runs.
+        json: The same.
+
+    Returns:
+        What came of it, its folder, and what was reported meanwhile.
+
+    Raises:
+        CseError: If the run is refused.
+        Stopped: If it was asked to stop; ``folder`` says which run.
+    """
+    from cse_core.training.run_folder import RunFolder
+
+    first = is_first()
+    if composition is None:
+        assert folder is not None
+        check_links(folder, "--resume")
+        check_run(RunFolder.open(folder))
+    elif folder is None:
+        folder = _new_folder(composition)
+    if composition is not None and first:
+        check_out(folder)
+    from cse_cli.models import libraries_quiet
+    from cse_cli.progress import reporter_for
+    from cse_core.training import run as training
+    from cse_core.training.signals import Stopped
+
+    def opening() -> None:
+        plugins.warn_of_failed()
+        if composition is not None:
+            show_in_short(composition)
+
+    shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
+    with libraries_quiet(), shown as reporter:
+        try:
+            if composition is None:
+                with RunFolder(folder).held("--resume") if first else nullcontext():
+                    outcome = training.resume(folder, plugins.registry, reporter=reporter)
+            else:
+                outcome = training.train(
+                    composition,
+                    plugins.registry,
+                    out=folder,
+                    reporter=reporter,
+                    corpus=plugins.known_corpus(composition.data),
+                )
+        except Stopped as stopped:
+            stopped.folder = folder
+            raise
+    return outcome, folder, reporter
+
+
+def _new_folder(composition: Composition) -> Path:
+    """Return ``runs/<recipe or losses>-<time>``, a folder that does not exist yet.
+
+    Of several processes the first one's counts.
+    """
+    import time
+
+    base = Path(f"{default_folder(composition)}-{time.strftime('%Y%m%d-%H%M%S')}")
+    path, count = base, 1
+    while path.exists():
+        count += 1
+        path = base.with_name(f"{base.name}-{count}")
+    return path
