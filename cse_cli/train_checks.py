@@ -10,8 +10,8 @@ from cse_cli.flags import Choice
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_cli.plan_scores import PlannedRun
     from cse_cli.installed import Installed
+    from cse_cli.plan_scores import PlannedRun
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
 

@@ -100,8 +100,8 @@ def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any
         "score": outcome.score,
         "scores": outcome.scores,
         "seconds": round(outcome.seconds, 1),
-        "messages": reporter.messages,
-        "warnings": reporter.warnings,
+        "messages": list(reporter.messages),
+        "warnings": list(reporter.warnings),
     }
 
 

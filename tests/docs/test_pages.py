@@ -28,7 +28,7 @@ NAMED = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 EXPECTED = (
     "quickstart", "lifecycle", "contracts", "hooks", "recipes", "write-a-plugin", "combine",
-    "security", "evaluation",
+    "security", "evaluation", "python",
 )  # fmt: skip
 PAPERS = sorted(each.parents[1].name for each in ROOT.glob("plugins/*/cse_*/recipes"))
 
