@@ -85,7 +85,19 @@ def run(
         except Stopped as stopped:
             stopped.folder = folder
             raise
+        if first:
+            _write_card(folder, plugins, reporter)
     return outcome, folder, reporter
+
+
+def _write_card(folder: Path, plugins: Installed, reporter: SilentReporter) -> None:
+    """Write the card of a finished run; one that cannot be written costs a warning, not the run."""
+    from cse_cli.card import write_card
+
+    try:
+        write_card(folder, plugins.registry)
+    except (OSError, ValueError, KeyError) as error:
+        reporter.warning(f"the model is saved without its card: {type(error).__name__}: {error}")
 
 
 def _new_folder(composition: Composition) -> Path:

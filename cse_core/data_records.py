@@ -13,12 +13,25 @@ from cse_core.options import Options
 DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter"]
 
 
+class Paper(str):
+    """A citation in a few words, as listings show it, and its BibTeX for model cards."""
+
+    bibtex: str
+
+    def __new__(cls, text: str, *, bibtex: str) -> Paper:
+        """Return the text with its BibTeX, one entry or several."""
+        made = super().__new__(cls, text)
+        made.bibtex = bibtex
+        return made
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecipeSpec:
     """A named composition with a paper's settings: a TOML file in package data.
 
     Attributes:
         path: ``"package:folder/file.toml"``.
+        paper: Citation, a :class:`Paper` where model cards should cite it.
     """
 
     kind: ClassVar[DataKind] = "recipe"
@@ -36,6 +49,7 @@ class EncoderSpec:
     Attributes:
         path: ``"package:folder"``.
         synthetic: Whether it was trained on made-up texts.
+        licence: What its weights and the texts behind them may be used for, for model cards.
     """
 
     kind: ClassVar[DataKind] = "encoder"
@@ -44,6 +58,7 @@ class EncoderSpec:
     summary: str
     path: str
     synthetic: bool = False
+    licence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +69,7 @@ class DatasetSpec:
         factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
             ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
         synthetic: Whether the texts are made up; said wherever a number from them is shown.
+        licence: The licence of the texts, for model cards.
     """
 
     kind: ClassVar[DataKind] = "dataset"
@@ -62,6 +78,7 @@ class DatasetSpec:
     summary: str
     factory: str
     synthetic: bool = False
+    licence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from cse_core.data_records import CommandSpec as CommandSpec
 from cse_core.data_records import DataKind as DataKind
 from cse_core.data_records import DatasetSpec as DatasetSpec
 from cse_core.data_records import EncoderSpec as EncoderSpec
+from cse_core.data_records import Paper as Paper
 from cse_core.data_records import RecipeSpec as RecipeSpec
 from cse_core.data_records import ReporterSpec as ReporterSpec
 from cse_core.data_records import SuiteSpec as SuiteSpec
@@ -54,7 +55,8 @@ class ComponentSpec:
             kind.
         provides: Tokens of ``cse_core.vocabulary``, or a function of the options.
         requires: The same; a tuple inside the tuple lists alternatives.
-        paper: Citation for listings, empty for paper-neutral parts.
+        paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
+            cards should cite it.
         remedy: What a user can do where something that it requires is missing, in words that go on
             from "or"; added to what the core says of it.
         notes: Function of (options, facts) that returns lines for the plan; ``facts`` is a

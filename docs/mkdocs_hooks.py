@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIRST = {
-    "Start": ("quickstart", "recipes", "combine", "evaluation", "results"),
+    "Start": ("quickstart", "python", "recipes", "combine", "evaluation", "results"),
     "Plugins": ("write-a-plugin", "hooks", "contracts", "plugin-policy"),
     "How it works": ("lifecycle", "architecture", "speed", "performance"),
     "What is promised": ("reliability", "security"),
@@ -23,7 +23,7 @@ ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
 ELSEWHERE["CHANGELOG.md"] = "changelog.md"
 """Pages of the site that lie outside ``docs/``, beside the plugins' READMEs."""
 MODULES = (
-    "cse_core.specs", "cse_core.records", "cse_core.options", "cse_core.parts", "cse_core.types",
+    "cse", "cse_core.specs", "cse_core.records", "cse_core.options", "cse_core.parts", "cse_core.types",
     "cse_core.token_batch", "cse_core.schedule", "cse_core.functional", "cse_core.vocabulary",
     "cse_core.errors", "cse_core.models.saved_model", "cse_core.evaluation.suites",
     "cse_core.runtime.reporter",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from cse_cards.options import CaseSwitchOptions, RetrievedOptions
+from cse_cards.papers import PAPER
 from cse_core.records import AugmenterSpec, Facts, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
-
-PAPER = "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022"
 
 
 @hookimpl

@@ -9,10 +9,9 @@ from cse_consert.options import (
     TokenCutoffOptions,
     TokenShuffleOptions,
 )
+from cse_consert.papers import PAPER
 from cse_core.records import AugmenterSpec, Point, RecipeSpec
 from cse_core.specs import hookimpl
-
-PAPER = "Yan, Li, Wang, Zhang, Wu and Xu: ConSERT, ACL 2021"
 
 
 def _point(options: EmbeddingsOptions) -> Point:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from cse_core.records import Facts, LossSpec, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
-
-PAPER = "Zhou, Zhang, Zhao and Wen: Debiased Contrastive Learning, ACL 2022"
+from cse_dclr.papers import PAPER
 
 
 @hookimpl

@@ -5,8 +5,7 @@ from __future__ import annotations
 from cse_core.records import AugmenterSpec, RecipeSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
-
-PAPER = "Wu, Gao, Zang, Han, Wang and Hu: ESimCSE, COLING 2022"
+from cse_esimcse.papers import PAPER
 
 
 @hookimpl

@@ -11,8 +11,7 @@ from cse_hicl.options import (
     SameSequenceOptions,
     SegmentsOptions,
 )
-
-PAPER = "Wu et al.: HiCL, Findings of EMNLP 2023"
+from cse_hicl.papers import PAPER
 
 
 @hookimpl

@@ -21,9 +21,7 @@ from cse_ifcl.options import (
     TwinsOptions,
     WordOptions,
 )
-
-PAPER = "Xiao, Li and Chen: Identical and Fraternal Twins, arXiv 2307.10932, 2023"
-EDA = "Wei and Zou: EDA, EMNLP 2019; Figure 4a of IFCL"
+from cse_ifcl.papers import EDA, PAPER
 
 
 def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:

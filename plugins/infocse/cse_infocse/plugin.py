@@ -24,8 +24,8 @@ from cse_infocse.options import (
     SpanMaskOptions,
     SpanOptions,
 )
+from cse_infocse.papers import CONPONO, CPC, DECLUTR, LATENT_RETRIEVAL, MIRROR_BERT, PAPER
 
-PAPER = "Yang et al.: A Mutually Reinforced Framework for Pretrained Sentence Embeddings, 2022"
 DOCUMENT = "column:document"
 
 
@@ -84,7 +84,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=SpanMaskOptions,
             point="text",
             requires=("mask-token",),
-            paper="Liu et al.: Mirror-BERT, EMNLP 2021",
+            paper=MIRROR_BERT,
         )
     ]
 
@@ -172,14 +172,14 @@ def cse_positive_miners() -> list[MinerSpec]:
             "near sentences of a document",
             "neighbour:Neighbour",
             NeighbourOptions,
-            paper="Iter et al.: CONPONO, ACL 2020, in simple form",
+            paper=CONPONO,
         ),
         miner(
             "inverse-cloze",
             "a sentence and those around it",
             "inverse_cloze:InverseCloze",
             InverseClozeOptions,
-            paper="Lee et al.: Latent Retrieval, ACL 2019",
+            paper=LATENT_RETRIEVAL,
             requires=_context_needs,
             own_texts=True,
         ),
@@ -188,7 +188,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "a sentence and those before it",
             "preceding_context:PrecedingContext",
             ContextOptions,
-            paper="van den Oord et al.: CPC, 2018",
+            paper=CPC,
             requires=_context_needs,
             own_texts=True,
         ),
@@ -197,7 +197,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "spans of a document that overlap, touch or lie in each other",
             "span:Span",
             SpanOptions,
-            paper="Giorgi et al.: DeCLUTR, ACL 2021",
+            paper=DECLUTR,
             requires=_span_needs,
             own_texts=True,
         ),

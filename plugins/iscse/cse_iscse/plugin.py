@@ -6,8 +6,7 @@ from cse_core.records import MinerSpec, RecipeSpec
 from cse_core.specs import hookimpl
 from cse_iscse import filling
 from cse_iscse.options import KmeansOptions, KnnOptions
-
-PAPER = "He et al.: IS-CSE, AAAI 2023"
+from cse_iscse.papers import PAPER
 
 
 @hookimpl

@@ -12,8 +12,7 @@ from cse_mocose.options import (
     QueueOptions,
     TokenDropOptions,
 )
-
-PAPER = "Cao et al.: MoCoSE, Findings of ACL 2022"
+from cse_mocose.papers import PAPER
 
 
 @hookimpl

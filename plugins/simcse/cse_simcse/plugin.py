@@ -5,8 +5,7 @@ from __future__ import annotations
 from cse_core.records import PoolSpec, RecipeSpec, RowPoolerSpec, StoreSpec
 from cse_core.specs import hookimpl
 from cse_simcse.options import HardNegativesOptions
-
-PAPER = "Gao, Yao and Chen: SimCSE, EMNLP 2021"
+from cse_simcse.papers import PAPER
 
 
 @hookimpl

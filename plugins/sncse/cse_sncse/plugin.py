@@ -13,8 +13,8 @@ from cse_sncse.options import (
     MaskPromptOptions,
     NegationOptions,
 )
+from cse_sncse.papers import PAPER
 
-PAPER = "Wang and Dou: SNCSE, ICIC 2023"
 VIEW = "soft_negative"
 
 

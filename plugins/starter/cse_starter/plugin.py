@@ -14,6 +14,8 @@ def cse_encoders() -> list[EncoderSpec]:
             name="starter",
             summary="small BERT (4 layers, hidden 256, lower-cased), for trying things",
             path="cse_starter:encoder",
+            licence="weights Apache-2.0; trained on texts of English Wikipedia (CC BY-SA 3.0) and "
+            "BBC news (research use only)",
         )
     ]
 
@@ -27,5 +29,6 @@ def cse_datasets() -> list[DatasetSpec]:
             summary="synthetic: documents of a seeded grammar, English and German, graded pairs",
             factory="cse_starter.corpus:StarterCorpus",
             synthetic=True,
+            licence="Apache-2.0",
         )
     ]
