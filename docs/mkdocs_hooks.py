@@ -23,7 +23,8 @@ ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
 ELSEWHERE["CHANGELOG.md"] = "changelog.md"
 """Pages of the site that lie outside ``docs/``, beside the plugins' READMEs."""
 MODULES = (
-    "cse", "cse_core.specs", "cse_core.records", "cse_core.options", "cse_core.parts", "cse_core.types",
+    "cse",
+    "cse_core.specs", "cse_core.records", "cse_core.options", "cse_core.parts", "cse_core.types",
     "cse_core.token_batch", "cse_core.schedule", "cse_core.functional", "cse_core.vocabulary",
     "cse_core.errors", "cse_core.models.saved_model", "cse_core.evaluation.suites",
     "cse_core.runtime.reporter",

@@ -54,7 +54,8 @@ class Module:
     Attributes:
         name: Dotted name; files that are run and not imported have their path's.
         path: Where it is.
-        room: A room of the core, ``cse_cli``, ``cse``, a plugin's package, ``tests``, ``docs`` or ``tools``.
+        room: A room of the core, ``cse_cli``, ``cse``, a plugin's package, ``tests``, ``docs`` or
+            ``tools``.
         imports: Modules of the repository that it imports, by the line that does.
     """
 

@@ -78,7 +78,7 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cse_cli.card.write_whole", full)
-    told = cse("train", "--data", str(sentences), "--dev", "none", "-q", *SHORT, "--out",
+    told = cse("train", "--data", str(sentences), "--dev", "none", *SHORT, "--out",
                str(tmp_path / "run"))  # fmt: skip
     assert told.code == 0 and "saved without its card: OSError" in told.err
     assert (tmp_path / "run/model/README.md").is_file(), "the short one"
