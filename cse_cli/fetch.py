@@ -234,7 +234,8 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
             value=name,
             hint="write owner/name; files and installed data sets need no fetching",
         )
-    path = out if out is not None else Path(f"{name.split('/')[1].replace(':', '-')}.parquet")
+    assert source.hub is not None
+    path = out if out is not None else Path(f"{source.hub.set_name}.parquet")
     written_format(str(path))
     with beside(path, keep=False):
         pass

@@ -54,8 +54,9 @@ def train(
         list[str] | None,
         typer.Option(
             "--dev",
-            metavar="FILE|none",
-            help="Graded pairs that choose the checkpoint; may be repeated.",
+            metavar="FILE|NAME|none",
+            help="Graded pairs that choose the checkpoint: a file, or owner/name@split of the hub; "
+            "may be repeated.",
             rich_help_panel=RUN,
         ),
     ] = None,

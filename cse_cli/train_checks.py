@@ -12,6 +12,7 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from cse_cli.installed import Installed
     from cse_cli.plan_scores import PlannedRun
+    from cse_core.data.hub import HubName
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
 
@@ -136,6 +137,7 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
             dev set cannot be read, or none has such a score.
     """
     from cse_core.data import load_corpus
+    from cse_core.data.sources import find_source
     from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
 
     train = composition.train
@@ -151,9 +153,26 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
             required_columns=required,
             encoded_columns=encoded,
         )
+    for name in composition.data.path:
+        if (on_hub := find_source(name, plugins.datasets).hub) is not None:
+            _look_at_hub(on_hub)
     sets = by_name(dev_sets(train, composition.data.path, plugins.registry, warn))
     choosing_score(sets, train.select)
     return sets
+
+
+def _look_at_hub(name: HubName) -> None:
+    """Look whether a data set is there to train on; no row of it is fetched.
+
+    Raises:
+        CseError: It cannot be had, or has no such split.
+    """
+    import datasets
+
+    from cse_core.data.hub import TRAIN, ask_hub, chosen_split
+
+    if splits := ask_hub(name, datasets.load_dataset_builder).info.splits:
+        chosen_split(name, list(splits), TRAIN)
 
 
 def refuse_beside_resume(

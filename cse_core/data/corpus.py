@@ -39,11 +39,15 @@ class FileReport:
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What was seen in loading a corpus: by file, if texts are made up, what to tell a user."""
+    """What was seen in loading a corpus: by file, if texts are made up, what to tell a user.
+
+    ``commits`` has that of each data set of the hub, where it is known.
+    """
 
     files: tuple[FileReport, ...] = ()
     synthetic: bool = False
     messages: tuple[str, ...] = ()
+    commits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def blank_dropped(self) -> int:

@@ -2,48 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from cse_core.data.tables import ROWS, Reading, arrow_text
 from cse_core.errors import CseError
-from cse_core.runtime.hub import hub_answers
+
+TRAIN, DEV, TEST = ("train",), ("validation", "dev", "valid", "val"), ("test",)
+"""Splits that are taken where a name says none, the first that is there."""
+_FORM = "owner/name:configuration@split#revision, of which only owner/name must be there"
+_NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?::([\w.-]+))?(?:@([\w.-]+))?(?:#([\w./-]+))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def read_hub(name: str, reading: Reading) -> Iterator[Any]:
-    """Yield the rows of a hub data set as ``pyarrow.Table``s of strings.
+class HubName(NamedTuple):
+    """``owner/name:configuration@split#revision``; all but the first may be empty."""
 
-    The split ``train`` is taken, or the only one, of ``owner/name`` or
-    ``owner/name:configuration``. Code of the data set is never run.
+    repository: str
+    configuration: str = ""
+    split: str = ""
+    revision: str = ""
+
+    @staticmethod
+    def parse(text: str) -> HubName | None:
+        """Return the name that a text is, None where it has another form."""
+        found = _NAME.fullmatch(text)
+        return HubName(*found.groups("")) if found else None
+
+    def __str__(self) -> str:
+        return self[0] + "".join(m + p for m, p in zip(":@#", self[1:], strict=True) if p)
+
+    @property
+    def set_name(self) -> str:
+        """Return what a set of its rows is called: ``stsbenchmark.dev``."""
+        name = "-".join(filter(None, (self.repository.partition("/")[2], self.configuration)))
+        return f"{name}.{'dev' if self.split in DEV else self.split}" if self.split else name
+
+
+def read_hub(name: HubName, reading: Reading) -> Iterator[Any]:
+    """Yield the rows of a hub data set as ``pyarrow.Table``s of strings; as ``hub_rows``."""
+    rows, resolved = hub_rows(name, TRAIN)
+    reading.commit = resolved.revision
+    if resolved.revision:
+        reading.say(f"commit {resolved.revision}")
+    for table in rows.with_format("arrow").iter(batch_size=ROWS):
+        yield arrow_text(table, reading)
+
+
+def hub_rows(name: HubName, splits: Sequence[str]) -> tuple[Any, HubName]:
+    """Return a ``datasets.Dataset`` of the hub, and the name with its split and commit.
+
+    ``splits`` has what is taken where the name says none. Code of the data set is never run.
 
     Raises:
-        CseError: It cannot be had, or has several splits and no ``train``.
+        CseError: It cannot be had, or has no such split.
+    """
+    import datasets
+
+    found = dict(ask_hub(name, datasets.load_dataset))
+    split = chosen_split(name, list(found), splits)
+    # Its cache keeps the rows of each commit in a folder of that name.
+    folders = [Path(file["filename"]).parent.name for file in found[split].cache_files]
+    commit = next((folder for folder in folders if _COMMIT.fullmatch(folder)), "")
+    if _COMMIT.fullmatch(name.revision) and commit not in ("", name.revision):
+        hint = f"name #{commit}, or fetch it where the hub can be reached"
+        raise CseError(f"only commit {commit} is in the cache", where=str(name), hint=hint)
+    return found[split], name._replace(split=split, revision=commit or name.revision)
+
+
+def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
+    """Return what ``load`` makes of a name: from the hub, or its cache where that does not answer.
+
+    Raises:
+        CseError: It cannot be had.
     """
     import datasets
     from huggingface_hub import constants
 
-    repository, _, configuration = name.partition(":")
+    from cse_core.runtime.hub import hub_answers
+
     online = hub_answers()
     before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
     if not online:  # its libraries then look only into their cache
         datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
+    revision = {"revision": name.revision} if name.revision else {}
     try:
-        found = datasets.load_dataset(repository, configuration or None)
+        return load(name.repository, name.configuration or None, **revision)
     except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
         told = " ".join(str(error).split())
         raise CseError(
             f"no data set of the hub could be loaded: {told[:300]}",
-            where=name,
-            hint="check the name (owner/name or owner/name:configuration)"
+            where=str(name),
+            hint=f"check the name ({_FORM})"
             if online
             else "the hub cannot be reached from here: name a file or an installed data set",
         ) from error
     finally:
         datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
-    splits = dict(found)
-    if "train" not in splits and len(splits) != 1:
-        hint = f"its splits: {', '.join(splits)}; save the one you want as a file"
-        raise CseError("no split train", where=name, hint=hint)
-    rows = splits.get("train", next(iter(splits.values())))
-    for table in rows.with_format("arrow").iter(batch_size=ROWS):
-        yield arrow_text(table, reading)
+
+
+def chosen_split(name: HubName, there: Sequence[str], usual: Sequence[str]) -> str:
+    """Return the split that a name means, or raise a ``CseError``."""
+    wanted = (name.split,) if name.split else usual
+    if found := [split for split in wanted if split in there]:
+        return found[0]
+    if len(there) == 1 and not name.split:
+        return there[0]
+    hint = f"its splits: {', '.join(there)}; name one: {name._replace(split=there[0])}"
+    raise CseError(f"no split {wanted[0]}", where=str(name), hint=hint)

@@ -67,6 +67,7 @@ def load_corpus(
     messages.extend(dropped)
     if made_up := ", ".join(source.name for source in sources if source.synthetic):
         messages.append(f"{made_up}: synthetic texts, made up to try things; no benchmark")
+    commits = {reading.name: reading.commit for reading in readings if reading.commit}
     for number, table in enumerate(tables):
         blank = pa.array([""] * len(table), pa.string())
         has = table.column_names
@@ -74,7 +75,7 @@ def load_corpus(
     return Corpus(
         pa.concat_tables(tables).combine_chunks(),
         document_numbers(tables) if "document" in names else None,
-        LoadReport(reports, bool(made_up), tuple(messages)),
+        LoadReport(reports, bool(made_up), tuple(messages), commits),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,12 @@ from typing import Any
 
 from cse_core.data.articles import Unit
 from cse_core.data.files import TextFile, format_of, loadable_names, open_file, read_error
+from cse_core.data.hub import HubName, read_hub
 from cse_core.data.readers import READERS
 from cse_core.data.tables import Reading, record_tables
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import DatasetSpec
 from cse_core.runtime.loading import load_factory
-
-_HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(:[\w.-]+)?")
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,7 @@ class Source:
     name: str
     spec: DatasetSpec | None = None
     file: TextFile | None = None
+    hub: HubName | None = None
 
     @property
     def synthetic(self) -> bool:
@@ -35,7 +34,7 @@ class Source:
     @property
     def on_hub(self) -> bool:
         """Tell whether it is a data set of the hub, of which a look shows nothing."""
-        return self.spec is None and self.file is None
+        return self.hub is not None
 
     def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
         """Yield its rows as ``pyarrow.Table``s of strings."""
@@ -43,15 +42,23 @@ class Source:
             return READERS[self.file.format](self.file, unit, reading)
         if self.spec is not None:
             return record_tables(_rows(self.spec), unit, reading)
-        from cse_core.data.hub import read_hub
-
-        return read_hub(self.name, reading)
+        assert self.hub is not None
+        return read_hub(self.hub, reading)
 
 
 def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:
     source = load_factory(spec.factory, where=f"data set {spec.name}")()
     for number, row in enumerate(source.rows(), 1):
         yield f"{spec.name}, row {number}", row
+
+
+def hub_name(name: str) -> HubName | None:
+    """Return the data set of the hub that a name stands for, None where it stands for a file."""
+    found = None if format_of(name) else HubName.parse(name)
+    folder = name.split("/", 1)[0]
+    if found is None or folder in (".", "..") or Path(folder).is_dir() or Path(name).exists():
+        return None
+    return found
 
 
 def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
@@ -74,15 +81,14 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
     except (OSError, RuntimeError) as error:
         problem = error if isinstance(error, OSError) else OSError(str(error))
         raise read_error(name, problem) from error
-    folder = name.split("/", 1)[0]
     if not there and not format_of(name) and "/" in name:
-        if _HUB_NAME.fullmatch(name) and folder not in (".", "..") and not Path(folder).is_dir():
-            return Source(name)
+        if (found := hub_name(name)) is not None:
+            return Source(name, hub=found)
     elif not there and not Path(name).suffix:
         hint = did_you_mean(name, [*datasets, *loadable_names(Path())])
         if not hint.startswith("did"):
             hint = f"installed: {', '.join(datasets) or 'none'}"
         what = "no installed data set and no file has this name"
-        hint = f"{hint} (a data set of the hub is written owner/name)"
+        hint = f"{hint} (a data set of the hub is written owner/name@split)"
         raise CseError(what, where="data.path", value=name, hint=hint)
     return Source(name, file=open_file(name, path))

@@ -37,6 +37,7 @@ class Reading:
         from_header: Whether the columns' names are the first line of a text file.
         columns: Name of the core -> name in the source, the core's own first.
         messages: What a user should know, a line each.
+        commit: That of a data set of the hub, where it is known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Reading:
     from_header: bool = False
     columns: dict[str, str] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
+    commit: str = ""
 
     @classmethod
     def peek(cls, name: str) -> Reading:

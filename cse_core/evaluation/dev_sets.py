@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
+from cse_core.data import hub
+from cse_core.data.sources import hub_name
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import DevSet, NoDevSet, Suite
 from cse_core.recipes.settings import TrainOptions
@@ -59,12 +61,17 @@ def choosing_score(
 
 
 def dev_sets(
-    options: TrainOptions, data: Sequence[str], registry: Registry, warn: Callable[[str], None]
+    options: TrainOptions,
+    data: Sequence[str],
+    registry: Registry,
+    warn: Callable[[str], None],
+    commits: dict[str, str] | None = None,
 ) -> list[DevSet]:
-    """Return the dev sets that ``train.dev`` names: files or installed data sets.
+    """Return the dev sets that ``train.dev`` names: files, installed data sets or sets of the hub.
 
     ``auto`` takes the pairs of the installed data sets among ``data``, what is trained on; without
-    a suite that reads pairs it warns and takes none.
+    a suite that reads pairs it warns and takes none. ``commits`` gets the commit of each name of
+    the hub, where it is known.
 
     Raises:
         CseError: If a name is neither, or no suite reads it.
@@ -81,6 +88,11 @@ def dev_sets(
             names = [name for name in data if name in installed]
         elif wanted in installed and not Path(wanted).exists():
             names = [wanted]
+        elif wanted != "none" and (on_hub := hub_name(wanted)) is not None and of_pairs:
+            rows, resolved = hub.hub_rows(on_hub, hub.DEV)
+            found.append(of_pairs[0].dev_of_pairs(resolved.set_name, rows.to_list()))
+            if commits is not None and resolved.revision:
+                commits[wanted] = resolved.revision
         elif wanted != "none":
             found.append(_read(wanted, suites, registry))
         if names and not of_pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -102,7 +103,14 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     then = written["run"]
     composition = resolve(registry, recipe=folder.recipe)
     kept = {name: then[name] for name in ("precision", "device", "threads")}
-    composition = replace(composition, train=composition.train.model_copy(update=kept))
+    commits = then["data"].get("commits", {})
+    kept["dev"] = _at_commits(composition.train.dev, commits)
+    data = {"path": _at_commits(composition.data.path, commits)}
+    composition = replace(
+        composition,
+        train=composition.train.model_copy(update=kept),
+        data=composition.data.model_copy(update=data),
+    )
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
     if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
@@ -116,6 +124,13 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     trainer = prepared.trainer(folder)
     trainer.settings = settings
     return trainer.run(checkpoint if checkpoint.tensors else None)
+
+
+def _at_commits(names: Sequence[str], commits: Mapping[str, str]) -> tuple[str, ...]:
+    """Return names with those of the hub at the commits that a run began with."""
+    return tuple(
+        f"{name.partition('#')[0]}#{commits[name]}" if name in commits else name for name in names
+    )
 
 
 def training_corpus(
@@ -170,7 +185,8 @@ class Prepared:
         self.precision = training_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry, corpus)
         read = [file.name for file in self.corpus.report.files]
-        dev = dev_sets(options, read, registry, self.reporter.warning)
+        self.commits = dict(self.corpus.report.commits)
+        dev = dev_sets(options, read, registry, self.reporter.warning, self.commits)
         self.scorer = Scorer(dev, options.select)
         self.assembly = build(
             composition,
@@ -213,6 +229,7 @@ class Prepared:
                     "synthetic": report.synthetic,
                     "fingerprint": self.corpus.fingerprint,
                     "dev": list(self.scorer.dev),
+                    **({"commits": self.commits} if self.commits else {}),
                 },
             },
         }

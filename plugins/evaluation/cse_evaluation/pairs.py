@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cse_core.data.hub import TEST, hub_rows
 from cse_core.data.readers import Row, read_table, stem
+from cse_core.data.sources import hub_name
 from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import NoDevSet
@@ -64,17 +66,19 @@ class PairSet:
         path: Where it was read from, None for pairs that come with a plugin.
         pairs: At least two pairs, not all of one score.
         scale: Lowest and highest score that the grading allows: ``(0, 5)``.
+        source: The data set of the hub that they are from, with its commit; else empty.
     """
 
     name: str
     path: Path | None
     pairs: tuple[ScoredPair, ...]
     scale: tuple[float, float]
+    source: str = ""
 
     @property
     def file(self) -> str:
-        """Return the file name for reports, or the set's name where there is no file."""
-        return self.path.name if self.path else self.name
+        """Return the file name for reports, or the source or name where there is no file."""
+        return self.path.name if self.path else self.source or self.name
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -102,6 +106,19 @@ def read_pairs(path: str | os.PathLike[str]) -> PairSet:
     where = os.fspath(path)
     columns, rows = read_table(path)
     return _pair_set(stem(path), Path(path), where, columns, rows)
+
+
+def find_pairs(name: str) -> PairSet:
+    """Read graded pairs from a file, or of a data set of the hub; there of the split ``test``.
+
+    Raises:
+        CseError: As ``read_pairs``, or if the data set cannot be had or has no such split.
+    """
+    on_hub = hub_name(name)
+    if on_hub is None:
+        return read_pairs(name)
+    rows, resolved = hub_rows(on_hub, TEST)
+    return replace(pairs_from_rows(resolved.set_name, rows.to_list()), source=str(resolved))
 
 
 def pairs_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> PairSet:

@@ -54,7 +54,7 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             help="Graded pairs: tsv, csv, jsonl or parquet with sentence1, sentence2, score (and "
-            "subset), or labelled 0 and 1; may be repeated.",
+            "subset), or labelled 0 and 1; or owner/name@split of the hub; may be repeated.",
         ),
     ] = None,
     data: Annotated[

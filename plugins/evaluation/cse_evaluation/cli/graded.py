@@ -41,7 +41,7 @@ def find_sets(
     other: bool,
 ) -> Sets:
     """Read the graded pairs that were asked for; with ``other`` things asked for, maybe none."""
-    from cse_evaluation.pairs import read_pairs
+    from cse_evaluation.pairs import find_pairs
     from cse_evaluation.suite import find_chinese, find_suite, locate_suite
 
     found = Sets([])
@@ -67,7 +67,7 @@ def find_sets(
         if suite.missing:
             missing = ", ".join(suite.missing)
             found.notes.append(f"not there, looked for in {suite.folder}: {missing}")
-    found.sets += [read_pairs(file) for file in files]
+    found.sets += [find_pairs(file) for file in files]
     made_up = set()
     for name in wanted:
         pairs = _installed_pairs(name, plugins)

@@ -1,0 +1,119 @@
+"""Names of the hub in --data, --dev and --pairs, loaded by its own library from a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.fixtures.hub import COMMIT, parquet, served_hub
+
+TEXTS = [{"text": f"The {word} is near the station."} for word in ("dog", "boat", "goal", "judge")]
+PAIRS = [
+    {"sentence1": "A dog runs.", "sentence2": f"The dog runs {n} times.", "score": n / 4}
+    for n in range(5)
+]
+CARD = b"""---
+configs:
+- config_name: en
+  data_files:
+  - split: validation
+    path: en/validation.parquet
+  - split: test
+    path: en/test.parquet
+- config_name: de
+  data_files:
+  - split: test
+    path: de/test.parquet
+---
+"""
+HUB = {
+    "owner/texts": {"data/train-00000-of-00001.parquet": parquet(TEXTS * 4)},
+    "owner/pairs": {
+        "README.md": CARD,
+        "en/validation.parquet": parquet(PAIRS),
+        "en/test.parquet": parquet(PAIRS[:4]),
+        "de/test.parquet": parquet(PAIRS[1:]),
+    },
+}
+TRAIN = ["train", "--train.batch_size", "8", "--train.precision", "fp32", "--data", "owner/texts"]
+
+
+def told_by(commands: list[list[str]], folder: Path, address: str) -> list[tuple[int, str, str]]:
+    """Run commands one after the other in a process that knows a hub; returns code and streams."""
+    code = (
+        "import contextlib, io, json, sys\n"
+        "from cse_cli.main import run\n"
+        "told = []\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    out, err = io.StringIO(), io.StringIO()\n"
+        "    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):\n"
+        "        code = run(words)\n"
+        "    told.append((code, out.getvalue(), err.getvalue()))\n"
+        "print(json.dumps(told))\n"
+    )
+    proxies = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "COLUMNS": "160"}
+    env = {**os.environ, **proxies, "HF_ENDPOINT": address, "HF_HOME": str(folder / "home")}
+    env.pop("HF_HUB_OFFLINE", None)
+    words = [sys.executable, "-c", code, json.dumps(commands)]
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found: list[tuple[int, str, str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) -> None:
+    dev = ["--dev", "owner/pairs:en@validation#v1"]
+    out = str(tmp_path / "run")
+    evaluated = ["eval", "starter", "--json", "--no-baselines"]
+    with served_hub(HUB, ("main", "v1")) as address:
+        plan, trained, scored, german, fetched, *refused = told_by(
+            [
+                [*TRAIN, *dev, "--dry-run", "--json"],
+                [*TRAIN, *dev, "--out", out, "--json"],
+                [*evaluated, "--pairs", "owner/pairs:en"],
+                [*evaluated, "--pairs", "owner/pairs:de@test"],
+                ["data", "fetch", "owner/pairs:de@test", "--out", str(tmp_path / "x.jsonl")],
+                [*TRAIN, "--dev", "owner/pairs:en@train", "--dry-run"],
+                [*TRAIN, "--dev", "owner/nothing", "--dry-run"],
+                [*TRAIN[:-1], "owner/texts@test", "--dry-run"],
+                [*TRAIN[:-1], "owner/texts#v2", "--dry-run"],
+                [*evaluated, "--pairs", "owner/pairs:fr"],
+            ],
+            tmp_path,
+            address,
+        )
+    assert plan[0] == trained[0] == scored[0] == german[0] == 0, (plan, trained, scored, german)
+    assert json.loads(plan[1])["evaluation"]["sets"] == {"pairs-en.dev": {"texts": 6}}
+    assert json.loads(trained[1])["chosen_by"] == "pairs-en.dev.spearman"
+    record = tomllib.loads((tmp_path / "run/run.toml").read_text(encoding="utf-8"))
+    assert record["data"]["path"] == ["owner/texts"]
+    assert record["run"]["data"]["commits"] == {"owner/texts": COMMIT, dev[1]: COMMIT}
+    english = json.loads(scored[1])["results"]["pairs-en.test"]
+    assert (english["file"], english["pairs"]) == (f"owner/pairs:en@test#{COMMIT}", 4)
+    assert json.loads(german[1])["results"]["pairs-de.test"]["pairs"] == 4
+    assert fetched[0] == 0, fetched
+    assert len((tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()) == 4
+    errors = [
+        "no split train; its splits: validation, test; name one: owner/pairs:en@validation",
+        "owner/nothing: no data set of the hub could be loaded",
+        "no split test; its splits: train",
+        "owner/texts#v2: no data set of the hub could be loaded",
+        "owner/pairs:fr: no data set of the hub could be loaded",
+    ]
+    for (code, shown, error), wanted in zip(refused, errors, strict=True):
+        assert code == 2 and shown == "" and wanted in error.splitlines()[-1]
+
+
+def test_a_run_goes_on_at_the_commits_that_it_began_with() -> None:
+    from cse_core.training.run import _at_commits
+
+    names = ("a.txt", "owner/texts:en@train", "owner/other#v1")
+    commits = {"owner/texts:en@train": COMMIT, "owner/other#v1": COMMIT}
+    assert _at_commits(names, commits) == (
+        "a.txt", f"owner/texts:en@train#{COMMIT}", f"owner/other#{COMMIT}",
+    )  # fmt: skip
+    assert _at_commits(names, {}) == names
