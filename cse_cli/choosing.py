@@ -81,7 +81,7 @@ def _part_option(kind: Any, noun: str) -> Any:
     return typer.Option(
         f"--{kind}",
         metavar="NAME",
-        help=f"{noun}: NAME replaces the recipe's, +NAME adds one, ~NAME takes one away.",
+        help=f"{noun}: NAME replaces the recipe's, +NAME adds one, ~NAME removes one.",
         rich_help_panel=PARTS,
         autocompletion=complete_part(kind),
     )
@@ -93,7 +93,7 @@ RecipeOption = Annotated[
         "--recipe",
         "-r",
         metavar="NAME|FILE",
-        help="An installed recipe, a TOML file, or a run, which is repeated.",
+        help="Installed recipe, TOML file, or the folder of a run to repeat.",
         rich_help_panel=PARTS,
         autocompletion=complete_recipe,
     ),
@@ -141,5 +141,5 @@ SetOption = Annotated[
 ]
 SeedOption = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Seed of everything drawn.", rich_help_panel=RUN),
+    typer.Option(metavar="N", help="Random seed.", rich_help_panel=RUN),
 ]

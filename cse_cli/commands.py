@@ -86,7 +86,7 @@ class Command:
             ) from error
         if not isinstance(record, CommandSpec) or record.name != self.name:
             raise CseError(
-                f"{self.point.value} of {self.label} is no CommandSpec of this name",
+                f"{self.point.value} of {self.label} is not a CommandSpec of this name",
                 where=where,
                 hint=update_command(self.distribution),
             )
@@ -159,7 +159,7 @@ class Commands:
             found = self.usable.get(" ".join(path[:length]), [])
             if len(found) > 1:
                 raise CseError(
-                    f"{' and '.join(each.label for each in found)} both bring this command",
+                    f"{' and '.join(each.label for each in found)} both provide this command",
                     where=f"cse {found[0].name}",
                     hint=f"leave one out: --no-plugin {found[-1].distribution}",
                 )
@@ -264,7 +264,7 @@ class Commands:
 
 
 def _group(app: typer.Typer, name: str, panel: str) -> typer.Typer:
-    """Return a group of an application, made where there is none of this name."""
+    """Return a group of an application, made where unknown name."""
     for group in app.registered_groups:
         if group.name == name and group.typer_instance is not None:
             return group.typer_instance

@@ -41,7 +41,7 @@ def encode(
         str | None,
         typer.Argument(
             metavar="[FILE|-]",
-            help="One text a line (txt), or rows of csv, tsv, jsonl, json or parquet; - is stdin.",
+            help="One text per line (txt), or rows of csv, tsv, jsonl, json, parquet; - is stdin.",
             show_default=False,
         ),
     ] = None,
@@ -55,8 +55,8 @@ def encode(
             "--out",
             "-o",
             metavar="FILE",
-            help="numpy file [N, D] of float32 (.npy), or text and vector a line (.jsonl); by "
-            "default jsonl on stdout.",
+            help="File to write: .npy (float32, [N, D]) or .jsonl (text and vector per line). By "
+            "default jsonl to stdout.",
         ),
     ] = None,
     normalize: Annotated[
@@ -117,7 +117,7 @@ def _lines(blocks: Blocks) -> Iterator[str]:
 def _check_out(path: Path) -> None:
     if path.suffix not in ENDINGS:
         raise CseError(
-            "the ending says what is written, and this one nothing",
+            "unknown file type",
             where="--out",
             value=str(path),
             hint=f"name it {' or '.join('*' + ending for ending in ENDINGS)}"

@@ -16,10 +16,10 @@ def check_launch() -> None:
     rank, size = _number("RANK", 0), _number("WORLD_SIZE", 1, least=1)
     hint = "set both as torchrun does, or unset both for one process"
     if rank >= size:
-        what = f"is none of 0 to {size - 1}, as WORLD_SIZE has them"
+        what = f"must be from 0 to {size - 1}, because WORLD_SIZE is {size}"
         raise CseError(what, where="RANK", value=rank, hint=hint)
     if size > 1 and "RANK" not in os.environ:
-        raise CseError("is not set, and WORLD_SIZE is", where="RANK", hint=hint)
+        raise CseError("is not set, but WORLD_SIZE is", where="RANK", hint=hint)
     _number("LOCAL_RANK", 0)
     _number("CSE_JOIN_SECONDS", 30, least=1)
 

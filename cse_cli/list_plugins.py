@@ -51,7 +51,7 @@ def list_plugins(
         say_json({"plugins": found, "unmatched": list(manager.unmatched)})
         return
     if not found:
-        say("no plugin is installed that this asks for")
+        say("no installed plugin matches")
         return
     table = plain_table("", ("plugin", "version", "status", "parts"))
     for plugin in found:
@@ -102,6 +102,4 @@ def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
 
 def _check(flag: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
-        raise CseError(
-            "there is none of this name", where=flag, value=value, hint=did_you_mean(value, known)
-        )
+        raise CseError("unknown name", where=flag, value=value, hint=did_you_mean(value, known))

@@ -23,20 +23,20 @@ def check_typed(words: Sequence[str]) -> None:
     """Refuse what no command can work with.
 
     Raises:
-        CseError: If a word holds bytes that are no text, or the working folder is gone.
+        CseError: If a word has bytes that are not text, or the working folder is missing.
     """
     for word in words:
         try:
             word.encode()
         except UnicodeEncodeError:
             raise CseError(
-                "holds bytes that are no text", value=word, hint="rename it in UTF-8"
+                "contains bytes that are not text", value=word, hint="rename it in UTF-8"
             ) from None
     try:
         os.getcwd()
     except OSError:
         raise CseError(
-            "the working folder is gone", hint="change to a folder that is there"
+            "the working folder no longer exists", hint="change to an existing folder"
         ) from None
 
 
@@ -49,7 +49,9 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
             hint = "lower train.batch_size or model.max_length, or set train.chunk_size"
         return CseError("out of memory", where=" ".join(["cse", *words[:1]]), hint=hint)
     if isinstance(error, RuntimeError) and _THREADS.search(text):
-        return CseError("the machine gives no more threads", hint="lower train.threads, or ulimit")
+        return CseError(
+            "the system refuses to start more threads", hint="lower train.threads, or ulimit"
+        )
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         name = error.filename if isinstance(error.filename, str) else None
         return CseError(error.strerror or str(error), where=name and _short(name))

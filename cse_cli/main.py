@@ -80,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
         line = None if debug else culprit(error)
         if line is None:
             raise
-        fail(CseError(line, hint="a bug of this plugin: the same command with --debug shows where"))
+        fail(CseError(line, hint="this is a bug in the plugin; add --debug to see where"))
         return PLUGIN_BUG
 
 
@@ -164,15 +164,15 @@ def _options(
         typer.Option(
             "--no-plugin",
             metavar="NAME",
-            help="Leave a plugin out, unseen and not imported; before or after the command; may "
-            "be repeated; all leaves every one out. CSE_DISABLE_PLUGINS does the same.",
+            help="Run without this plugin ('all': without any); nothing of it is imported. Before "
+            "or after the command; may be repeated. CSE_DISABLE_PLUGINS does the same.",
         ),
     ] = None,
     debug: Annotated[
         bool,
         typer.Option(
             "--debug",
-            help="Show the traceback of a plugin's bug; before or after the command.",
+            help="Show the traceback of a bug in a plugin. Before or after the command.",
         ),
     ] = False,
     version: Annotated[
@@ -192,13 +192,14 @@ def _of_usage(error: Exception, told: str, words: Sequence[str], installed: Inst
         close = _close_setting(flag)
         if close:
             hint = f"did you mean {close}? see {path} --help"
-            return CseError(f"there is no such option: {flag}", hint=hint)
+            return CseError(f"unknown option {flag}", hint=hint)
     text = " ".join(told.split()).rstrip(".")
     if text.startswith("No such command"):
         typed = [word for word in words if not word.startswith("-")]
         missing = installed.commands.missing(" ".join(typed[: len(path.split())]))
         if missing:
             return CseError(f"no such command {typed[len(path.split()) - 1]!r}", hint=missing)
+    text = text.replace("No such option: ", "unknown option ", 1)
     return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")
 
 

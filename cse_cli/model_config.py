@@ -35,7 +35,7 @@ def check_config(name: str, registry: Registry) -> None:
                 f"not {shown(size, 60)}",
                 where="model.name",
                 value=name,
-                hint="put the config.json there that belongs to the weights",
+                hint="copy the config.json that belongs to the weights",
             )
     architectures = config.get("architectures")
     heads = [str(each) for each in architectures] if isinstance(architectures, list) else []

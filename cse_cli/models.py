@@ -38,18 +38,18 @@ PoolingOption = Annotated[
 ]
 MaxLengthOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Longest text in tokens instead of what the model says."),
+    typer.Option(metavar="N", help="Longest text in tokens (default: the model's own limit)."),
 ]
 BatchTokensOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Tokens that the encoder is given at once, about; by default 1,024 on a CPU in fp32, "
+        help="Tokens per call of the encoder, approximately. By default 1,024 on a CPU in fp32, "
         "8,192 elsewhere.",
     ),
 ]
 DeviceOption = Annotated[
-    str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best there is.")
+    str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
 ]
 PrecisionOption = Annotated[
     str, typer.Option(metavar="NAME", help="Number format: fp32, bf16, or auto.")
@@ -74,7 +74,7 @@ def check_model(
         ]
         if pooling.rpartition("/")[2] not in rows:
             raise CseError(
-                "there is no row pooler of this name",
+                "unknown row pooler",
                 where="--pooling",
                 value=pooling,
                 hint=did_you_mean(pooling, rows),
@@ -87,8 +87,8 @@ def check_model(
     if max_length is None:
         return
     if max_length < 3:
-        raise CseError("is too short for any text", where="--max-length", value=max_length,
-                       hint="write 3 or more")  # fmt: skip
+        raise CseError("must be at least 3: two special tokens and a word",
+                       where="--max-length", value=max_length)  # fmt: skip
     if facts.positions is not None and max_length > facts.positions:
         raise CseError(
             f"the model has {facts.positions} positions",
@@ -183,8 +183,8 @@ def encoder(
         CseError: If the number of tokens is none.
     """
     if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
-        raise CseError("is no number of tokens", where="--batch-tokens", value=batch_tokens,
-                       hint=f"write 1 to {LARGEST:,}")  # fmt: skip
+        raise CseError(f"must be from 1 to {LARGEST:,}",
+                       where="--batch-tokens", value=batch_tokens)  # fmt: skip
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         with model.precision.autocast():

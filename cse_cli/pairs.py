@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def show_pairs(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run whose miner asks for rounds.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run whose miner works in rounds.")],
     document: Annotated[
         str | None,
         typer.Option(
@@ -26,7 +26,7 @@ def show_pairs(
         ),
     ] = None,
     rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Without a document: pairs of each round.")
+        int, typer.Option(metavar="N", min=1, help="Pairs to show per round, without --document.")
     ] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -38,7 +38,7 @@ def show_pairs(
 
     if not (run / "run.toml").is_file():
         raise CseError(
-            "is no run: it has no run.toml",
+            "is not a run: it has no run.toml",
             where="RUN",
             value=str(run),
             hint="name the folder that `cse train` made, such as runs/NAME",
@@ -47,10 +47,10 @@ def show_pairs(
     numbers = sorted(int(each.name) for each in (run / "rounds").glob("[0-9]*"))
     if not numbers:
         raise CseError(
-            "has no round of pairs",
+            "has no mined pairs",
             where="RUN",
             value=str(run),
-            hint="its miners find positives inside the step, or it has none",
+            hint="its miners work inside the step, or it has no miner",
         )
     registry = installed(context).registry
     corpus = training_corpus(resolve(registry, recipe=folder.recipe), registry)

@@ -46,7 +46,7 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
         )
     if train.chunk_size is not None and train.chunk_size < train.batch_size:
         lines.append(
-            f"  those with gradient twice, all in chunks of {train.chunk_size} (gradient caching)"
+            f"  in chunks of {train.chunk_size}; those with gradient run twice (gradient caching)"
         )
     for heading, told_lines in (
         ("data flow", feeds(composition)),
@@ -126,7 +126,7 @@ def steps_told(composition: Composition) -> str:
     rounds = bool(composition.round_miners)
     count = composition.train.max_steps if rounds else composition.facts.steps
     if count is None:
-        return ", in each round the steps that its pairs make" if rounds else ""
+        return ", steps per round as its pairs require" if rounds else ""
     return f", {'in each round ' * rounds}{count:,} step{'s' * (count != 1)}"
 
 

@@ -33,11 +33,11 @@ def check_run(folder: RunFolder) -> None:
         now = {}
     if written is None or not now:  # a resume writes it again
         if written is not None:
-            tell(f"{folder.recipe} is damaged or gone: it is written again")
+            tell(f"{folder.recipe} is damaged or missing: writing it again")
         return
     then = dict(_flat(tomllib.loads(written.decode())))
     changed = [path for path in {**then, **now} if then.get(path) != now.get(path)]
-    hint = f"write it back in {folder.recipe}, or begin a new run with this file as --recipe"
+    hint = f"restore it in {folder.recipe}, or start a new run with this file as --recipe"
     raise_all(
         [
             CseError(f"was {then.get(path)!r} when the run began", where=path,
@@ -75,13 +75,13 @@ def _check_unfinished(folder: RunFolder) -> None:
             f"is finished, and of its model {wrong}",
             where="--resume",
             value=str(folder.path),
-            hint=f"remove {result} to save the model from the last checkpoint again",
+            hint=f"remove {result} to save the model again from the last checkpoint",
         )
     if not whole and result.is_file() and not result.is_symlink():
-        tell(f"{result} is damaged: it is written again")
+        tell(f"{result} is damaged: writing it again")
         result.unlink(missing_ok=True)
     elif not whole:
-        raise CseError("is no file", where=str(result), hint="move it away")
+        raise CseError("is not a file", where=str(result), hint="move it away")
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

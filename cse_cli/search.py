@@ -49,7 +49,7 @@ def search(
 ) -> None:
     """Find the texts nearest to a query by cosine."""
     if top < 1:
-        raise CseError("is no number of texts", where="--top", value=top, hint="write 1 or more")
+        raise CseError("must be at least 1", where="--top", value=top)
     blank = [query for query in queries if not query.strip()]
     if blank:
         raise CseError("is blank", where="QUERY", value=blank[0], hint="write what to look for")

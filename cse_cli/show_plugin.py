@@ -101,7 +101,7 @@ def _show(plugin: dict[str, Any]) -> None:
     if plugin["summary"]:
         say(plugin["summary"])
     if plugin["reason"]:
-        say(f"{plugin['reason']}\nto mend it: {plugin['fix']}")
+        say(f"{plugin['reason']}\nto fix it: {plugin['fix']}")
     for command in plugin["commands"]:
         say(f"command {command}: cse {command} --help")
     for part in plugin["parts"]:

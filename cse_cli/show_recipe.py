@@ -22,7 +22,7 @@ def show_recipe(
         str,
         typer.Argument(
             metavar="NAME|FILE",
-            help="An installed recipe, a TOML file, or a run.",
+            help="Installed recipe, TOML file, or the folder of a run.",
             autocompletion=complete_recipe,
         ),
     ],

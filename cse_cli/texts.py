@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_cli.console import tell
-from cse_core.errors import CseError
+from cse_core.errors import CseError, shortened
 
 if TYPE_CHECKING:
     from cse_core.records import DatasetSpec
@@ -82,8 +82,8 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
         held.append(line)
         if line.strip():
             return _both(iter(held), lines)
-    what = "no text in it, only blank lines" if held else "it is empty"
-    raise CseError(what, where=where, hint="write one text a line")
+    state = "has only blank lines" if held else "is empty"
+    raise CseError(f"expected one text per line, but {shortened(where, 200)} {state}")
 
 
 def _stdin() -> Iterator[str]:

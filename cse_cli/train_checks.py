@@ -84,10 +84,10 @@ def check_links(folder: Path, where: str) -> None:
     for each in chain(own, inside):
         if each.is_symlink():
             raise CseError(
-                f"{each.relative_to(folder)} is a link, and a run writes through none",
+                f"{each.relative_to(folder)} is a link, and a run never writes through links",
                 where=where,
                 value=str(folder),
-                hint="put what it points to in its place, or remove it",
+                hint="replace it by the file it points to, or remove it",
             )
 
 
@@ -197,9 +197,9 @@ def refuse_beside_resume(
     beside = [flag for flag, value in others.items() if value]
     if beside:
         raise CseError(
-            f"a run goes on as it began; {', '.join(beside)} cannot change it",
+            f"a resumed run keeps its settings; {', '.join(beside)} cannot change them",
             where="--resume",
-            hint="leave it out, or begin anew with --recipe DIR/run.toml",
+            hint="leave it out, or start a new run with --recipe DIR/run.toml",
         )
 
 

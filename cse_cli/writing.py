@@ -35,7 +35,7 @@ def written_format(name: str, *, where: str = "--out") -> tuple[str, bool]:
         ending = "." + name.lower().removesuffix(".gz").rpartition(".")[2] if "." in name else ""
         close = did_you_mean(ending, endings)
         raise CseError(
-            "rows are kept in another kind of file",
+            "unknown file type for rows",
             where=where,
             value=name,
             hint=close

@@ -72,7 +72,7 @@ class CseErrors(CseError):
         """Return one line for each of the first mistakes."""
         lines = [error.line() for error in self.errors[:_MOST]]
         if len(self.errors) > _MOST:
-            lines.append(f"and {len(self.errors) - _MOST:,} mistakes more")
+            lines.append(f"and {len(self.errors) - _MOST:,} more mistakes")
         return "\n".join(lines)
 
 

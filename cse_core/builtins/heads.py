@@ -58,7 +58,7 @@ class Mlp(nn.Module, Head):
                 f"{setup.dimension}",
                 where=where,
                 value=value,
-                hint="let it stand first among the heads, without a dimension of its own",
+                hint="put it first among the heads and leave out its dimension",
             )
         first.load_state_dict(pooler)
 

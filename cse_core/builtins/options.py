@@ -59,7 +59,7 @@ class OnlineOptions(BranchOptions):
     @classmethod
     def _copies_nothing(cls, value: str, info: ValidationInfo) -> str:
         if value != BranchOptions.model_fields[str(info.field_name)].default:
-            raise ValueError("says nothing here: an online branch is the encoder itself, no copy")
+            raise ValueError("has no effect: an online branch is the encoder itself, not a copy")
         return value
 
 
@@ -77,11 +77,15 @@ class FrozenOptions(BranchOptions):
     @classmethod
     def _own_embeddings(cls, value: str) -> str:
         if value == "shared":
-            raise ValueError("cannot be shared: the online embeddings change, a frozen branch not")
+            raise ValueError(
+                "cannot be shared: the online embeddings change, a frozen branch does not"
+            )
         return value
 
     @model_validator(mode="after")
     def _pooler_of_another(self) -> FrozenOptions:
         if self.pooler and self.model == "self":
-            raise ValueError("pooler is of another model: with model self the heads are the run's")
+            raise ValueError(
+                "pooler needs another model: with model = self the run's heads are used"
+            )
         return self

@@ -67,13 +67,13 @@ def match_columns(
         name = names[0]
         long = len(name) > _LONG_UNSPACED and unspaced(names)
         if reading.from_header and (long or not _HEADER.fullmatch(name)):
-            what = "the first line is no header with a column text"
-            hint = "put a header above the texts, or name the file .txt: one text a line"
+            what = "the first line is not a header with a column text"
+            hint = "add a header line, or name the file .txt: one text per line"
             raise CseError(what, where=reading.name, value=name[:60], hint=hint)
         guessed["text"] = name
     if guessed:
         shown = ", ".join(f"{target} = {source}" for target, source in guessed.items())
-        reading.say(f"{shown} (otherwise: --set data.columns.text=NAME)")
+        reading.say(f"{shown} (to change it: --set data.columns.text=NAME)")
     sources.update(guessed)
     if "text" not in sources:
         raise CseError(

@@ -128,7 +128,7 @@ class Corpus:
 
         lengths = {len(column) for column in columns.values()}
         if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
-            what = "columns of one length, text among them, are due"
+            what = "columns must have the same length and include text"
             raise CseError(
                 what, where=name, value={column: len(texts) for column, texts in columns.items()}
             )

@@ -51,27 +51,27 @@ def open_file(name: str, path: Path) -> TextFile:
         CseError: It is missing, a folder, or of a kind that cannot be read.
     """
     if not name.strip():
-        raise CseError("an empty name, not that of a file", hint="name a file")
+        raise CseError("the file name is empty", hint="name a file")
     try:
         if path.is_dir():
             names = loadable_names(path)
             shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
             hint = f"name a file in it: {shown}"
             if not names:
-                hint = "name a file; there is none in it that can be read"
-            raise CseError("a folder where a file belongs", where=name, hint=hint)
+                hint = "name a file; none in this folder can be read"
+            raise CseError("is a folder, not a file", where=name, hint=hint)
         if not path.exists():
             raise _missing_error(name, path)
         if not path.is_file():
-            what = "a pipe, a socket or a device, not a file"
+            what = "is a pipe, socket or device, not a file"
             raise CseError(what, where=name, hint="write its texts to a file first")
     except OSError as error:
         raise read_error(name, error) from error
     known = format_of(path.name)
     if known is None:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
-        hint = f"texts are read from {endings}, each also with .gz behind it: rename the file"
-        raise CseError("unknown kind of file", where=name, value=path.suffix, hint=hint)
+        hint = f"supported are {endings}, each also with .gz: rename the file"
+        raise CseError("unknown file type", where=name, value=path.suffix, hint=hint)
     return TextFile(name, path, *known)
 
 
@@ -86,19 +86,19 @@ def loadable_names(folder: Path) -> list[str]:
 def _missing_error(name: str, path: Path) -> CseError:
     folder = path.parent
     if not folder.is_dir():
-        return CseError("no such file", where=name, hint=f"there is no folder {folder}")
+        return CseError("no such file", where=name, hint=f"folder {folder} does not exist")
     names = loadable_names(folder)
     hint = did_you_mean(path.name, names)
     if len(names) > 12 and not hint.startswith("did"):
-        hint = f"{len(names)} other files of texts"
+        hint = f"{len(names)} other files with texts"
     return CseError("no such file", where=name, hint=f"in {folder}: {hint}")
 
 
 def read_error(name: str, error: OSError) -> CseError:
     """Turn an error of the operating system into one line."""
     if isinstance(error, PermissionError):
-        hint = "change its mode with chmod +r"
-        return CseError("no permission to read it", where=name, hint=hint)
+        hint = "make it readable: chmod +r FILE"
+        return CseError("permission denied", where=name, hint=hint)
     return CseError(f"cannot be read: {error.strerror or error}", where=name)
 
 
@@ -117,13 +117,13 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
                 raise CseError("the file is empty", where=file.name, hint="name a file with texts")
             if not file.gzipped:
                 if magic == _GZIP_MAGIC:
-                    what = "compressed with gzip, and its name does not say so"
-                    raise CseError(what, where=file.name, hint="put .gz behind its name")
+                    what = "compressed with gzip, but its name does not end in .gz"
+                    raise CseError(what, where=file.name, hint="add .gz to its name")
                 yield raw
                 return
             if magic != _GZIP_MAGIC:
-                what = "not compressed with gzip, though its name ends in .gz"
-                raise CseError(what, where=file.name, hint="take .gz from its name")
+                what = "not compressed with gzip, although its name ends in .gz"
+                raise CseError(what, where=file.name, hint="remove .gz from its name")
             packed = raw.seek(-4, os.SEEK_END) + 4
             whole = int.from_bytes(raw.read(), "little")  # of a file that is not cut short
             check_growth(file.name, packed, whole if whole < 1100 * packed else 0)
@@ -142,7 +142,7 @@ def check_growth(name: str, packed: int, unpacked: int) -> None:
     """Refuse what grows beyond all measure when it is unpacked: it is no archive of texts."""
     if unpacked > max(_SMALL, _MOST_GROWTH * packed):
         what = f"{packed:,} compressed bytes grow to {unpacked:,} and more, as no texts do"
-        raise CseError(what, where=name, hint="unpack it first if it is what you want to read")
+        raise CseError(what, where=name, hint="decompress it first if it is what you want to read")
 
 
 class _Unpacked(gzip.GzipFile):
@@ -190,7 +190,7 @@ def text_blocks(
                 _decode(name, b"\0", number)
             if longest is not None and length > longest:
                 what = f"a line of more than {longest:,} bytes"
-                raise CseError(what, where=f"{name}, line {number}", hint="write one text a line")
+                raise CseError(what, where=f"{name}, line {number}", hint="write one text per line")
             continue
         text = _decode(name, b"".join((*held, data[:cut])), number)
         if number == 1:
@@ -220,7 +220,7 @@ def _decode(name: str, data: bytes, number: int) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         line = number + text[: text.index("\0")].count("\n")
-        what = "holds a NUL byte, so it is no text"
+        what = "contains a NUL byte, so it is not text"
         hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
         raise CseError(what, where=f"{name}, line {line}", hint=hint)
     return text

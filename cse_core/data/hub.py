@@ -97,7 +97,7 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
             where=str(name),
             hint=f"check the name ({_FORM})"
             if online
-            else "the hub cannot be reached from here: name a file or an installed data set",
+            else "the hub cannot be reached: name a file or an installed data set",
         ) from error
     finally:
         datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before

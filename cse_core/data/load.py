@@ -45,11 +45,11 @@ def load_corpus(
     readings: list[Reading] = []
     tables: list[pa.Table] = []
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
-    messages = [f"{name}: named twice, so its rows come twice" for name in twice]
+    messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
     left = options.limit
     for source in sources:
         if left == 0:
-            messages.append(f"{source.name}: not read, data.limit is reached before it")
+            messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
         reading = Reading(source.name)
         tables.append(_rows(source, reading, options, required_columns, encoded_columns, left))
@@ -133,12 +133,12 @@ def _rows(
     raw = pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
     _match(source, raw.column_names, options, reading)
     for name, what in reading.left_out.items():
-        reading.say(f"column {name} is left out, it holds {what}")
+        reading.say(f"column {name} is ignored: it holds {what}")
     for name in ("text", *required):
         if place := reading.lacking.get(reading.columns.get(name, "")):
             if name not in FILLED:
-                what = f"no {reading.columns[name]!r} here, which other rows have"
-                hint = "write it, null for a row that is to be dropped, or remove the row"
+                what = f"no {reading.columns[name]!r}, which other rows have"
+                hint = "add it (null drops the row), or remove the row"
                 raise CseError(what, where=place, hint=hint)
     table = pa.table({name: raw.column(old) for name, old in reading.columns.items()})
     joins = _joins(options, reading)
@@ -147,7 +147,7 @@ def _rows(
     if joins:
         table = join_documents(table, reading).slice(0, limit)
     elif options.unit != "sentence" and not reading.articles:
-        reading.say(f"no {options.unit}s are marked in it; a row stays a row")
+        reading.say(f"it marks no {options.unit}s, so each row stays as it is")
     if not len(table):
         raise _no_rows(reading)
     if reading.blank:
@@ -166,7 +166,7 @@ def _match(source: Source, names: Sequence[str], options: DataOptions, reading: 
         raise _no_rows(reading)
     if not names:
         held = ", ".join(f"{name} holds {what}" for name, what in reading.left_out.items())
-        hint = 'a text stands alone: {"text": "…"}'
+        hint = 'write each text as a string: {"text": "…"}'
         raise CseError(f"no column of texts: {held}", where=source.name, hint=hint)
     headless = source.file is not None and source.file.format == "txt"
     reading.columns = match_columns(names, {} if headless else options.columns, reading)
@@ -174,9 +174,9 @@ def _match(source: Source, names: Sequence[str], options: DataOptions, reading: 
 
 def _no_rows(reading: Reading) -> CseError:
     what = (
-        "no row is complete, each lacks a positive, negative or fraternal text"
+        "no row is complete: each lacks a positive, negative or fraternal text"
         if reading.incomplete
-        else "no text in it, only blank lines or a header"
+        else "contains no text, only blank lines or a header"
     )
     return CseError(what, where=reading.name, hint="name a file with texts")
 
@@ -187,7 +187,7 @@ def _check_mapping(options: DataOptions, readings: Sequence[Reading]) -> None:
         if not any(reading.columns.get(target) == source for reading in readings):
             there = dict.fromkeys(name for each in readings for name in each.columns.values())
             what = f"no file has a column {source}"
-            hint = f"the columns there are: {listed(list(there))}"
+            hint = f"the columns are: {listed(list(there))}"
             raise CseError(what, where=f"data.columns.{target}", hint=hint)
 
 
@@ -212,5 +212,5 @@ def _common_columns(
                 f"--set data.columns.{name}=NAME, or name other data",
             )
         else:
-            messages.append(f"column {name} is left out: {lacking[0]} has none")
+            messages.append(f"column {name} is ignored: {lacking[0]} does not have it")
     return tuple(kept), messages

@@ -85,7 +85,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
                 (f"{file.name}, line {number}", dict(zip(columns, fields, strict=True)))
                 for number, fields in records
             )
-    raise CseError("the file holds nothing but blank lines", where=file.name)
+    raise CseError("the file contains only blank lines", where=file.name)
 
 
 def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -112,7 +112,7 @@ def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str
             names = [name.strip() for name in fields]
             twice = sorted({name for name in names if name and names.count(name) > 1})
             if twice:
-                what = f"two columns of one name: the header has the column {twice[0]!r} twice"
+                what = f"the header has the column {twice[0]!r} twice"
                 hint = "the first line is the header: name each column once"
                 raise CseError(what, where=f"{file.name}, line 1", hint=hint)
             yield number, names
@@ -121,9 +121,9 @@ def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str
             raise CseError(
                 f"{len(fields)} fields where the header has {len(names)} ({', '.join(names)[:80]})",
                 where=f"{file.name}, line {number}",
-                hint="a tab stands between two fields; quotes mean nothing"
+                hint="separate fields by tabs; quotes have no meaning"
                 if tabs
-                else 'a comma stands between two fields; a field with a comma is in "…"',
+                else 'separate fields by commas; put a field that has a comma in "…"',
             )
         else:
             yield number, fields
@@ -166,8 +166,8 @@ def _json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
         try:
             yield where, json.loads(line)
         except (ValueError, RecursionError) as error:
-            what = f"no JSON: {_json_problem(error)}"
-            hint = 'write one object a line: {"text": "…"}'
+            what = f"not valid JSON: {_json_problem(error)}"
+            hint = 'write one object per line: {"text": "…"}'
             raise CseError(what, where=where, value=line[:40], hint=hint) from error
 
 
@@ -181,8 +181,8 @@ def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     try:
         values = json.loads("\n".join(line for _, line in _lines(file, reading)))
     except (ValueError, RecursionError) as error:
-        what = f"no JSON: {_json_problem(error, lines=True)}"
-        hint = "write an array of objects, or one object a line"
+        what = f"not valid JSON: {_json_problem(error, lines=True)}"
+        hint = "write an array of objects, or one object per line"
         raise CseError(what, where=file.name, hint=hint) from error
     where = f"{file.name}, object "
     yield from record_tables(((f"{where}{n}", v) for n, v in enumerate(values, 1)), unit, reading)
@@ -216,7 +216,9 @@ def _parquet_tables(
                 yield convert(pa.Table.from_batches([batch]))
         except (pa.ArrowException, OSError) as error:
             hint = "copy, download or write it again"
-            raise CseError(f"no whole parquet file: {error}", where=file.name, hint=hint) from error
+            raise CseError(
+                f"not a complete parquet file: {error}", where=file.name, hint=hint
+            ) from error
 
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {

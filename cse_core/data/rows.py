@@ -63,7 +63,7 @@ def clean_rows(
         found = pc.match_substring(column, "\0")
         if pc.any(found).as_py():
             raise CseError(
-                f"column {name} holds a NUL byte, so it is no text",
+                f"column {name} contains a NUL byte, so it is not text",
                 where=f"{reading.name}, row {pc.index(found, True).as_py() + 1}",
                 hint="remove it or the row",
             )
@@ -83,7 +83,7 @@ def clean_rows(
             )
         if name in PAIR_COLUMNS and len(gaps) and every:
             del columns[name]
-            reading.say(f"column {name} is blank in every row, so it is left out")
+            reading.say(f"column {name} is blank in every row, so it is ignored")
         elif name in PAIR_COLUMNS:
             usable &= filled
     end = len(usable)
@@ -94,7 +94,7 @@ def clean_rows(
     incomplete = int((has_text[:end] & ~usable[:end]).sum())
     if incomplete:
         names = ", ".join(name for name in PAIR_COLUMNS if name in columns)
-        reading.say(f"{incomplete} rows dropped for a blank in {names}")
+        reading.say(f"{incomplete} rows dropped: {names} blank")
     reading.blank += blank
     reading.incomplete += incomplete
     rows = pa.table(columns).slice(0, end)
@@ -126,5 +126,5 @@ def join_documents(table: pa.Table, reading: Reading) -> pa.Table:
         else:
             left_out.append(name)
     if left_out:
-        reading.say(f"left out, since documents are the rows: {', '.join(left_out)}")
+        reading.say(f"columns ignored, because each row is a document: {', '.join(left_out)}")
     return text_table(joined)

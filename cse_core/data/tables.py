@@ -99,9 +99,9 @@ def record_tables(
         except UnicodeEncodeError as error:
             joined = ((place, "".join(filter(None, row.values()))) for place, row in batch)
             raise CseError(
-                "half a surrogate pair, which no text holds",
+                "half a surrogate pair, which is not valid text",
                 where=next(place for place, text in joined if has_lone_surrogate(text)),
-                hint="write the character whole or leave it out",
+                hint="write the whole character or remove it",
             ) from error
 
 
@@ -137,7 +137,7 @@ def as_object(place: str, value: Any) -> dict[str, Any]:
     """
     if not isinstance(value, dict):
         what = "not an object with named values"
-        hint = 'write one object a line: {"text": "…"}'
+        hint = 'write one object per line: {"text": "…"}'
         raise CseError(what, where=place, value=str(value)[:40], hint=hint)
     return value
 

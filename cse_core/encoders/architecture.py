@@ -33,7 +33,7 @@ def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
         raise CseError(f"{name} is an encoder with a decoder", where="model.name", hint=hint)
     arguments = frozenset(inspect.signature(model.forward).parameters)
     if not {"inputs_embeds", "attention_mask"} <= arguments:
-        raise unusable(f"{name} cannot be given word embeddings (inputs_embeds)")
+        raise unusable(f"{name} does not accept word embeddings (inputs_embeds)")
     return arguments
 
 

@@ -78,7 +78,7 @@ class PackedEncoder(nn.Module):
         self.layer_count = int(model.config.num_hidden_layers)
         self.first_position, self.max_positions = position_range(model)
         self._windowed = getattr(model.config, "sliding_window", None) is not None
-        self.packed, self.why_padded = False, cast(str | None, "padding was asked for")
+        self.packed, self.why_padded = False, cast(str | None, "padding was requested")
         self._last_layer: LastLayer | None = None
         self._casts = CastOnce()
         self._casts.watch(model)
@@ -92,7 +92,7 @@ class PackedEncoder(nn.Module):
         try:
             evidence = plain_forward(self.model, self.max_positions)
             if reads_one_way(self.model, self.max_positions):
-                what = "reads in one direction, as decoders do: no token sees those behind it"
+                what = "reads in one direction, as decoders do: no token sees the ones after it"
                 raise unusable(f"{name} {what}")
             if attention != "padded":
                 self.why_padded = self._try_to_pack(evidence)
@@ -103,7 +103,7 @@ class PackedEncoder(nn.Module):
                 hint = 'leave attention at "auto" and its rows are padded'
                 raise CseError(what, where="model.name", hint=hint)
             if not self.packed and not self._agrees(evidence):
-                what = "computes something else from word embeddings than from token ids"
+                what = "gives different results for word embeddings and token ids"
                 raise unusable(f"{name} {what}")
         finally:
             self.model.train(was_training)
@@ -122,9 +122,9 @@ class PackedEncoder(nn.Module):
         try:
             if self._agrees(evidence):
                 return None
-            why = f"packed, {name} does not compute what it computes padded"
+            why = f"{name} gives different results packed and padded"
         except Exception as error:  # whatever an unknown family does, padding still works
-            why = f"packed, {name} fails ({type(error).__name__}: {error})"
+            why = f"{name} fails when packed ({type(error).__name__}: {error})"
         self.packed = False
         self.model.set_attn_implementation(before)
         return why
@@ -189,7 +189,7 @@ class PackedEncoder(nn.Module):
             highest = max(tokenizer.hf.get_vocab().values(), default=0)
         if highest >= encoder.vocab_size:
             what = f"its tokenizer has ids up to {highest}, and it embeds {encoder.vocab_size} ids"
-            hint = "put the tokenizer there that belongs to the weights"
+            hint = "copy the tokenizer that belongs to the weights"
             raise CseError(what, where=WHERE, value=name, hint=hint)
         return encoder, tokenizer
 

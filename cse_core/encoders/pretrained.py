@@ -103,7 +103,7 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
     name = checked_name(path_or_name)
     folder = Path(name)
     if folder.is_dir() and not any((folder / file).exists() for file in _TOKENIZER_FILES):
-        hint = "put the encoder's tokenizer.json and tokenizer_config.json there"
+        hint = "copy the encoder's tokenizer.json and tokenizer_config.json into it"
         raise CseError("no tokenizer in the folder", where=WHERE, value=name, hint=hint)
     with explained(name, part="the tokenizer"):
         return AutoTokenizer.from_pretrained(
@@ -136,7 +136,7 @@ def check_weights(folder: Path) -> None:
     what = "no weights in the folder"
     hint = "put model.safetensors there, or add --set model.from_scratch=true"
     if any((folder / file).exists() for file in _PICKLED):
-        what = "the weights are pickled, and nothing is unpickled here"
+        what = "the weights are pickled, and pickles are never loaded"
         hint = "convert pytorch_model.bin to model.safetensors first"
     raise CseError(what, where=WHERE, value=str(folder), hint=hint)
 
@@ -146,7 +146,7 @@ def check_finite(tensors: Mapping[str, torch.Tensor], name: str) -> None:
     for key, tensor in tensors.items():
         if not math.isfinite(float(tensor.detach().sum(dtype=torch.float32))):
             what = f"the weights {key} are not all finite numbers"
-            hint = "copy the whole model folder again, or take weights from before they broke"
+            hint = "copy the whole model folder again, or use earlier weights"
             raise CseError(what, where=WHERE, value=name, hint=hint)
 
 
@@ -157,7 +157,7 @@ def check_fit(report: dict[str, Any], name: str) -> None:
     if wrong or missing:
         what = f"{wrong[0]} has another shape" if wrong else f"{missing[0]} is missing"
         what = f"the weights do not fit config.json: {what}, and {len(wrong + missing) - 1} more"
-        hint = "put the config.json there that belongs to the weights"
+        hint = "copy the config.json that belongs to the weights"
         raise CseError(what, where=WHERE, value=name, hint=hint)
 
 
@@ -182,20 +182,24 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
         what = f"the weights are damaged or cut short ({error})"
         hint = "copy model.safetensors again"
     elif isinstance(error, json.JSONDecodeError):
-        what, hint = f"a file of {part} is no JSON ({error})", "copy it again"
+        what, hint = f"a file of {part} is not valid JSON ({error})", "copy it again"
     elif "trust_remote_code" in text:
-        what = f"{part} needs code of its own, which is never run"
-        hint = "name a model that transformers knows by itself"
+        what = f"{part} needs custom code, which is never run"
+        hint = "name a model that transformers supports without custom code"
     elif "SentencePiece" in text:
         what, hint = f"{part} needs the package sentencepiece", "pip install sentencepiece"
     elif Path(name).is_dir():
-        hint = "check config.json and the files beside it"
+        hint = "check config.json and the other files in the folder"
     elif "safetensors" in text and "does not appear to have" in text:
-        what = "the hub has pickled weights only, and nothing is unpickled here"
+        what = "the hub has only pickled weights, and pickles are never loaded"
         hint = "name a model with model.safetensors"
     elif isinstance(error, OSError):
         answers = hub_answers()
-        state = "the hub has none that can be had" if answers else "the hub is offline here"
+        state = (
+            "the hub has no model of this name that can be loaded"
+            if answers
+            else "the hub cannot be reached"
+        )
         what = f"no folder of this name, and {state}"
         hint = "check the spelling and the network, or give the path of a downloaded folder"
     return CseError(what, where=WHERE, value=name, hint=hint)

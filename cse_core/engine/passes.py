@@ -224,7 +224,7 @@ class StepPasses:
     def vectors_of(self, view: str, branch: str | None) -> dict[str, Embeddings]:
         """Return a view's vectors by a branch (None: its own), without gradient; encoded once."""
         if view not in self.views:
-            raise KeyError(f"there is no view {view}")
+            raise KeyError(f"no view {view}")
         own = self.views[view].view
         if branch in (None, own.branch):
             return {level: rows.detach() for level, rows in self.vectors[view].items()}

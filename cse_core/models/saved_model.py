@@ -129,7 +129,7 @@ def load(
     kinds = (RowPoolerSpec, *(HeadSpec for _ in manifest.heads), SliceSpec)
     fit = all(isinstance(part.spec, kind) for part, kind in zip(planned, kinds, strict=False))
     if not fit or len({part.path for part in planned}) < len(planned):
-        what = "names a pooler, a head or a slicer that is none, or one twice"
+        what = "names an unknown pooler, head or slicer, or the same one twice"
         raise CseError(what, where=str(folder / MANIFEST), hint=_AGAIN)
     sentence_encoder = factory.sentence_encoder(planned, longest)
     _load_weights(folder, zip(stages, factory.made.values(), strict=True))
@@ -167,20 +167,20 @@ def _manifest(folder: Path, encoder: PackedEncoder) -> Manifest:
         elif kind == "Dense":
             heads.append(_dense(_read(path / "config.json"), path))
         elif kind not in ("Transformer", "Normalize", "Dropout"):
-            what = f"its module {kind} is not known"
+            what = f"has an unknown module {kind}"
             hint = "encode with sentence-transformers instead"
             raise CseError(what, where="model", value=str(folder), hint=hint)
     return Manifest(max_length=longest, row=row, heads=tuple(heads))
 
 
 def _checked(read: Callable[[], Made], file: Path) -> Made:
-    """Return what a file says, checked; what has another form raises a ``CseError``."""
+    """Return what a file says, checked; what is malformed raises a ``CseError``."""
     try:
         return read()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        what = f"has another form: {place + ': ' if place else ''}{first['msg']}"
+        what = f"is malformed: {place + ': ' if place else ''}{first['msg']}"
         raise CseError(what, where=str(file), value=first["input"], hint=_AGAIN) from None
 
 
@@ -198,7 +198,7 @@ def _saved_length(folder: Path) -> int | None:
         if isinstance(length, int | float) and length >= 2:
             return int(min(length, 10**9))
         if length:
-            what = f"{name} is no number of tokens from 2 on"
+            what = f"{name} must be a number of tokens of at least 2"
             raise CseError(what, where=str(path), value=length, hint=_AGAIN)
     return None
 

@@ -27,7 +27,7 @@ def check_weights(run: Composition) -> Iterator[Problem]:
     for loss, options in run.losses():
         least = options.weight.bounds[0]
         if least < 0:
-            yield (f"{loss.path}.weight is below zero ({least:g}): training makes that loss larger")
+            yield (f"{loss.path}.weight is below zero ({least:g}): training increases that loss")
 
 
 def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -38,11 +38,11 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
         hint = f"add one: --pool +{names[0]}" if names else "no row pooler is installed"
         if len(names) > 1:
             hint += f" (or {', '.join(names[1:])})"
-        yield CseError("no row pooler makes vectors of token states", where="pool", hint=hint)
+        yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
     for noun, parts in (("row pooler", rows), ("slice stage", slices)):
         names = [part.name for part in parts]
         if len(names) > 1:
-            hint = f"take {len(names) - 1} out, for instance --pool ~{names[0]}"
+            hint = f"remove {len(names) - 1}, for instance --pool ~{names[0]}"
             what = f"a run has one {noun}, not {' and '.join(names)}"
             yield CseError(what, where="pool", hint=hint)
 
@@ -63,7 +63,7 @@ def check_doubles(run: Composition) -> Iterator[Problem]:
                 and owners.setdefault(token, part) is not part
             ):
                 what = f"{owners[token].path} and {part.path} both make the {prefix} {name!r}"
-                hint = f"take one out, for instance --{part.kind} ~{part.name}"
+                hint = f"remove one, for instance --{part.kind} ~{part.name}"
                 yield CseError(what, where=part.path, hint=hint)
     for name, miner in run.groups.items():
         maker = run.view_makers.get(name, miner)
@@ -72,7 +72,7 @@ def check_doubles(run: Composition) -> Iterator[Problem]:
                 f"{maker.path} makes a view and {miner.path} a group of positives, both named "
                 f"{name!r}",
                 where=miner.path,
-                hint="take one out",
+                hint="remove one",
             )
 
 
@@ -85,7 +85,7 @@ def check_negatives(run: Composition) -> Iterator[Problem]:
                 hint = did_you_mean(name, [*names, "all", "in-batch", "stored", "none"])
                 if not names and not hint.startswith("did"):
                     hint = "this run has no store: add one with --negatives NAME"
-                what = "there is no negative store of this name"
+                what = "unknown negative store"
                 yield CseError(what, where=f"{loss.path}.negatives", value=name, hint=hint)
         if cast(LossSpec, loss.spec).contrastive:
             yield from _check_contrastive(run, loss, options)
@@ -108,7 +108,7 @@ def _check_contrastive(
         hint = f"--set {loss.path}.negatives=all"
         yield CseError(what, where=f"{loss.path}.negatives", value="none", hint=hint)
     elif options.negatives == "stored" and not served:
-        what = "no store of this run serves this loss, so it can never have a negative"
+        what = "no store of this run serves this loss, so it has no negatives"
         hint = "add a store with --negatives NAME, or use all"
         yield CseError(what, where=f"{loss.path}.negatives", value="stored", hint=hint)
     elif served or any(view.role == "negative" for view in run.views):
@@ -151,7 +151,7 @@ def check_branches(run: Composition) -> Iterator[Problem]:
             yield f"{branch.path} encodes nothing: name it in views.VIEW.branch or a store's branch"
         for other in branches[:place]:
             if (other.use, other.options) == (branch.use, branch.options):
-                yield f"{other.path} and {branch.path} have equal settings: one would do"
+                yield f"{other.path} and {branch.path} have the same settings: one is enough"
 
 
 def check_sizes(run: Composition) -> Iterator[Problem]:
@@ -168,7 +168,7 @@ def check_sizes(run: Composition) -> Iterator[Problem]:
         ("inference.max_length", run.inference.max_length or 0, run.inference.slice),
     ):
         if facts.positions is not None and longest > facts.positions and not sliced:
-            what = f"is beyond the {facts.positions} positions of {facts.model}"
+            what = f"exceeds the {facts.positions} positions of {facts.model}"
             hint = f"--set {where}={facts.positions}"
             yield CseError(what, where=where, value=longest, hint=hint)
     if train.warmup > max(1, facts.steps or math.inf):
@@ -221,7 +221,7 @@ def check_round_texts(run: Composition) -> Iterator[Problem]:
                 f"needs column {column!r} of the data, and {miners[0].path} trains on texts of its "
                 "own, which have none",
                 where=part.path,
-                hint=f"take one out: --{part.kind} ~{part.name} or --positives ~{miners[0].name}",
+                hint=f"remove one: --{part.kind} ~{part.name} or --positives ~{miners[0].name}",
             )
 
 
@@ -246,7 +246,7 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
     heads = [part.name for part in run.pools(HeadSpec)]
     for name in run.inference.heads or ():
         if name not in heads:
-            what = "there is no head of this name"
+            what = "unknown head"
             hint = did_you_mean(name, heads) if heads else "this run has no head"
             yield CseError(what, where="inference.heads", value=name, hint=hint)
     if run.inference.slice and not run.pools(SliceSpec):
@@ -268,7 +268,7 @@ def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | N
     rows = installed_poolers(registry, RowPoolerSpec)
     if name.rpartition("/")[2] not in rows or not registry.has("pool", name):
         hint = did_you_mean(name, [*own, *rows])
-        raise CseError("there is no row pooler of this name", where=where, value=name, hint=hint)
+        raise CseError("unknown row pooler", where=where, value=name, hint=hint)
     return PlannedPart.of(registry.find("pool", name, where=where))
 
 
@@ -290,6 +290,6 @@ def check_patience(run: Composition, registry: Registry) -> Iterator[Problem]:
     for path, patience, bound in waits:
         if patience is not None:
             yield (
-                f"{path} = {patience} ends nothing: without a dev set no score is there to wait "
-                f"for, and a round takes {bound}; name one with --dev FILE"
+                f"{path} = {patience} has no effect without a dev set: a round takes {bound}; "
+                "add a dev set with --dev FILE"
             )

@@ -73,11 +73,11 @@ class Draft:
         """Take an instance out.
 
         Raises:
-            CseError: If there is none of this name.
+            CseError: If unknown name.
         """
         found = self.find(kind, name)
         if found is None:
-            what = f"there is no {NOUNS[kind]} of this name to take away"
+            what = f"no {NOUNS[kind]} of this name to remove"
             raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.names(kind)))
         self.parts[kind].remove(found)
 
@@ -98,7 +98,7 @@ class Draft:
             replaced = [item.path for item in gone if self.find(item.kind, item.name)]
             if replaced:
                 paths = " and ".join(dict.fromkeys(replaced))
-                yield f"{note.label}: nothing for {paths}, which was replaced after it"
+                yield f"{note.label}: no effect on {paths}, which was replaced later"
             elif note.say is not None:
                 yield note.say
 
@@ -148,7 +148,7 @@ def _merge_table(
             hint = did_you_mean(kind, KINDS)
             raise CseError("remove names kind.part", where=label, value=path, hint=hint)
         draft.remove(kind, name, where=f"{label}: remove")
-        changes.append((None, f"{path} taken out"))
+        changes.append((None, f"{path} removed"))
     for name in table.get("params", {}):
         check_name(name, f"{label}: params")
     heads = [("params", draft.params), *draft.tables.items()]
@@ -181,7 +181,7 @@ def _merge_items(
         found = draft.find(kind, name)
         use = item.get("use", found.use if found else "")
         if not use:
-            what = f"there is no {NOUNS[kind]} of this name to change, and no use says what it is"
+            what = f"no {NOUNS[kind]} of this name to change, and no 'use' says which part it is"
             hint = did_you_mean(name, draft.names(kind))
             raise CseError(what, where=label, value=name, hint=hint)
         if found is None:
@@ -200,7 +200,7 @@ def _named_twice(kind: Kind, name: str, where: str) -> CseError:
         f"another {NOUNS[kind]} has this name",
         where=where,
         value=name,
-        hint=f'give one another: --{kind} +{name}:second, or [[{kind}]] use = "{name}", '
+        hint=f'give one another name: --{kind} +{name}:second, or [[{kind}]] use = "{name}", '
         'name = "second" in a recipe file',
     )
 
@@ -259,7 +259,7 @@ def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
     """Apply ``path=value`` settings; a value's type is read later.
 
     Raises:
-        CseErrors: If a text has another form, or a path leads nowhere.
+        CseErrors: If a text is malformed, or a path leads nowhere.
     """
     errors: list[CseError] = []
     for text in sets:
@@ -289,7 +289,7 @@ def _options_at(
     heads = (*CORE_TABLES, "params", "views", *KINDS)
     if head not in heads:
         paths = [".".join((known, *rest)) for known in heads]
-        raise CseError("there is no such option", where=path, hint=did_you_mean(path, paths))
+        raise CseError("unknown option", where=path, hint=did_you_mean(path, paths))
     if head in CORE_TABLES or head == "params":
         if not rest:
             raise CseError("names no option", where=path, hint=f"write {head}.OPTION=VALUE")
@@ -299,7 +299,7 @@ def _options_at(
         return draft.params if head == "params" else draft.tables[head], rest
     if len(rest) < 2:
         hint = f"write {head}.NAME.OPTION=VALUE"
-        raise CseError("names no option of a part", where=path, hint=hint)
+        raise CseError("is not an option of a part", where=path, hint=hint)
     if head == "views":
         return draft.views.setdefault(check_name(rest[0], path), {}), rest[1:]
     return _instance(draft, cast(Kind, head), rest, registry).options, rest[1:]

@@ -65,8 +65,8 @@ def _value(node: ast.expr, params: Mapping[str, float], where: str | None) -> fl
     elif isinstance(node, ast.Name):
         if node.id in params:
             return params[node.id]
-        known = did_you_mean(node.id, params) if params else "no parameter is set; write a number"
-        raise CseError("there is no such parameter", where=where, value=node.id, hint=known)
+        known = did_you_mean(node.id, params) if params else "no parameters are set; write a number"
+        raise CseError("unknown parameter", where=where, value=node.id, hint=known)
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         left, right = _value(node.left, params, where), _value(node.right, params, where)
         return _OPERATIONS[type(node.op)](left, right)

@@ -76,7 +76,7 @@ def find_model(name: str, registry: Registry) -> Path | None:
     if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
         encoders = ", ".join(found.name for found in registry.encoders()) or "none is installed"
         raise CseError(
-            "there is no such folder",
+            "no such folder",
             where="model.name",
             value=name,
             hint=f"name a model folder, a run, an installed encoder ({encoders}) or a model of the "

@@ -102,8 +102,8 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
         for name in augmented_views(part):
             if name not in names and run.can_have_view(name):
                 problems.append(
-                    f"view {name} is only there because {part.path} changes it: no loss, store or "
-                    "other part uses it"
+                    f"view {name} is encoded only because {part.path} changes it; no loss, store "
+                    "or other part uses it"
                 )
             need(name, f"{part.path}.views")
     for name in run.view_options:

@@ -75,7 +75,7 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
     while wanted is not None:
         path, name, label = _locate(wanted, registry, where, folder)
         if path.resolve() in seen:
-            raise CseError("extends itself", where=label, hint="take one extends line out")
+            raise CseError("extends itself", where=label, hint="remove one extends line")
         seen.append(path.resolve())
         table = read_toml(path, label)
         base = table.pop("extends", None)
@@ -122,7 +122,7 @@ def _locate(
         registry.recipe(recipe, where=where)
     names = [found.name for found in registry.recipes()]
     hint = f"installed recipes: {', '.join(names)}" if names else "no recipe is installed"
-    raise CseError("there is no such recipe file", where=where, value=text, hint=hint)
+    raise CseError("no such recipe file", where=where, value=text, hint=hint)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -171,7 +171,9 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
             if not all(type(each) is kind or each == "any" for each in every):
                 nouns = {str: "a text", int: "an integer", bool: "true or false"}
                 hint = f"{nouns[kind]}, any, or a list of these"
-                raise CseError("has another type", where=f"{where}: {key}", value=wanted, hint=hint)
+                raise CseError(
+                    "has the wrong type", where=f"{where}: {key}", value=wanted, hint=hint
+                )
     recorded = versions.items() if isinstance(versions, dict) else ()
     known = {key: text for key, text in recorded if isinstance(text, str)}
     return Document(str(table.get("name", name)), label, table, overlay, known)

@@ -31,7 +31,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
         if not registry.has("branch", name):
             known = [*present, *(found.name for found in registry.parts("branch"))]
             hint = _how_to_add(registry, f"branch:{name}") or did_you_mean(name, known)
-            text = "there is no branch of this name"
+            text = "unknown branch"
             problems.append(CseError(text, where=where, value=name, hint=hint))
             continue
         added = PlannedPart.of(registry.find("branch", name, where=where))
@@ -95,7 +95,7 @@ def is_met(run: Composition, part: PlannedPart, token: str) -> bool:
     return token == "gradient:inputs"
 
 
-_TAKE_OUT = "choose another --model, or take it out with --{part.kind} ~{part.name}"
+_TAKE_OUT = "choose another --model, or remove it with --{part.kind} ~{part.name}"
 _UNMET = {
     "view": (
         "the view {names}, which nothing in this run makes",
@@ -107,10 +107,10 @@ _UNMET = {
         "a column {names}, and the data has {columns}",
         "if another column holds it: --set data.columns.{name}=COLUMN",
     ),
-    "vocab": ("a vocabulary that keeps capital letters, and {model} lower-cases", _TAKE_OUT),
-    "mask-token": ("a mask token, and the vocabulary of {model} has none", _TAKE_OUT),
+    "vocab": ("a vocabulary that keeps capital letters, but {model} lower-cases", _TAKE_OUT),
+    "mask-token": ("a mask token, but the vocabulary of {model} has none", _TAKE_OUT),
     "pairs": (
-        "pairs, and neither a part nor a column 'positive' brings them",
+        "pairs, but neither a part nor a column 'positive' provides them",
         "name the column: --set data.columns.positive=COLUMN",
     ),
 }
@@ -132,7 +132,7 @@ def _unmet(
     added = [_how_to_add(registry, token) for token in alternatives]
     hints = [*(added if any(added) else remedies), part.spec.remedy]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
-    hint = hint or f"take it out with --{part.kind} ~{part.name}"
+    hint = hint or f"remove it with --{part.kind} ~{part.name}"
     return CseError(f"needs {', or '.join(needed)}", where=part.path, hint=hint)
 
 

@@ -68,7 +68,7 @@ class OptionReader:
             try:
                 if info is None:
                     hint = _unknown_option(name, model)
-                    raise CseError("there is no such option", where=where, value=value, hint=hint)
+                    raise CseError("unknown option", where=where, value=value, hint=hint)
                 values[name] = self._value(value, field_accepts(info), where)
             except CseError as error:
                 self.errors.append(error)
@@ -203,9 +203,9 @@ def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> st
         "too_long": ("max_length", "have at most {} items"),
         "string_too_short": ("min_length", "have at least {} characters"),
         "string_too_long": ("max_length", "have at most {} characters"),
-        "string_pattern_mismatch": ("pattern", "look like {}"),
+        "string_pattern_mismatch": ("pattern", "match {}"),
     }  # fmt: skip
-    texts = {"missing": "must be given", "finite_number": "must be a finite number"}
+    texts = {"missing": "is required", "finite_number": "must be a finite number"}
     for details in group:
         context = details.get("ctx", {})
         if details["type"] in bounds:
@@ -213,7 +213,7 @@ def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> st
             bound = context[key]
             return "must " + text.format(f"{bound:g}" if isinstance(bound, float) else bound)
         if details["type"] in ("value_error", "assertion_error"):
-            return str(context.get("error", "is refused"))
+            return str(context.get("error", "is not accepted"))
         if details["type"] in texts:
             return texts[details["type"]]
-    return "is refused" if info is None else f"must be {in_words(field_accepts(info))}"
+    return "is not accepted" if info is None else f"must be {in_words(field_accepts(info))}"

@@ -55,7 +55,7 @@ def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
             continue
         name = options.get("specname") or attribute
         if name not in HOOK_RECORDS:
-            raise PluginFault(f"there is no hook {name}: {did_you_mean(name, HOOK_RECORDS)}")
+            raise PluginFault(f"unknown hook {name}: {did_you_mean(name, HOOK_RECORDS)}")
         if options.get("hookwrapper") or options.get("wrapper"):
             raise PluginFault(f"{name} is a wrapper; hooks of this toolkit cannot be wrapped")
         asked = _required_arguments(getattr(plugin, attribute))
@@ -133,7 +133,7 @@ def _check_fields(record: Record) -> None:
     for each in fields(record):
         value = getattr(record, each.name)
         if each.type == "str" and not (isinstance(value, str) and value.isprintable()):
-            raise PluginFault(f"{each.name} is not one line of text that can be seen")
+            raise PluginFault(f"{each.name} is not one line of printable text")
     if not record.summary.strip():
         raise PluginFault("the summary is empty")
     if isinstance(record, RecipeSpec | EncoderSpec):
@@ -152,7 +152,7 @@ def _check_fields(record: Record) -> None:
             try:
                 json.dumps(info.get_default(call_default_factory=True), default=str)
             except Exception as error:
-                raise PluginFault(f"the default of option {name} is no value: {error}") from error
+                raise PluginFault(f"the default of option {name} is not valid: {error}") from error
 
 
 def _check_tokens(spec: ComponentSpec) -> None:

@@ -161,7 +161,7 @@ class Registry:
             return found[0]
         if found:
             raise _ambiguous(kind, found, where)
-        what = f"there is no {NOUNS[kind]} of this name"
+        what = f"unknown {NOUNS[kind]}"
         raise CseError(what, where=where, value=name, hint=self._hint(kind, name))
 
     def _hint(self, kind: AnyKind, name: str) -> str:

@@ -135,7 +135,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise CseError(
             f"cannot be written: {reason}",
             where=str(path),
-            hint="make room on its disk" if full else "see what lies there and who may write there",
+            hint="make room on its disk" if full else "check what is there and who may write to it",
         ) from None
 
 
@@ -149,7 +149,7 @@ def whole_file(path: Path, *, private: bool = False, keep: bool = True) -> Itera
         OSError: If it cannot be written, or ``path`` is a link or no ordinary file.
     """
     if path.is_symlink():
-        raise OSError(errno.ELOOP, "it is a link, and nothing is written through one", str(path))
+        raise OSError(errno.ELOOP, "it is a link, and links are never written through", str(path))
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
     beside = _name_beside(path)
@@ -184,7 +184,7 @@ def exists(path: Path) -> bool:
 def file_text(path: Path) -> str:
     """Return a file's text; an ``OSError`` if it is a pipe or a device, or too large for one."""
     if path.exists() and not path.is_file():
-        raise OSError("it is no file")
+        raise OSError("it is not a regular file")
     if path.stat().st_size > _MOST_TEXT:
         raise OSError(f"it has more than {_MOST_TEXT:,} bytes")
     return path.read_text(encoding="utf-8")

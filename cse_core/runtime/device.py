@@ -93,7 +93,7 @@ def resolve_device(name: str = "auto") -> torch.device:
     Apple's ``mps`` is taken only when it is named.
 
     Raises:
-        CseError: If there is no such device here.
+        CseError: If no such device on this machine.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -103,7 +103,7 @@ def resolve_device(name: str = "auto") -> torch.device:
         if device.type not in ("cpu", "cuda", "mps") or (device.type == "cpu" and device.index):
             raise RuntimeError  # meta computes nothing, others were never tried
     except RuntimeError as error:
-        raise refused("no such device", hint="use auto, cpu or cuda") from error
+        raise refused("unknown device", hint="use auto, cpu or cuda") from error
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count == 0 or (device.index or 0) >= count:
@@ -113,5 +113,5 @@ def resolve_device(name: str = "auto") -> torch.device:
         try:
             torch.zeros(1, device=device).item()
         except (RuntimeError, NotImplementedError, AssertionError) as error:
-            raise refused("there is no such device here", hint="use auto or cpu") from error
+            raise refused("no such device on this machine", hint="use auto or cpu") from error
     return device

@@ -38,7 +38,7 @@ def join(device: torch.device) -> torch.device:
         Where this process trains: its own GPU of several, else ``device``.
 
     Raises:
-        CseError: If the machine has too few GPUs, or the processes do not find each other.
+        CseError: If the machine has too few GPUs, or the processes cannot find each other.
     """
     variables = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), (JOIN, 30))
     rank, size, local_rank, seconds = (int(os.environ.get(n) or usual) for n, usual in variables)
@@ -54,7 +54,7 @@ def join(device: torch.device) -> torch.device:
             backend = "nccl" if on_gpu else "gloo"
             dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         except (ValueError, RuntimeError) as error:
-            what = f"the processes do not find each other: {str(error).splitlines()[0][:150]}"
+            what = f"the processes cannot find each other: {str(error).splitlines()[0][:150]}"
             hint = "start them with `torchrun --nproc-per-node N --no-python cse train …` within"
             hint += f" {seconds} s ({JOIN}), or unset WORLD_SIZE for one process"
             raise CseError(what, where="WORLD_SIZE", value=size, hint=hint) from None
@@ -66,7 +66,7 @@ def _met(patience: timedelta) -> Any:
     """Return what the processes find each other by, when all of them have come."""
     store, rank, size = next(iter(rendezvous("env://", timeout=patience)))
     if store.add(f"cse-rank-{rank}", 1) > 1:
-        raise ValueError(f"another process has RANK {rank} too")
+        raise ValueError(f"another process also has RANK {rank}")
     store.wait([f"cse-rank-{other}" for other in range(size)], patience)
     store.set_timeout(default_pg_timeout)
     return store

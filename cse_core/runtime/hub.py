@@ -72,7 +72,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
                 continue
             except RepositoryNotFoundError:
                 raise CseError(
-                    "is neither a folder, nor an installed encoder, nor a model that the hub shows",
+                    "is not a folder, an installed encoder or a model on the hub",
                     where="model.name",
                     value=name,
                     hint=did_you_mean(name, encoders),

@@ -17,7 +17,7 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
     passes with its traceback.
 
     Raises:
-        CseError: If the text has another form, a module is missing, or the module has no such name.
+        CseError: If the text is malformed, a module is missing, or the module has no such name.
     """
     module_name, separator, name = factory.partition(":")
     if not separator or not module_name or not name.isidentifier():
@@ -28,12 +28,12 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         is_itself = missing is not None and (module_name + ".").startswith(missing + ".")
         hint = f"pip install {missing.split('.')[0]}" if missing and not is_itself else None
-        hint = hint or "install its plugin again"
+        hint = hint or "reinstall its plugin"
         raise CseError(f"{factory} cannot be imported: {error}", where=where, hint=hint) from error
     try:
         return getattr(module, name)
     except AttributeError:
-        hint = "the plugin's record names a class that is not there: install the plugin again"
+        hint = "the plugin's record names a class that does not exist: reinstall the plugin"
         raise CseError(f"module {module_name} has no {name}", where=where, hint=hint) from None
 
 
@@ -41,7 +41,7 @@ def package_path(path: str, *, where: str | None = None) -> Path:
     """Return ``"package:folder/file"`` of package data, without importing a top-level package.
 
     Raises:
-        CseError: If the text has another form, the package is not installed, or has no such file.
+        CseError: If the text is malformed, the package is not installed, or has no such file.
     """
     package, separator, relative = path.partition(":")
     steps = relative.split("/")
@@ -54,10 +54,10 @@ def package_path(path: str, *, where: str | None = None) -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     if not folders:
         hint = "install its plugin"
-        raise CseError(f"there is no package {package}", where=where, value=path, hint=hint)
+        raise CseError(f"no package {package}", where=where, value=path, hint=hint)
     for folder in folders:
         candidate = Path(folder, *steps)
         if candidate.exists():
             return candidate
-    hint = "install its plugin again"
+    hint = "reinstall its plugin"
     raise CseError(f"package {package} has no {relative}", where=where, value=path, hint=hint)

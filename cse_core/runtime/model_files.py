@@ -62,11 +62,11 @@ def read_json(path: Path, name: str, *, kind: type) -> Any:
     try:
         content = json.loads(file_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, OSError) else "is no JSON text"
+        reason = str(error) if isinstance(error, OSError) else "is not valid JSON"
         hint = "save the model again"
         raise CseError(f"{path.name} {reason}", where="model.name", value=name, hint=hint) from None
     if not isinstance(content, kind):
-        raise CseError(f"{path.name} has another form", where="model.name", value=name)
+        raise CseError(f"{path.name} is malformed", where="model.name", value=name)
     return content
 
 

@@ -25,7 +25,7 @@ def split_texts(
     """
     if columns:
         raise CseError(
-            f"texts are cut, and the run encodes column {columns[0]} too, which would not fit them",
+            f"texts are split, but column {columns[0]}, which this run also encodes, is not",
             where="data.split_tokens",
             value=tokens,
             hint="--set data.split_tokens=none, or a recipe with one column",

@@ -58,7 +58,7 @@ def token_table(
             except OSError as error:
                 problem = f" in {path.parent}: {error.strerror or error}"
     if problem is not None:
-        reporter.message(f"tokens are not kept{problem}")
+        reporter.message(f"the token cache is not written{problem}")
     return found
 
 

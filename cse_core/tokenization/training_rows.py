@@ -160,7 +160,7 @@ class TrainingRows:
                 f"a round of texts of its own has no column {column!r}, only "
                 f"{', '.join(self.columns)}",
                 where="positives",
-                hint="take out the part that needs it, or a miner that pairs rows of the data",
+                hint="remove the part that needs it, or a miner that pairs rows of the data",
             )
         brought = {} if self.pairs is None else self.pairs
         values = brought.get(column)

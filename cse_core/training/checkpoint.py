@@ -55,7 +55,7 @@ class Checkpoint:
                 return Checkpoint(load_file(path / TENSORS), values, files)
             except (OSError, SafetensorError, ValueError) as error:
                 wrong = str(error)
-        what = f"is no complete checkpoint: {wrong}"
+        what = f"is not a complete checkpoint: {wrong}"
         hint = "delete this folder to resume from the one before it"
         raise CseError(what, where="checkpoint", value=str(path), hint=hint)
 
@@ -86,7 +86,7 @@ def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
         f"{what} at step {step}{there}",
         where="train",
         hint="lower train.lr, use --set train.precision=fp32, or drop such steps with "
-        "--set train.drop_spikes=10; resuming goes on from the last checkpoint",
+        "--set train.drop_spikes=10; --resume continues from the last checkpoint",
     )
 
 
@@ -102,10 +102,10 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
             module.load_state_dict(saved.part(f"part.{path}"))
     except RuntimeError as error:
         raise CseError(
-            f"is not the model that the run began with: {str(error).splitlines()[-1].strip()}",
+            f"is not the model that the run started with: {str(error).splitlines()[-1].strip()}",
             where="model.name",
             value=assembly.composition.model.name,
-            hint="put its files back as they were, or begin a new run",
+            hint="restore its files, or start a new run",
         ) from None
 
 

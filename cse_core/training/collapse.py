@@ -64,9 +64,9 @@ class CollapseWatch:
         best = max(self._best.get(name, 0.0), score or 0.0)
         self._best[name] = best
         if cosine > COLLAPSED_COSINE:
-            sign = "all sentences look alike to the model"
+            sign = "the model gives all sentences nearly the same vector"
         elif rank < COLLAPSED_RANK and sentences >= FEW:
-            sign = "the vectors of all sentences lie along one line"
+            sign = "all sentence vectors lie along one line"
         elif score is not None and best >= LITTLE and score < FALLEN * best:
             sign = f"the score fell below half of its best, {best:.2f}"
         else:

@@ -125,7 +125,7 @@ def _write_sentence_transformers(
     before, after = sentence_encoder.prompt("anchor")
     if before or after:
         return (
-            f"a text X stands in the prompt {f'{before.rstrip()} X{after}'!r}, pooled by {row.use}"
+            f"texts are put into the prompt {f'{before.rstrip()} X{after}'!r}, pooled by {row.use}"
         )
     if slicer is not None:
         return f"texts are sliced by {slicer.use}"
@@ -135,7 +135,7 @@ def _write_sentence_transformers(
     for name, head in sentence_encoder.heads.items():
         equal = cast(Head, head).sentence_transformers()
         if equal is None:
-            return f"head {name} is no single Dense layer"
+            return f"head {name} is not a single Dense layer"
         dense.append(equal)
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
     pooling = {
@@ -188,7 +188,7 @@ def _readme(about: dict[str, Any], why_not: str | None) -> str:
         ]
     else:
         lines += [
-            f"sentence-transformers cannot express this model ({why_not}): what it computes from",
-            "this folder are other vectors. Use `cse encode` or `cse_core.models.load`.",
+            f"sentence-transformers cannot express this model ({why_not}): from this folder",
+            "it computes different vectors. Use `cse encode` or `cse_core.models.load`.",
         ]
     return "\n".join(lines) + "\n"

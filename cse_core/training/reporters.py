@@ -52,7 +52,7 @@ class Reporters(Reporter):
                 raise
             self._others.pop(name, None)
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            self._own.warning(f"reporter {name} failed and hears nothing more: {reason}")
+            self._own.warning(f"reporter {name} failed and gets no further messages: {reason}")
 
 
 for _event in filter(lambda name: not name.startswith("_"), vars(Reporter)):

@@ -67,11 +67,11 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
             wrong.append(error)
         except (ValueError, LookupError):
             hint = "delete this folder to resume from the one before it"
-            wrong.append(CseError("is of another run or version of the toolkit",
+            wrong.append(CseError("belongs to another run or another version of the toolkit",
                                   where="checkpoint", value=str(path), hint=hint))  # fmt: skip
     if folder.checkpoints():
         raise wrong[0]
-    hint = f"begin again: cse train --recipe {folder.recipe} --out DIR"
+    hint = f"start again: cse train --recipe {folder.recipe} --out DIR"
     raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
 
 
@@ -101,6 +101,6 @@ def mend_best(folder: RunFolder, bests: Iterable[Best], names: Collection[str]) 
             kept = Checkpoint.read(folder.checkpoint(best.round, best.step)).tensors
         except CseError:
             what = f"the best weights so far are damaged: {wrong}"
-            hint = "put a copy of it back, or begin a new run"
+            hint = "restore it from a copy, or start a new run"
             raise CseError(what, where=str(path), hint=hint) from None
         write_best(folder, best, {name: kept[name] for name in names})

@@ -172,9 +172,9 @@ def read_round(folder: Path, number: int) -> TrainingRound:
         table = pq.read_table(folder / PAIRS)
     except ValueError as error:
         raise CseError(
-            f"the round is not what was mined: {str(error).splitlines()[0]}",
+            f"the saved round is not the one that was mined: {str(error).splitlines()[0]}",
             where=str(folder),
-            hint="put a copy of it back, or begin a new run",
+            hint="restore it from a copy, or start a new run",
         ) from None
     pairs: dict[str, Any] = {
         name: table[name].to_numpy()

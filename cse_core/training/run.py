@@ -37,7 +37,7 @@ from cse_core.training.run_folder import RESULT, RunFolder, versions
 from cse_core.training.selection import Scorer
 from cse_core.training.trainer import Outcome, Trainer
 
-SYNTHETIC = "the texts are synthetic: made by a grammar, for trying things, no benchmark"
+SYNTHETIC = "the texts are synthetic: a grammar made them for trying things out, not as a benchmark"
 
 
 def train(
@@ -54,7 +54,7 @@ def train(
     every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`.
 
     Raises:
-        CseError: If a file is missing or wrong, or the folder holds a run already.
+        CseError: If a file is missing or wrong, or the folder already holds a run.
         Stopped: If the process was asked to stop.
     """
     RunFolder.check_free(out)
@@ -89,9 +89,8 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     folder = RunFolder.open(path)
     if (path / RESULT).is_file():
         raise CseError(
-            "is finished",
+            f"run {str(path)!r} has already finished",
             where="--resume",
-            value=str(path),
             hint=f"evaluate it with `cse eval {path}`, or repeat it with "
             f"`cse train --recipe {folder.recipe} --out DIR`",
         )
@@ -114,8 +113,8 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
     if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
-        what = "the data is not what it was when the run began"
-        hint = "put the old files back, or begin a new run"
+        what = "the data has changed since the run started"
+        hint = "restore the old files, or start a new run"
         raise CseError(what, where="data.path", value=", ".join(composition.data.path), hint=hint)
     for line in damaged:
         reporter.warning(line)

@@ -41,14 +41,14 @@ class RunFolder:
         """Raise a ``CseError`` if the folder holds a run."""
         if (path / RUN_FILE).exists() or RunFolder(path).start.exists():
             hint = f"name another folder, or continue it with `cse train --resume {path}`"
-            raise CseError("holds a run already", where="--out", value=str(path), hint=hint)
+            raise CseError("already holds a run", where="--out", value=str(path), hint=hint)
 
     @staticmethod
     def open(path: Path) -> RunFolder:
         """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
         folder = RunFolder(path)
         if not (folder.recipe.exists() or folder.start.parent.exists()):
-            what = "is no run: it has no run.toml"
+            what = "is not a run: it has no run.toml"
             hint = "name the folder that `cse train` made, such as runs/NAME"
             raise CseError(what, where="--resume", value=str(path), hint=hint)
         return folder
@@ -68,7 +68,7 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                what = f"another process trains into it, {file.read(20).strip()}"
+                what = f"another process is training into it, {file.read(20).strip()}"
                 hint = "name another folder, or wait until that one has ended"
                 raise CseError(what, where=where, value=str(self.path), hint=hint) from None
             file.truncate(0)

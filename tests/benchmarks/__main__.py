@@ -50,7 +50,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
             made.error(f"{name}: there are {', '.join(names)}")
     for path in (options.texts, options.articles):
         if path is not None and not Path(path).is_file():
-            made.error(f"{path}: there is no such file")
+            made.error(f"{path}: no such file")
     return options
 
 

@@ -44,7 +44,7 @@ CHOICES = [
     ("--data empty.txt", "empty.txt", "empty"),
     ("--data blank.txt", "blank.txt", "blank lines"),
     ("--data latin.txt", "latin.txt, line 1", "not UTF-8", "iconv"),
-    ("--data folder", "folder", "a folder where a file belongs"),
+    ("--data folder", "folder", "is a folder, not a file"),
     ("--data nothere.txt", "nothere.txt", "no such file"),
     ("--data columns.tsv --set data.columns.positive=textt", "textt"),
     ("--model ./nothere", "./nothere", "no such folder"),
@@ -99,7 +99,7 @@ USES = [
     ("encode starter empty.txt", "empty.txt", "empty"),
     ("encode starter blank.txt", "blank.txt", "blank lines"),
     ("encode starter latin.txt", "latin.txt, line 1", "not UTF-8"),
-    ("encode starter folder", "folder", "a folder where a file belongs"),
+    ("encode starter folder", "folder", "is a folder, not a file"),
     ("encode starter nothere.txt", "nothere.txt", "no such file"),
     ("encode starter ok.txt --out ok.txt/v.npy", "--out", "cannot be written"),
     ("encode starter ok.txt --out v.bin", "--out", ".npy"),
@@ -168,7 +168,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "tokenizer": _without_tokenizer,
     "no weights": lambda folder: (folder / "model.safetensors").unlink(),
     "cut short": lambda folder: _cut(folder / "model.safetensors"),
-    "no JSON": lambda folder: _cut_text(folder / "config.json"),
+    "not valid JSON": lambda folder: _cut_text(folder / "config.json"),
 }
 
 

@@ -109,7 +109,7 @@ def test_a_name_of_the_toolkit_is_not_replaced(bring: Bring, cse: Cse) -> None:
 def test_two_distributions_with_one_command(bring: Bring, cse: Cse) -> None:
     bring("cse-words")
     bring("cse-counts")
-    refused(cse("count", "a"), "cse count: cse-counts 1.0 and cse-words 1.0 both bring this",
+    refused(cse("count", "a"), "cse count: cse-counts 1.0 and cse-words 1.0 both provide this",
             "leave one out: --no-plugin cse-words")  # fmt: skip
     assert cse("count", "a", "--no-plugin", "cse-words").out == "cse_counts 1\n"
     assert cse("list-recipes").code == 0 and cse("--help").code == 0
@@ -145,7 +145,7 @@ def test_a_factory_that_cannot_be_imported(bring: Bring, cse: Cse) -> None:
 
 def test_a_record_of_another_name_is_refused(bring: Bring, cse: Cse) -> None:
     bring("cse-words", record=RECORD.replace("{name}", "other"))
-    refused(cse("count", "a"), "no CommandSpec of this name")
+    refused(cse("count", "a"), "not a CommandSpec of this name")
 
 
 def test_a_distribution_for_another_toolkit(bring: Bring, cse: Cse) -> None:

@@ -40,7 +40,7 @@ def test_the_plan_counts_no_steps_that_the_pairs_of_a_round_decide(cse: Cse) -> 
     if not Installed().registry.has("recipe", "neighbour"):
         pytest.skip("cse-infocse is not installed")
     told = cse("train", "--recipe", "neighbour", "--dry-run").out
-    assert "in each round the steps that its pairs make" in told
+    assert "steps per round as its pairs require" in told
     told = cse("train", "--recipe", "neighbour", "--train.max_steps", "1", "--dry-run").out
     assert "in each round 1 step," in told
 

@@ -29,7 +29,7 @@ def test_list_plugins_by_kind_and_status(cse: Cse) -> None:
     told = json.loads(cse("list-plugins", "--json", "--kind", "loss", "--status", "active").out)
     assert [set(each["parts"]) for each in told["plugins"]] == [{"loss"}] * len(told["plugins"])
     assert "cse-toolkit:builtins" in [each["key"] for each in told["plugins"]]
-    assert cse("list-plugins", "--status", "broken").out.startswith("no plugin")
+    assert cse("list-plugins", "--status", "broken").out.startswith("no installed plugin")
 
 
 def test_a_broken_plugin_is_listed_with_reason_and_fix(

@@ -79,7 +79,10 @@ BROKEN = {
     "syntax": ("def (:\n", "SyntaxError"),
     "exits": ("raise SystemExit(3)\n", "SystemExit: 3"),
     "generator-exit": ("raise GeneratorExit\n", "GeneratorExit"),
-    "misspelt": (plugin(loss("x"), hook="cse_loses"), "no hook cse_loses: did you mean cse_losses"),
+    "misspelt": (
+        plugin(loss("x"), hook="cse_loses"),
+        "unknown hook cse_loses: did you mean cse_losses",
+    ),
     "no-marker": (GOOD.replace("@hookimpl\n", ""), "cse_losses has no @hookimpl"),
     "no-hook": ("x = 1\n", "it implements no hook"),
     "extra-argument": (
@@ -102,7 +105,10 @@ BROKEN = {
     "bad-name": (plugin(loss("Info_NCE")), "a name is lower-case words"),
     "name-no-text": (plugin(loss("x").replace('"x"', "3")), "a name is lower-case words"),
     "no-summary": (plugin(loss("x").replace("A loss", "")), "the summary is empty"),
-    "long-summary": (plugin(loss("x").replace("A loss", "a\\nb")), "is not one line of text"),
+    "long-summary": (
+        plugin(loss("x").replace("A loss", "a\\nb")),
+        "is not one line of printable text",
+    ),
     "bad-factory": (plugin(loss("x").replace("m.n:C", "m.n.C")), "factory is 'package.module:C"),
     "bad-options": (plugin(loss("x", "options=dict")), "options is dict, not a subclass of"),
     "options-of-another-kind": (

@@ -61,7 +61,7 @@ def test_a_folder_that_holds_a_run_is_refused(cse: Cse, sentences: Path, tmp_pat
     out = tmp_path / "run"
     words = short(sentences, out, "-q", "--train.max_steps", "1")
     assert cse(*words).code == 0
-    refused(cse(*words), "holds a run already", str(out), "--resume")
+    refused(cse(*words), "already holds a run", str(out), "--resume")
     refused(cse("train", "--resume", str(out)), "finished", str(out))
 
 

@@ -211,7 +211,7 @@ def test_training_on_the_pages_of_methods_has_a_plan(
     code = run([*words[1:], *dry])
     told = capsys.readouterr()
     assert code == 0, f"{' '.join(words)}\n{told.err}"
-    assert "ends nothing" not in told.out, f"{' '.join(words)}\n{told.out}"
+    assert "has no effect without a dev set" not in told.out, f"{' '.join(words)}\n{told.out}"
 
 
 @pytest.mark.slow

@@ -131,9 +131,7 @@ def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(
     words = ("--model", make_encoder(core.folder / "encoder"), "--data", _texts(core.folder))
     refused = core.cse("train", *words, "--dev", "own.tsv", "-q", "--out", "run")
     assert refused.returncode == 2, refused
-    assert refused.stderr.startswith(
-        "error: own.tsv: no suite that is installed reads this dev set"
-    )
+    assert refused.stderr.startswith("error: own.tsv: no installed suite can read this dev set")
     assert "pip install cse-evaluation" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
 
@@ -145,7 +143,7 @@ def test_without_a_reader_a_data_set_trains_without_its_dev_pairs(
     words = ("train", "--data.limit", "64", "--train.max_steps", "1", "--out", "run")
     run = core.cse(*words)
     assert run.returncode == 0, run.stderr[-2000:]
-    assert "warning: starter.dev: no suite that is installed reads this dev set" in run.stderr
+    assert "warning: starter.dev: no installed suite can read this dev set" in run.stderr
     assert "pip install cse-evaluation" in run.stderr
     refused = core.cse(*words[:-1], "other", "--dev", "starter")
     assert refused.returncode == 2 and "pip install cse-evaluation" in refused.stderr

@@ -252,8 +252,8 @@ def _checkpoints() -> Iterator[Damage]:
     yield Damage("simple", "checkpoints/step-4", remove, SAME)
     yield Damage("simple", "checkpoints/step-4", taken_from("rounds"), SAME)
     yield Damage("simple", "checkpoints/start", remove, SAME)
-    yield Damage("simple", "checkpoints", remove, REFUSED, ("no checkpoint", "begin again"))
-    yield Damage("rounds", "checkpoints", remove, REFUSED, ("no checkpoint", "begin again"))
+    yield Damage("simple", "checkpoints", remove, REFUSED, ("no checkpoint", "start again"))
+    yield Damage("rounds", "checkpoints", remove, REFUSED, ("no checkpoint", "start again"))
     for file in ("state.safetensors", "state.json", "checksums.json"):
         for how in ANY:
             yield Damage("simple", f"checkpoints/best/{file}", how, SAME)

@@ -177,7 +177,7 @@ def _places() -> Iterator[Trouble]:
         yield Trouble("the folder is gone", words, says=("working folder",), gone=True)
     for words in NAMED:
         for name, text in (("a long name", LONG), ("bytes as a name", BYTES)):
-            said = ("no text",) if text is BYTES else ()
+            said = ("not text",) if text is BYTES else ()
             yield Trouble(name, tuple(w.replace("{}", text) for w in words), says=said)
     deep = "a/" * 3000
     for words in (("train", "--data", deep), ("encode", "starter", deep + "x.txt"),

@@ -99,7 +99,7 @@ def _cache(folder: Path, server: Server) -> str:
     (folder / "b/tokens").symlink_to(elsewhere)
     shutil.rmtree(folder / "run")
     answer = server.call(words, folder, env={"CSE_CACHE": str(folder / "b")})
-    kept = "tokens are not kept" in answer.err
+    kept = "the token cache is not written" in answer.err
     return "" if not (answer.code or list(elsewhere.iterdir())) and kept else answer.err
 
 

@@ -49,20 +49,20 @@ def bench(
         str,
         typer.Option(
             metavar="NAME,NAME",
-            help="Number formats, measured in turn, whatever train.precision says.",
+            help="Number formats to measure in turn; train.precision is not used.",
             rich_help_panel=_PANEL,
         ),
     ] = "fp32,bf16",
     steps: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="Timed steps of a round.", rich_help_panel=_PANEL),
+        typer.Option(min=1, metavar="N", help="Timed steps per round.", rich_help_panel=_PANEL),
     ] = 5,
     rounds: Annotated[
         int,
         typer.Option(
             min=1,
             metavar="N",
-            help="Rounds, in each of which every number format has its turn.",
+            help="Rounds; each measures every number format once.",
             rich_help_panel=_PANEL,
         ),
     ] = 5,
@@ -70,7 +70,7 @@ def bench(
         bool,
         typer.Option(
             "--json",
-            help="Print one JSON object at the end and nothing before.",
+            help="Print one JSON object at the end and nothing else.",
             rich_help_panel=SHOWN,
         ),
     ] = False,
@@ -124,7 +124,7 @@ def bench(
             )
         except KeyboardInterrupt:
             reporter.end()
-            tell("interrupted: nothing was measured to the end")
+            tell("interrupted: no measurement was completed")
             raise typer.Exit(130) from None
     if json:
         say_json(report_json(report))
@@ -140,7 +140,9 @@ def _names(text: str) -> list[str]:
     """
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise CseError("names no number format", where="--precision", hint="write fp32,bf16")
+        raise CseError(
+            "needs at least one number format", where="--precision", hint="write fp32,bf16"
+        )
     return names
 
 

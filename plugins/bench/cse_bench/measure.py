@@ -55,7 +55,7 @@ def check_precisions(names: Sequence[str], device: str) -> None:
     for name in names:
         if name == "auto":
             raise CseError(
-                "is no number format to measure",
+                "is not a number format to measure",
                 where="train.precision",
                 value=name,
                 hint="name number formats to measure, such as fp32,bf16",
@@ -90,7 +90,9 @@ def measure(
     train = composition.train.model_copy(update={"precision": precisions[0]})
     prepared = Prepared(replace(composition, train=train), registry, reporter, corpus)
     if distributed.world()[1] > 1:
-        raise CseError("measures one process", where="cse bench", hint="start it without torchrun")
+        raise CseError(
+            "measures a single process", where="cse bench", hint="start it without torchrun"
+        )
     formats = [training_precision(name, prepared.device) for name in precisions]
     planned = WARM + rounds * (1 + steps) + 1
     gc.collect()  # what loading left behind is collected in no timed step

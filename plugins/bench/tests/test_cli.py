@@ -108,6 +108,6 @@ def test_an_interrupt_leaves_nothing(sentences: Path, encoder: str, tmp_path: Pa
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "interrupted: nothing was measured to the end"
+    assert err.splitlines()[-1] == "interrupted: no measurement was completed"
     assert not list(temporary.glob("cse-bench-*"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sentences.txt", "temporary"]

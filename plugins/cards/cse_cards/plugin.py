@@ -55,7 +55,7 @@ def cse_recipes() -> list[RecipeSpec]:
 
 def _index(options: RetrievedOptions, facts: Facts) -> list[str]:
     """Say what is searched by whom, and what that takes."""
-    by = options.model or f"{facts.model} as it starts"
+    by = options.model or f"{facts.model}, unchanged"
     if options.refresh == "round":
         return ["the texts of each round are searched before it, by the model as it is then"]
     rows = "all" if facts.rows is None else f"{facts.rows}"

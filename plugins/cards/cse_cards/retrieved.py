@@ -71,7 +71,7 @@ class Retrieved(NegativeStore):
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
         """Return the view of the sentences drawn for each of the rows."""
         if self.known is None:
-            raise RuntimeError(f"{self.name} was not shown the rows of the round")
+            raise RuntimeError(f"{self.name} was not given the rows of the round")
         drawn = self._drawn(ctx)
         place = (rows.unsqueeze(1) == ctx.rows.unsqueeze(0)).to(torch.uint8).argmax(dim=1)
         numbers = drawn[place].flatten()
@@ -141,13 +141,13 @@ class Retrieved(NegativeStore):
         """Return ``[U, width]`` int32 neighbours of each text."""
         skip = self.options.skip
         if len(known) < 2 + skip:
-            what = "one text only, and no other to retrieve"
+            what = "only one text, so there is nothing to retrieve"
             if skip:
-                what = f"{len(known)} texts that differ: none is left to retrieve after {skip}"
+                what = f"{len(known)} distinct texts: none is left to retrieve after {skip}"
             raise CseError(
                 f"the data has {what}",
                 where=f"negatives.{self.name}",
-                hint="give it more sentences" + (", or lower skip" if skip else ""),
+                hint="use more sentences" + (", or lower skip" if skip else ""),
             )
         encode = ctx.encode if self.options.refresh == "round" else self._start(known.longest)
         numbers = torch.split(torch.arange(len(known)), _ENCODED_AT_ONCE)
@@ -190,7 +190,7 @@ class Retrieved(NegativeStore):
         parts = torch.split(vectors, _ENCODED_AT_ONCE)
         if not all(bool(torch.isfinite(part).all()) for part in parts):
             raise CseError(
-                "the encoder gives vectors that are no finite numbers, which have no neighbours",
+                "the encoder returns vectors that are not finite, which have no neighbours",
                 where=f"negatives.{self.name}.model",
                 value=self.options.model,
                 hint="name another encoder, or train in fp32 or with a lower train.lr",

@@ -117,7 +117,7 @@ def test_the_nearest_can_be_left_out() -> None:
     texts = corpus.column("text")
     assert set(found[:3]) == set(wanted[texts[7]][4:])
     assert set(found[3:]) == set(wanted[texts[4]][4:])
-    with pytest.raises(CseError, match="23 texts that differ: none is left to retrieve after 22"):
+    with pytest.raises(CseError, match="23 distinct texts: none is left to retrieve after 22"):
         rig("knn=30", "skip=22", corpus=corpus).begin()
 
 
@@ -295,7 +295,7 @@ def test_wrong_options_are_refused_in_one_line(sets: list[str], word: str) -> No
 def test_one_text_has_no_neighbour() -> None:
     with pytest.raises(CseError) as caught:
         rig(corpus=Corpus.from_columns({"text": ["Boat"] * 4})).begin()
-    assert "one text only" in str(caught.value) and "\n" not in str(caught.value)
+    assert "only one text" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_missing_model_is_told_before_anything_is_written(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def _judged_by_itself(options: InstanceWeightsOptions, facts: Facts) -> list[str
     if model != "self" or options.center:
         return []
     return [
-        f"branch {options.branch} is {facts.model} as it starts; where that was not trained on "
+        f"branch {options.branch} is {facts.model}, unchanged; where that was not trained on "
         f"sentences, most cosines may be above phi = {options.phi:g}: NAME.removed in the log is "
         "the share of negatives taken out, and center = true lowers it"
     ]

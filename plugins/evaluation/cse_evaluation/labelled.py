@@ -109,7 +109,7 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
         else:
             first.append(_text(row, found.text, place))
     if not labels:
-        raise CseError("there is no row below the header", where=where)
+        raise CseError("no rows below the header", where=where)
     return LabelledSet(
         stem(path), Path(path), tuple(labels), tuple(first), tuple(second) if found.both else None
     )

@@ -60,7 +60,7 @@ def difference(after: Result, before: Result) -> float:
         one, other = getattr(after, what), getattr(before, what)
         if one != other:
             raise CseError(
-                f"scores of unlike {'set' if what in ('name', 'sets') else what} cannot be "
+                f"scores of different {'set' if what in ('name', 'sets') else what} cannot be "
                 f"compared: {_shown(one)} and {_shown(other)}",
                 where=after.name,
                 hint="evaluate both models on the same file in the same setting",
@@ -84,7 +84,7 @@ def comparison_table(
 
     if [result.name for result in before] != [result.name for result in after]:
         raise CseError(
-            "the two models were scored on unlike sets: "
+            "the two models were scored on different sets: "
             f"{_shown([r.name for r in before])} and {_shown([r.name for r in after])}"
         )
     words = any(result.lexical for result in after)

@@ -85,5 +85,5 @@ def _caption(models: Sequence[str], results: Sequence[Sequence[TaskResult]], wor
     lines.append("Majority: always the most frequent label of the training part.")
     lazy = sorted({r.name for own in results for r in own if r.probed and not r.probed.converged})
     if lazy:
-        lines.append(f"The classifier did not reach its optimum: {', '.join(lazy)}.")
+        lines.append(f"The classifier did not converge: {', '.join(lazy)}.")
     return "\n".join(lines)

@@ -191,7 +191,7 @@ def read_tasks(files: Sequence[str | os.PathLike[str]]) -> list[Task]:
         parts = grouped.setdefault(name, {})
         if part in parts:
             raise CseError(
-                f"this is called {stem(file)} as {parts[part]} is",
+                f"has the same name {stem(file)} as {parts[part]}",
                 where=os.fspath(file),
                 hint="name one of them, or rename it",
             )
@@ -219,7 +219,7 @@ def _complete(
         return {"train": file}
     lacking = [part for part in ("train", "test") if part not in parts]
     if "" in parts or lacking:
-        what = f"there is no {name}.{lacking[0]} to it" if lacking else f"so is {parts['']}"
+        what = f"{name}.{lacking[0]} is missing" if lacking else f"so is {parts['']}"
         raise CseError(
             f"one part of the task {name}, but {what}",
             where=os.fspath(file),
@@ -232,7 +232,7 @@ def _task(name: str, files: Mapping[str, str | os.PathLike[str]]) -> Task:
     parts = {part: read_labelled(files[part]) for part in PARTS if part in files}
     if len({part.seconds is None for part in parts.values()}) > 1:
         raise CseError(
-            "some parts have one text a row, some two",
+            "some parts have one text per row, some two",
             where=", ".join(part.path.name for part in parts.values()),
         )
     train, dev, test = parts["train"], parts.get("dev"), parts.get("test")

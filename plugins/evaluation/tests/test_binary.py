@@ -101,5 +101,5 @@ def test_labelled_pairs_may_choose_by_average_precision() -> None:
 
     scores, better = scorer.score(encode, 1, 0, None, {})
     assert better and scorer.of_round.score == scores["lcqmc.test.average_precision"]
-    with pytest.raises(CseError, match="is no dev score"):
+    with pytest.raises(CseError, match="is not a dev score"):
         Scorer(sets, "dev.average_precision")

@@ -67,6 +67,6 @@ def test_stats_and_show(cse: Cse, folder: Path) -> None:
 def test_a_sentence_is_no_header(cse: Cse, folder: Path) -> None:
     path = folder / "lone.tsv"
     path.write_text("\n".join(f"一只{t}在这里看着我" for t in THINGS) + "\n")
-    refused(cse("data", "stats", str(path)), "the first line is no header")
+    refused(cse("data", "stats", str(path)), "the first line is not a header")
     path.write_text("\n".join(["句子", *(f"一只{t}在这里看着我" for t in THINGS)]) + "\n")
     assert cse("data", "stats", str(path)).code == 0

@@ -43,7 +43,7 @@ def test_articles_are_one_text_each(write: Write) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("x.tsv", "label\ttext\n", r"x\.tsv: there is no row below the header"),
+        ("x.tsv", "label\ttext\n", r"x\.tsv: no rows below the header"),
         ("x.tsv", "score\ttext\n1\ta\n", "no column label; the columns are 'score', 'text'"),
         ("x.tsv", "label\tbody\n1\ta\n", "no column text"),
         ("x.tsv", "label\ttext\na\tone\nb\n", r"x\.tsv, line 3: 1 fields"),
@@ -142,7 +142,7 @@ def test_tables_of_another_kind_are_left_out(write: Write, tmp_path: Path) -> No
         ({"q.test.tsv": ROWS}, r"no q\.train to it"),
         ({"q.tsv": ROWS, "q.train.tsv": ROWS, "q.test.tsv": ROWS}, r"q\.tsv"),
         ({"q.tsv": ROWS, "b/q.csv": ROWS}, r"called q as .*q\.tsv is"),
-        ({"q.train.tsv": ROWS, "q.test.csv": PAIRS}, "some parts have one text a row"),
+        ({"q.train.tsv": ROWS, "q.test.csv": PAIRS}, "some parts have one text per row"),
         ({"q.train.tsv": ROWS, "q.test.tsv": ROWS + "c\tx\n"}, r"q\.test.*'c' stands in no row"),
         ({"q.tsv": "label\ttext\na\tx\na\ty\n"}, "every row has the label 'a'"),
         ({"q.tsv": "label\ttext\n0.1\tx\n0.2\ty\n"}, "2 labels in 2 rows"),

@@ -162,12 +162,12 @@ HEAD = "score\tsentence1\tsentence2\n"
         ("one.tsv", HEAD + "1\ta\tb\n", "1 scored pair: Spearman"),
         ("none.tsv", HEAD, "0 scored pairs: Spearman"),
         ("same.tsv", HEAD + "3\ta\tb\n3.0\tc\td\n", "every one of 2 pairs has the score 3:"),
-        ("j.jsonl", "{oops}\n", "j.jsonl, line 1: no JSON"),
+        ("j.jsonl", "{oops}\n", "j.jsonl, line 1: not valid JSON"),
         ("j.jsonl", "[1, 2]\n", "j.jsonl, line 1: not an object"),
         ("q.csv", 'score,sentence1,sentence2\n1,"a"b,c\n', "broken csv"),
         ("z.tsv.gz", "not gzip", "not compressed with gzip"),
         ("z.tsv.gz", gzip.compress(TSV.encode(), mtime=0)[:-9], "cut short or damaged"),
-        ("p.parquet", "PAR1 no", "no whole parquet file"),
+        ("p.parquet", "PAR1 no", "not a complete parquet file"),
         ("notes.txt", "x", "not read from this kind of file; name it *.tsv"),
     ],
 )
@@ -192,7 +192,7 @@ def test_missing_file_directory_and_unreadable_file(
         read_pairs(tmp_path / "gone")
     for name in ("folder", "folder.tsv"):
         (tmp_path / name).mkdir()
-        with pytest.raises(CseError, match="a folder where a file belongs"):
+        with pytest.raises(CseError, match="is a folder, not a file"):
             read_pairs(tmp_path / name)
     path = write("locked.tsv", TSV)
     path.chmod(0)
@@ -202,7 +202,7 @@ def test_missing_file_directory_and_unreadable_file(
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(CseError, match="no permission to read it"):
+    with pytest.raises(CseError, match="permission denied"):
         read_pairs(path)
 
 

@@ -96,7 +96,7 @@ def test_comparison(results: list[Result]) -> None:
     assert difference(results[0], before[0]) == pytest.approx(1.5)
     text = shown(comparison_table(before, results))
     assert text.count("+1.50") == 4
-    with pytest.raises(CseError, match="unlike sets"):
+    with pytest.raises(CseError, match="different sets"):
         comparison_table(before[:2], results)
 
 

@@ -221,5 +221,5 @@ def test_documents_choose_the_checkpoint(tmp_path: Path) -> None:
     assert Scorer(sets, "news.dev.recall@20").select == "news.dev.recall@20"
     assert Scorer(sets, "sts").select == "sts.spearman"
     assert Scorer(sets, None).select == "mean"
-    with pytest.raises(CseError, match="is no dev score"):
+    with pytest.raises(CseError, match="is not a dev score"):
         Scorer(sets, "news.dev.recall@3")

@@ -48,7 +48,7 @@ class Fusion(Augmenter):
     ) -> Tensor:
         """Return ``[T, E]`` fused embeddings."""
         if tokens is None or self.parallel is None:
-            raise RuntimeError("fusion acts on embeddings, after it was prepared")
+            raise RuntimeError("fusion needs to be prepared before it is called")
         ids, matched = self.parallel.counterparts(tokens, ctx)
         other = self.second(ids, tokens).to(x.dtype)
         alone = {"unmatched": ~matched & ~tokens.special, "special": tokens.special}
@@ -71,10 +71,10 @@ class Fusion(Augmenter):
         """
         if state["digest"] != self.second.digest:
             raise CseError(
-                f"its embeddings are not those that the run began with ({state['model']})",
+                f"its embeddings are not the ones the run started with ({state['model']})",
                 where=f"aug.{self.name}.model",
                 value=self.second.name,
-                hint="put the model back that it began with, or begin a new run",
+                hint="restore the model it started with, or start a new run",
             )
 
     def _alone(self, tokens: Mapping[str, Tensor], treatment: Alone) -> Tensor | None:

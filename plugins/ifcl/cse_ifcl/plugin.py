@@ -31,7 +31,7 @@ def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
         return options
     if not Path(name).expanduser().exists():
         raise ValueError(
-            f"model = {name}: there is no such folder; name another: --set aug.fusion.model=NAME"
+            f"model = {name}: no such folder; name another: --set aug.fusion.model=NAME"
         )
     return options
 
@@ -67,7 +67,7 @@ def _stored(options: FusionOptions, facts: Facts) -> list[str]:
 def _with_lexicon(options: LexiconOptions, facts: Facts) -> LexiconOptions:
     """Refuse a lexicon that is not there."""
     if options.lexicon is not None and not Path(options.lexicon).expanduser().is_file():
-        raise ValueError(f"lexicon = {options.lexicon}: there is no such file; name another")
+        raise ValueError(f"lexicon = {options.lexicon}: no such file; name another")
     return options
 
 

@@ -178,7 +178,7 @@ def test_a_second_model_that_is_not_there(
             words(data, tmp_path / "run", "--aug.fusion.model", gone, *more),
             capfd,
             "aug.fusion.model",
-            f"{gone}: there is no such folder",
+            f"{gone}: no such folder",
         )
 
 

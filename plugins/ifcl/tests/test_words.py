@@ -114,5 +114,5 @@ def test_what_is_no_lexicon_is_refused_in_one_line(tmp_path: Path) -> None:
         compose(kinds={"aug": ["synonym"]})
     for name in ("synonym", "random-insertion"):
         gone = [f"aug.{name}.lexicon={tmp_path / 'gone.tsv'}"]
-        with pytest.raises(CseError, match="there is no such file"):
+        with pytest.raises(CseError, match="no such file"):
             compose(kinds={"aug": [name]}, sets=gone)

@@ -48,7 +48,7 @@ def checked(vectors: Tensor, where: str) -> Tensor:
     """
     if not bool(torch.isfinite(vectors).all()):
         raise CseError(
-            "the encoder gives vectors that are not finite",
+            "the encoder returns vectors that are not finite",
             where=where,
             hint="train with a lower train.lr, or in fp32",
         )

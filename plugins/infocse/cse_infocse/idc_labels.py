@@ -18,7 +18,7 @@ Scores = Sequence[float | None]
 class IdcLabels(PositiveMiner):
     """Stages of clustering and rounds of labels in turn, until the fine-tuned score stops growing.
 
-    InfoCSE++ (InfoCSE, Section 3): clustering goes on until the dev score stops growing, the
+    InfoCSE++ (InfoCSE, Section 3): clustering goes on until the dev score stops improving, the
     encoder is fine-tuned on labels, clusters the documents with what it has learnt, and so on; a
     stage of clustering is the last, too. Rounds of a stage are compared with each other, and rounds
     of labels with each other.

@@ -79,10 +79,10 @@ class Labels(PositiveMiner):
         options, found = self.options, self._labelled
         if self.digest not in ("", found.digest):
             raise CseError(
-                "the labelled pairs are not what they were when the run began",
+                "the labelled pairs have changed since the run started",
                 where=f"{self.where}.file",
                 value=options.file or "data",
-                hint="put the old file back, or begin a new run",
+                hint="restore the old file, or start a new run",
             )
         self.mined += 1
         self.digest = found.digest
@@ -112,7 +112,7 @@ class Labels(PositiveMiner):
     def _read(self, file: str) -> Labelled:
         if not Path(file).expanduser().is_file():
             raise CseError(
-                "there is no such file",
+                "no such file",
                 where=f"{self.where}.file",
                 value=file,
                 hint="name articles with titles, or a table with text and positive",

@@ -30,7 +30,7 @@ class ClusterOptions(PairOptions):
     annotator_pool: Literal["mean", "cls"] = "mean"
     """Row pooler of a named annotator."""
     rounds: Count | None = None
-    """Rounds at most; none goes on until the dev score stops growing, and without dev sets is 2."""
+    """Most rounds; none: until the dev score stops improving, or 2 without dev sets."""
     round_patience: Count = 1
     """Rounds without a better dev score after which no more are mined."""
     shard: Count = 20_000
@@ -139,7 +139,7 @@ class IdcLabelsOptions(LabelsOptions, IdcOptions):
     """
 
     idc_rounds: Count | None = None
-    """Rounds of a stage of clustering at most; none goes on until the dev score stops growing in
+    """Rounds of a stage of clustering at most; none goes on until the dev score stops improving in
     the stage, and without dev sets is 2."""
     idc_patience: Count = 1
     """Rounds without a better dev score in a stage of clustering after which it ends."""

@@ -50,14 +50,14 @@ def _with_its_file(options: LabelsOptions, facts: object) -> LabelsOptions:
     """Return the options; a plan of labels that are not there is of no use."""
     if options.file is not None and not Path(options.file).expanduser().is_file():
         raise ValueError(
-            f"there is no file {options.file!r}; name articles with titles, or a table with text "
+            f"no file {options.file!r}; name articles with titles, or a table with text "
             "and positive"
         )
     return options
 
 
 def _until(most: int | None) -> str:
-    until = "until the dev score stops growing, 2 without a dev set"
+    until = "until the dev score stops improving, 2 without a dev set"
     return until if most is None else f"at most {most}, or {until}"
 
 
@@ -160,7 +160,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         ),
         miner(
             "labels",
-            "labelled pairs: titles and documents, or any two texts; few of them if wanted",
+            "labelled pairs: titles and documents, or any two texts; optionally only a few",
             "labels:Labels",
             LabelsOptions,
             requires=_label_needs,

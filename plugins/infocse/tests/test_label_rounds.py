@@ -141,7 +141,7 @@ def test_pairs_that_have_changed_since_are_not_mined_again(name: str, tmp_path: 
             labels.mine_round(Asked())
         line = str(caught.value)
         assert line.startswith(f"positives.{name}.file: ") and "\n" not in line
-        assert "not what they were" in line
+        assert "have changed since" in line
     old, labels = made()
     old.load_state_dict({key: value for key, value in state.items() if key != "digest"})
     assert labels.mine_round(Asked()), "a checkpoint of an earlier version knows of none"

@@ -38,4 +38,4 @@ def test_clusters_of_a_document_round_by_round(
     assert run([*words[:-1], "no such"]) == 2
     assert "no such document" in capsys.readouterr().err
     assert run(["data", "show-pairs", str(tmp_path)]) == 2
-    assert "is no run" in capsys.readouterr().err
+    assert "is not a run" in capsys.readouterr().err

@@ -28,7 +28,7 @@ from cse_cli.installed import installed
 from cse_cli.models import quieten
 from cse_core.errors import CseError
 
-_PANEL = "What is looked at"
+_PANEL = "What to inspect"
 
 
 def inspect(
@@ -37,7 +37,7 @@ def inspect(
         Path | None,
         typer.Argument(
             metavar="[RUN]",
-            help="A run, as its last checkpoint left it, instead of a choice of parts.",
+            help="A run at its last checkpoint, instead of a choice of parts.",
         ),
     ] = None,
     recipe: RecipeOption = None,
@@ -56,21 +56,21 @@ def inspect(
         int,
         typer.Option(
             min=0, max=1_000, metavar="N",
-            help="Steps made before the batch: queues are filled by them.",
+            help="Training steps before the batch is shown; they fill queues.",
             rich_help_panel=_PANEL,
         ),
     ] = 0,
     rows: Annotated[
         int,
         typer.Option(
-            min=1, max=100, metavar="N", help="Anchors that are shown.", rich_help_panel=_PANEL
+            min=1, max=100, metavar="N", help="Number of anchors to show.", rich_help_panel=_PANEL
         ),
     ] = 2,
     columns: Annotated[
         int,
         typer.Option(
             min=1, max=1_000, metavar="N",
-            help="Negatives of an anchor that are shown, the most similar first, and masked ones.",
+            help="Negatives to show per anchor, most similar first, and as many masked ones.",
             rich_help_panel=_PANEL,
         ),
     ] = 5,
@@ -78,7 +78,7 @@ def inspect(
         bool,
         typer.Option(
             "--json",
-            help="Print one JSON object at the end and nothing before.",
+            help="Print one JSON object at the end and nothing else.",
             rich_help_panel=SHOWN,
         ),
     ] = False,

@@ -117,7 +117,7 @@ def _prepared(
     train = composition.train.model_copy(update={"dev": (), "select": None, "report": ()})
     prepared = Prepared(replace(composition, train=train), registry, reporter, corpus)
     if distributed.world()[1] > 1:
-        raise CseError("shows what one process sees", where="inspect", hint="start it alone")
+        raise CseError("shows a single process", where="inspect", hint="start it alone")
     return prepared
 
 
@@ -131,7 +131,7 @@ def _watched(
         vars(trainer.rounds).update(checkpoint.values["rounds"])
     current = next(trainer.rounds.each(checkpoint is not None), None)
     if current is None:
-        raise CseError("asks for no round of training", where="positives")
+        raise CseError("needs no training round", where="positives")
     rows = trainer.rounds.begin(current)
     loop = TrainingLoop(assembly, current, rows, prepared.precision, prefetch=False)
     try:

@@ -169,7 +169,7 @@ def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
 
 def test_a_run_and_a_choice_exclude_each_other_and_no_run_is_said(cse: Cse, tmp_path: Path) -> None:
     refused(cse("inspect", str(tmp_path), "--recipe", "simcse"), "RUN", "leave out")
-    refused(cse("inspect", str(tmp_path / "no")), "is no run")
+    refused(cse("inspect", str(tmp_path / "no")), "is not a run")
     assert cse("inspect", "--rows", "0").code == 2
 
 

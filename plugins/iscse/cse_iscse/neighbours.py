@@ -58,7 +58,7 @@ def neighbours_of_run(
         step: Of the checkpoint; by default the last.
         find: A part of the text of the sentences wanted; by default the newest are taken.
         sentences: How many.
-        k: Neighbours of each.
+        k: Neighbours per sentence.
 
     Returns:
         Where the vectors are from, in words, and the sentences.
@@ -73,7 +73,7 @@ def neighbours_of_run(
 
     folder = RunFolder(run)
     if not folder.recipe.is_file():
-        raise CseError("is no run: it has no run.toml", where="RUN", value=str(run))
+        raise CseError("is not a run: it has no run.toml", where="RUN", value=str(run))
     composition = resolve(registry, recipe=folder.recipe)
     name = _miner(composition, part)
     path = _checkpoint(folder, step)
@@ -112,7 +112,7 @@ def _checkpoint(folder: RunFolder, step: int | None) -> Path:
         raise CseError("has no checkpoint yet", where="RUN", value=str(folder.path))
     there = ", ".join(each.name for each in found) or "none"
     hint = f"there are {there}"
-    raise CseError("there is no checkpoint of this step", where="--step", value=step, hint=hint)
+    raise CseError("no checkpoint for this step", where="--step", value=step, hint=hint)
 
 
 def _texts(
@@ -127,10 +127,10 @@ def _texts(
     written = tomllib.loads(folder.recipe.read_text(encoding="utf-8"))
     if written.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
         raise CseError(
-            "the data is not what it was in this run, so rows have no texts",
+            "the data has changed since this run, so rows have no texts",
             where="data.path",
             value=", ".join(composition.data.path),
-            hint="put the old files back",
+            hint="restore the old files",
         )
     rows = held.row.tolist()
     known = [row for row in rows if row < len(corpus)]
@@ -179,10 +179,10 @@ def neighbours(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
     part: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name of the miner; by default the first with a buffer."),
+        typer.Option(metavar="NAME", help="Name of the miner (default: the first with a buffer)."),
     ] = None,
     step: Annotated[
-        int | None, typer.Option(metavar="N", help="Step of the checkpoint; by default the last.")
+        int | None, typer.Option(metavar="N", help="Step of the checkpoint (default: the last).")
     ] = None,
     find: Annotated[
         str | None,
@@ -192,9 +192,9 @@ def neighbours(
             "batch.",
         ),
     ] = None,
-    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 5,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Neighbours of each.")] = 3,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
+    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="How many sentences.")] = 5,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Neighbours per sentence.")] = 3,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Show what the buffer of a run holds near its sentences."""
     registry = installed(context).registry

@@ -41,7 +41,7 @@ class KnnOptions(SmoothingOptions):
     @model_validator(mode="after")
     def _fewer_than_the_buffer_holds(self) -> KnnOptions:
         if self.k >= self.size:
-            raise ValueError(f"k = {self.k} neighbours need a buffer of more: set size above k")
+            raise ValueError(f"k = {self.k} neighbours need a larger buffer: set size above k")
         return self
 
 

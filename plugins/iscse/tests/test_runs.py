@@ -155,7 +155,7 @@ def test_batches_that_push_all_else_out_are_warned_of() -> None:
 @pytest.mark.parametrize(
     ("setting", "wanted"),
     [
-        ("positives.knn-smoothing.k=1024", "k = 1024 neighbours need a buffer of more"),
+        ("positives.knn-smoothing.k=1024", "k = 1024 neighbours need a larger buffer"),
         ("positives.knn-smoothing.beta=0", "beta: must be greater than 0"),
         ("positives.knn-smoothing.view=negative", "view: only a positive can be smoothed"),
         ("positives.kmeans-smoothing.clusters=2000", "2000 clusters need as many vectors"),
@@ -247,8 +247,8 @@ def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (["nowhere"], "RUN: is no run: it has no run.toml (got 'nowhere')"),
-        (["RUN", "--step", "3"], "--step: there is no checkpoint of this step (got 3); there are"),
+        (["nowhere"], "RUN: is not a run: it has no run.toml (got 'nowhere')"),
+        (["RUN", "--step", "3"], "--step: no checkpoint for this step (got 3); there are"),
         (["RUN", "--part", "x"], "--part: has no buffer in this run (got 'x'); this run has knn"),
         (["RUN", "--find", "qqq"], "--find: no sentence in the buffer has this text (got 'qqq')"),
     ],
@@ -265,7 +265,7 @@ def test_texts_that_changed_are_not_shown(run: Path) -> None:
     kept = texts.read_text(encoding="utf-8")
     try:
         texts.write_text(kept.replace("the", "a"), encoding="utf-8")
-        with pytest.raises(CseError, match="the data is not what it was in this run"):
+        with pytest.raises(CseError, match="the data has changed since this run"):
             neighbours_of_run(run, installed_registry())
     finally:
         texts.write_text(kept, encoding="utf-8")

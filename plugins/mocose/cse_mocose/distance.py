@@ -45,7 +45,7 @@ def best(facts: Facts) -> float:
 
 
 def derive(options: QueueOptions, facts: Facts) -> QueueOptions:
-    """Return the options with the size for the wished distance, and the column of the view.
+    """Return the options with the size for the wanted distance, and the column of the view.
 
     Raises:
         ValueError: If no size gives this distance, or the view has no column.
@@ -121,7 +121,7 @@ def _kept_as_stored(options: QueueOptions) -> int:
     return 0 if options.update == "latest" else held_by(options)
 
 
-def _size(options: QueueOptions, wished: float, facts: Facts) -> int:
+def _size(options: QueueOptions, wanted: float, facts: Facts) -> int:
     if options.update == "latest":
         raise ValueError(
             "distance sets no size with update = latest: keys that are encoded again are not old; "
@@ -136,24 +136,24 @@ def _size(options: QueueOptions, wished: float, facts: Facts) -> int:
         raise ValueError(f"distance needs a branch with a decay, and {branch} has none: give size")
     own = lag(decay.at(0, 2))
     halves = 2 if options.update == "oldest" else 1
-    size = 0 if wished <= own else round((wished - own) * keys_of_step(facts) / halves)
+    size = 0 if wanted <= own else round((wanted - own) * keys_of_step(facts) / halves)
     if size < 1:
         raise ValueError(
-            f"distance {wished:g} is out of reach: the decay {decay.at(0, 2):g} of branch {branch} "
-            f"alone makes it {own:.2f}; wish for more, or lower that decay"
-            f"{_how(branch, wished)}"
+            f"distance {wanted:g} is out of reach: the decay {decay.at(0, 2):g} of branch {branch} "
+            f"alone makes it {own:.2f}; ask for more, or lower that decay"
+            f"{_how(branch, wanted)}"
         )
     if size > MOST_KEYS:
         raise ValueError(
-            f"distance {wished:g} would take {size:,} keys, and a queue holds {MOST_KEYS:,} at "
-            "most; wish for less"
+            f"distance {wanted:g} would take {size:,} keys, but a queue holds at most "
+            f"{MOST_KEYS:,}; ask for less"
         )
     return size
 
 
-def _how(branch: str, wished: float) -> str:
+def _how(branch: str, wanted: float) -> str:
     """Return how the paper's decay is given, where it brings the distance within reach."""
-    if wished <= lag(PAPER_DECAY.start):
+    if wanted <= lag(PAPER_DECAY.start):
         return ""
     return f' (--branch.{branch}.decay "{PAPER_DECAY}")'
 

@@ -28,7 +28,7 @@ class _Layers(nn.Module, Head):
         self.dimension = options.dimension or setup.dimension
         if not options.layers and self.dimension != setup.dimension:
             raise CseError(
-                f"without layers its {setup.dimension} dimensions stay",
+                f"without layers its {setup.dimension} dimensions do not change",
                 where=f"pool.{setup.name}.dimension",
                 value=options.dimension,
                 hint=f"set it to {setup.dimension}, or pool.{setup.name}.layers to 1",

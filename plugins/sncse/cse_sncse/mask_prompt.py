@@ -51,7 +51,11 @@ class MaskPrompt(RowPooler):
         places = {role: _place(parts, setup.tokenizer) for role, parts in self._parts.items()}
         for role, place in places.items():
             if place is None or place != places["anchor"]:
-                what = "has not one mask token" if place is None else "has its mask elsewhere"
+                what = (
+                    "does not have exactly one mask token"
+                    if place is None
+                    else "has its mask at another place"
+                )
                 raise CseError(
                     f"{what}: all prompts have it as many tokens from the row's same end",
                     where=f"{where}.{role}",

@@ -36,7 +36,10 @@ class AugmenterSuite(PartSuite):
             else:
                 promise(isinstance(result, list), f"returned {type(result).__name__}, not a list")
                 promise(len(result) == len(x), f"{len(x)} texts in, {len(result)} out")
-                promise(all(isinstance(text, str) for text in result), "returned what is no text")
+                promise(
+                    all(isinstance(text, str) for text in result),
+                    "returned something other than text",
+                )
 
     def test_gradients_pass_through_it(self) -> None:
         """What it returns at an embedding point still leads back to the encoder's weights."""
@@ -78,7 +81,7 @@ def _check_states(x: Tensor, result: Tensor) -> None:
     promise(isinstance(result, Tensor), f"returned {type(result).__name__}, not a tensor")
     promise(result.shape == x.shape, f"{tuple(x.shape)} in, {tuple(result.shape)} out")
     promise(result.is_floating_point(), f"returned {result.dtype}")
-    promise(bool(result.isfinite().all()), "returned what is no finite number")
+    promise(bool(result.isfinite().all()), "returned values that are not finite")
 
 
 def _check_tokens(x: TokenBatch, result: TokenBatch, vocabulary: int) -> None:

@@ -153,7 +153,7 @@ def make_context(
 
     def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
         if batch is None or view not in batch.views:
-            raise KeyError(f"there is no view {view}")
+            raise KeyError(f"no view {view}")
         return {level: each.detach() for level, each in batch.views[view].items()}
 
     def draws(

@@ -66,5 +66,5 @@ class BranchSuite(PartSuite):
         sentence_encoder = rig.assembly.encoders[self.trial().path.partition(".")[2]]
         texts = list(self.trial().corpus.column("text"))[:6]
         one, other = (sentence_encoder.encode(texts, torch.device("cpu")) for _ in range(2))
-        promise(bool(one.isfinite().all()), "vectors are no finite numbers")
+        promise(bool(one.isfinite().all()), "vectors are not finite")
         promise(torch.equal(one, other), "encodes a text in two ways without dropout")

@@ -53,7 +53,7 @@ class CommandSuite:
     def test_its_metadata_is_enough_for_a_line_of_help(self) -> None:
         """Its name is of lower-case words, and its distribution has a summary."""
         words = self.found().name.split()
-        promise(all(NAME.fullmatch(word) for word in words), f"{words} are no lower-case words")
+        promise(all(NAME.fullmatch(word) for word in words), f"{words} are not lower-case words")
         promise(bool(self.found().summary.strip()), f"{self.distribution} has no summary")
 
     def test_its_record_is_valid(self) -> None:

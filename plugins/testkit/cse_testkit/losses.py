@@ -187,7 +187,7 @@ class LossSuite(PartSuite):
         )
         promise(isinstance(output, LossOutput), f"returned {type(output).__name__}")
         shape = tuple(output.value.shape)
-        promise(not shape, f"the value is no scalar, its shape is {shape}")
+        promise(not shape, f"the value is not a scalar, its shape is {shape}")
         return cast(LossOutput, output)
 
     def _value(self, batch: Batch, targets: Positives, negatives: Negatives) -> Tensor:
@@ -211,7 +211,7 @@ class LossSuite(PartSuite):
         for name, scalar in output.parts.items():
             promise(
                 isinstance(scalar, Tensor) and scalar.numel() == 1,
-                f"{label}: its part {name} is no scalar tensor",
+                f"{label}: its part {name} is not a scalar tensor",
             )
         if not value.requires_grad:
             return
@@ -220,7 +220,7 @@ class LossSuite(PartSuite):
         for name, gradient in zip(("anchors", "positives", "candidates"), gradients, strict=True):
             promise(
                 gradient is None or bool(gradient.isfinite().all()),
-                f"{label}: the gradient of the {name} is no finite number",
+                f"{label}: the gradient of the {name} is not finite",
             )
 
 

@@ -57,7 +57,7 @@ class MinerSuite(PartSuite):
         for name, values in one.pairs.items():
             if isinstance(values, np.ndarray):
                 inside = bool(((values >= 0) & (values < rows)).all())
-                promise(inside, f"column {name} has numbers that are no corpus rows")
+                promise(inside, f"column {name} has numbers that are not corpus rows")
             else:
                 promise(all(text.strip() for text in values), f"column {name} has a blank text")
         where = difference(snapshot(_plain(one)), snapshot(_plain(other)))

@@ -94,7 +94,7 @@ class PartSuite(RecordSuite):
         trial = self.trial()
         state = trial.part.state_dict()
         for name, value in state.items():
-            promise(isinstance(name, str), f"state has a name that is no text: {name!r}")
+            promise(isinstance(name, str), f"state has a name that is not text: {name!r}")
             if isinstance(value, Tensor):
                 continue
             try:
@@ -165,9 +165,9 @@ class PartSuite(RecordSuite):
         for number, result in enumerate(results):
             promise(bool(torch.isfinite(result.loss)), f"loss of step {number + 1}: {result.loss}")
         bad = sorted(rig.bad_gradients)
-        promise(not bad, f"gradients that are no finite numbers: {', '.join(bad[:5])}")
+        promise(not bad, f"gradients that are not finite: {', '.join(bad[:5])}")
         wrong = [name for name, value in rig.weights().items() if not bool(value.isfinite().all())]
-        promise(not wrong, f"weights that are no finite numbers: {', '.join(wrong[:5])}")
+        promise(not wrong, f"weights that are not finite: {', '.join(wrong[:5])}")
 
     def test_chunks_give_the_same_loss(self) -> None:
         """Encoded in chunks (``train.chunk_size``) its run has the loss of one call.

@@ -36,7 +36,7 @@ class PoolerSuite(PartSuite):
             tokens = cast(TokenBatch, call.arguments[1])
             wanted = (tokens.rows, pooler.dimension)
             promise(tuple(call.result.shape) == wanted, f"{tuple(call.result.shape)} not {wanted}")
-            promise(bool(call.result.isfinite().all()), "a vector is no finite number")
+            promise(bool(call.result.isfinite().all()), "a vector is not finite")
             states = cast(Hidden, call.arguments[0])
             if states.last.requires_grad:
                 promise(call.result.requires_grad, "cuts the gradient")
@@ -92,16 +92,18 @@ class PoolerSuite(PartSuite):
                     mapped = head(vectors)
                 wanted = (count, head.dimension)
                 promise(tuple(mapped.shape) == wanted, f"{tuple(mapped.shape)}, not {wanted}")
-                promise(bool(mapped.isfinite().all()), f"{count} vectors: no finite numbers")
+                promise(
+                    bool(mapped.isfinite().all()), f"{count} vectors: values that are not finite"
+                )
                 (gradient,) = torch.autograd.grad(mapped.float().square().sum(), vectors)
                 promise(bool(gradient.isfinite().all()), f"{count} vectors: no finite gradient")
 
     def test_head_is_a_module_with_the_core_options(self) -> None:
         """It is an ``nn.Module`` whose options have ``keep`` and ``branches``."""
         head = self.made(HeadSpec)
-        promise(isinstance(head, nn.Module), "a head is an nn.Module, and this is none")
+        promise(isinstance(head, nn.Module), "a head must be an nn.Module")
         promise(
-            issubclass(self.found().spec.options, HeadOptions), "its options are no HeadOptions"
+            issubclass(self.found().spec.options, HeadOptions), "its options are not HeadOptions"
         )
 
     def test_head_equals_its_dense_module(self) -> None:
@@ -143,7 +145,7 @@ class PoolerSuite(PartSuite):
         promise(joined.owner.tolist() == [5, 2, 9], f"owners are {joined.owner.tolist()}")
         promise(not bool(joined.slot.any()), f"slots are {joined.slot.tolist()}, not 0")
         promise(tuple(joined.vectors.shape) == (3, 3), f"shape {tuple(joined.vectors.shape)}")
-        promise(bool(joined.vectors.isfinite().all()), "joins to no finite numbers")
+        promise(bool(joined.vectors.isfinite().all()), "joins to values that are not finite")
         promise(
             torch.allclose(joined.vectors[1], vectors[2], atol=1e-6),
             "a sentence of one segment has another vector than its segment",

@@ -104,7 +104,7 @@ def read_settings(path: Path) -> dict[str, Settings]:
         settings = dict(next(iter(whole.values()), {}))
         for name, row in rows.items():
             fine = isinstance(row, list) and len(row) == 2 and str(row[1]).strip()
-            promise(bool(fine), f"{path.name}: {encoder}: {name} is no [value, source]")
+            promise(bool(fine), f"{path.name}: {encoder}: {name} is not [value, source]")
             if row[0] == "absent":
                 settings = {k: v for k, v in settings.items() if not f"{k}.".startswith(f"{name}.")}
             else:

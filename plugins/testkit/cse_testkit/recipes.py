@@ -140,6 +140,6 @@ def value_at(composition: Composition, path: str) -> Any:
         holder = next(
             (each.options for each in composition.parts if each.path == f"{table}.{name}"), None
         )
-        promise(holder is not None, f"there is no part {table}.{name}")
-    promise(hasattr(holder, rest), f"there is no option {path}")
+        promise(holder is not None, f"no part {table}.{name}")
+    promise(hasattr(holder, rest), f"no option {path}")
     return getattr(holder, rest)

@@ -107,7 +107,7 @@ class RecordSuite:
         expected = PROTOCOLS[type(spec)]
         promise(
             inspect.isclass(made) and issubclass(made, expected),
-            f"{spec.factory} is no subclass of cse_core.parts.{expected.__name__}",
+            f"{spec.factory} is not a subclass of cse_core.parts.{expected.__name__}",
         )
 
 

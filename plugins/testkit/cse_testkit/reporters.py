@@ -55,7 +55,7 @@ class ReporterSuite:
         except CseError as error:
             raise BrokenPromise(str(error)) from None
         name = type(reporter).__name__
-        promise(isinstance(reporter, Reporter), f"its factory makes a {name}, no Reporter")
+        promise(isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter")
         return reporter
 
     def test_it_hears_a_run(self) -> None:

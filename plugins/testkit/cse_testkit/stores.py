@@ -85,11 +85,11 @@ def _check(batch: Batch, found: Negatives) -> None:
     _shape("age", found.age, (count,))
     promise(found.mask.dtype == torch.bool, f"the mask is {found.mask.dtype}, not bool")
     promise(not found.row.is_floating_point(), f"row is {found.row.dtype}, not integers")
-    promise(bool(found.vectors.isfinite().all()), "vectors are no finite numbers")
+    promise(bool(found.vectors.isfinite().all()), "vectors are not finite")
     _usable(found.log_weights)
     rows = len(batch.corpus.text_ids)
     inside = (found.row >= -1) & (found.row < rows)
-    promise(bool(inside.all()), f"row has numbers that are no corpus rows (there are {rows})")
+    promise(bool(inside.all()), f"row has numbers that are not corpus rows (there are {rows})")
     promise(bool((found.age >= 0).all()), "an age is negative")
 
 

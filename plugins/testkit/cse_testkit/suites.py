@@ -89,7 +89,7 @@ class SuiteSuite:
         found = self.made().locate(self.folder)
         promise(bool(found.there), f"no file of {self.suite} is found in {self.folder}")
         for name, path in found.there.items():
-            promise(path.is_file(), f"{name} is said to be {path}, which is no file")
+            promise(path.is_file(), f"{name} is said to be {path}, which is not a file")
 
     def test_it_finds_nothing_where_nothing_is(self) -> None:
         """An empty folder, and one that is not there, hold no file, and each name is missing."""
@@ -117,7 +117,7 @@ class SuiteSuite:
             try:
                 json.dumps(score.to_json(), allow_nan=False)
             except (TypeError, ValueError) as error:
-                raise BrokenPromise(f"{score.name} is no JSON: {error}") from None
+                raise BrokenPromise(f"{score.name} is not valid JSON: {error}") from None
 
     def test_it_scores_the_same_twice(self) -> None:
         """Read and scored again, by the same suite and by another, the numbers are equal."""

@@ -138,7 +138,7 @@ def registry() -> Registry:
         (FindsAnywhere, "test_it_finds_nothing_where_nothing_is", "in an empty folder"),
         (Infinite, "test_its_scores_are_finite_numbers", "spread of words is inf"),
         (Twice, "test_its_scores_are_finite_numbers", "two sets have one name: words, words"),
-        (Unjson, "test_its_scores_are_json", "w is no JSON"),
+        (Unjson, "test_its_scores_are_json", "w is not valid JSON"),
         (Random, "test_it_scores_the_same_twice", "is another"),
         (Silent, "test_it_finds_its_files", "missing 1 required positional argument"),
         (DevUnsaid, "test_it_reads_dev_sets_as_its_record_says", "read_dev is its own: dev=True"),

@@ -159,7 +159,7 @@ def test_a_whole_table_of_settings_passes(distributions: Distributions) -> None:
         ('temperature" = [0.05', 'temperature" = [0.07', "temperature: 0.05, the table has 0.07"),
         ('"train.clip" = [1.0, "Table 1"]\n', "", "train.clip: 1.0 is not in the table"),
         ('"train.clip" =', '"aug.fgsm" =', "aug.fgsm: the table has 1.0, the recipe has none"),
-        ('"train.clip" = [1.0, "Table 1"]', '"train.clip" = [1.0, " "]', "no [value, source]"),
+        ('"train.clip" = [1.0, "Table 1"]', '"train.clip" = [1.0, " "]', "not [value, source]"),
         ("branch online", "branch ema", "views.anchor: 'anchor, column text, branch online'"),
     ],
 )

@@ -176,7 +176,7 @@ def _check_columns(corpus: Corpus, column: str, into: str) -> None:
             hint=did_you_mean(column, corpus.names),
         )
     if not into.strip() or any(mark in into for mark in "\t\r\n"):
-        raise CseError("is no name of a column", where="--into", value=into, hint="write a word")
+        raise CseError("is not a column name", where="--into", value=into, hint="write a word")
     if into in corpus.names:
         raise CseError(
             "the data has this column already",

@@ -73,7 +73,7 @@ class ShardFile:
             self.texts = [text for line in rest for text in line["texts"]]
         except (ValueError, KeyError, TypeError):
             raise CseError(
-                "is no file of begun work", where=str(self.path), hint="remove it"
+                "is not a file of unfinished work", where=str(self.path), hint="remove it"
             ) from None
         for name, value in key.items():
             if found.get(name) != value:

@@ -190,7 +190,7 @@ def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenize
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=offline)
         if not config.is_encoder_decoder:
             raise CseError(
-                f"{config.model_type} is no sequence-to-sequence model",
+                f"{config.model_type} is not a sequence-to-sequence model",
                 where=WHERE,
                 value=name,
                 hint="name a translation model, such as one of Marian, T5, mBART, M2M100 or NLLB",

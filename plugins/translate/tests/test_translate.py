@@ -175,7 +175,7 @@ def test_what_is_refused(cse: Cse, model: str, numbers: Path, tmp_path: Path) ->
         words = (*words, "--model", model) if "--model" not in words else words
         refused(cse("data", "translate", source, "--out", str(tmp_path / out), *words), *said)
 
-    said: tuple[str, ...] = ("--out", "another kind of file", "*.jsonl")
+    said: tuple[str, ...] = ("--out", "unknown file type", "*.jsonl")
     call(out="out.txt")
     said = ("--out", "cannot be written")
     call(out="no/out.tsv")
@@ -187,18 +187,18 @@ def test_what_is_refused(cse: Cse, model: str, numbers: Path, tmp_path: Path) ->
     call("--into", "number")
     said = ("--target-language", "no language codes", "--prefix")
     call("--target-language", "de")
-    said = ("--model", "bert is no sequence-to-sequence model")
+    said = ("--model", "bert is not a sequence-to-sequence model")
     starter = Path(__file__).parents[3] / "plugins/starter/cse_starter/encoder"
     call("--model", str(starter))
     said = ("--model", "no such folder")
     call("--model", "./nothing")
-    said = ("--model", "hub is offline here")
+    said = ("--model", "hub cannot be reached")
     call("--model", "someone/translator")
     pickled = tmp_path / "pickled"
     pickled.mkdir()
     (pickled / "config.json").write_text((Path(model) / "config.json").read_text())
     (pickled / "pytorch_model.bin").write_bytes(b"x")
-    said = ("--model", "nothing is unpickled")
+    said = ("--model", "pickles are never loaded")
     call("--model", str(pickled))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["numbers.tsv", "pickled"]
 
@@ -254,5 +254,5 @@ def test_damaged_begun_work_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / ".x.part"
     path.write_text("no json\n")
-    with pytest.raises(CseError, match="no file of begun work"):
+    with pytest.raises(CseError, match="not a file of unfinished work"):
         ShardFile(path, {"model": "x"})

@@ -77,5 +77,5 @@ def test_a_second_encoder_keeps_its_own_pooler(encoder: str, folder: Path) -> No
     torch.testing.assert_close(second.encode(texts, CPU), found)
     with pytest.raises(CseError, match=r"branch.frozen.model: the encoder has no trained pooler"):
         Bench(encoder, folder, recipe.replace(named, encoder))
-    with pytest.raises(CseError, match="pooler is of another model"):
+    with pytest.raises(CseError, match="pooler needs another model"):
         Bench(encoder, folder, recipe.replace(named, "self"))

@@ -26,11 +26,15 @@ def load_error(*names: object, **settings: object) -> str:
 
 BAD_CONTENTS = {
     "empty": ("a.txt", b"", ["a.txt: the file is empty"]),
-    "empty gz": ("a.txt.gz", gzip.compress(b""), ["a.txt.gz: no text in it"]),
-    "blank lines": ("a.txt", b"\n  \n\t\n\xc2\xa0\n", ["a.txt: no text in it, only blank lines"]),
-    "blank tsv": ("a.tsv", b"\n\n", ["a.tsv: no text in it"]),
-    "header only": ("a.tsv", b"text\tpositive\n", ["a.tsv: no text in it", "header"]),
-    "blank jsonl": ("a.jsonl", b"\n\n", ["a.jsonl: no text in it"]),
+    "empty gz": ("a.txt.gz", gzip.compress(b""), ["a.txt.gz: contains no text"]),
+    "blank lines": (
+        "a.txt",
+        b"\n  \n\t\n\xc2\xa0\n",
+        ["a.txt: contains no text, only blank lines"],
+    ),
+    "blank tsv": ("a.tsv", b"\n\n", ["a.tsv: contains no text"]),
+    "header only": ("a.tsv", b"text\tpositive\n", ["a.tsv: contains no text", "header"]),
+    "blank jsonl": ("a.jsonl", b"\n\n", ["a.jsonl: contains no text"]),
     "latin-1": ("a.txt", b"one\ntwo\ncaf\xe9 x\n", ["a.txt, line 3: not UTF-8", "iconv"]),
     "latin-1 csv": ("a.csv", b"text,b\nx,y\nz,\xe9\n", ["a.csv, line 3: not UTF-8"]),
     "utf-16": ("a.txt", "one\ntwo\n".encode("utf-16"), ["UTF-16", "iconv -f UTF-16"]),
@@ -40,11 +44,15 @@ BAD_CONTENTS = {
     "broken json": (
         "a.jsonl",
         b'{"text": "a"}\n{"text": \n',
-        ["a.jsonl, line 2: no JSON: Expecting value at column 10"],
+        ["a.jsonl, line 2: not valid JSON: Expecting value at column 10"],
     ),
     "json text": ("a.jsonl", b'"a text"\n', ["a.jsonl, line 1", "object", '{"text"']),
-    "json array": ("a.json", b'[{"text": "a"}, {"text"]', ["a.json: no JSON"]),
-    "deep json": ("a.jsonl", b"[" * 100_000, ["a.jsonl, line 1: no JSON: too deeply nested"]),
+    "json array": ("a.json", b'[{"text": "a"}, {"text"]', ["a.json: not valid JSON"]),
+    "deep json": (
+        "a.jsonl",
+        b"[" * 100_000,
+        ["a.jsonl, line 1: not valid JSON: too deeply nested"],
+    ),
     "only lists": (
         "a.jsonl",
         b'{"words": ["a"]}\n',
@@ -53,14 +61,22 @@ BAD_CONTENTS = {
     "ragged tsv": ("a.tsv", b"text\tb\n1\t2\n\n3\n", ["a.tsv, line 4: 1 fields", "2 (text, b)"]),
     "ragged csv": ("a.csv", b'text,b\n"x\ny",2\n1,2,3\n', ["a.csv, line 4: 3 fields", "comma"]),
     "open quote": ("a.csv", b'text,b\nx,y\n"abc,2\n', ["a.csv, line 3: broken csv"]),
-    "two headers": ("a.tsv", b"text\ttext\na\tb\n", ["line 1: two columns of one name", "'text'"]),
-    "no header": ("a.tsv", b"A first sentence, no header.\nA second.\n", ["no header", ".txt"]),
+    "two headers": (
+        "a.tsv",
+        b"text\ttext\na\tb\n",
+        ["line 1: the header has the column", "'text'"],
+    ),
+    "no header": ("a.tsv", b"A first sentence, no head.\nA second.\n", ["not a header", ".txt"]),
     "no text": ("a.csv", b"src,tgt\na,b\n", ["a.csv: no column text", "src, tgt", "--set data."]),
-    "ending": ("a.docx", b"abc", ["a.docx: unknown kind of file", "'.docx'", ".jsonl"]),
-    "no ending": ("./texts", b"abc", ["texts: unknown kind of file", ".parquet"]),
-    "not gz": ("a.txt.gz", b"plain text\n", ["not compressed with gzip", "take .gz"]),
-    "hidden gz": ("a.txt", gzip.compress(b"plain text\n"), ["compressed with gzip", "put .gz"]),
-    "not parquet": ("a.parquet", b"PAR1 no parquet at all", ["a.parquet: no whole parquet file"]),
+    "ending": ("a.docx", b"abc", ["a.docx: unknown file type", "'.docx'", ".jsonl"]),
+    "no ending": ("./texts", b"abc", ["texts: unknown file type", ".parquet"]),
+    "not gz": ("a.txt.gz", b"plain text\n", ["not compressed with gzip", "remove .gz"]),
+    "hidden gz": ("a.txt", gzip.compress(b"plain text\n"), ["compressed with gzip", "add .gz"]),
+    "not parquet": (
+        "a.parquet",
+        b"PAR1 no parquet at all",
+        ["a.parquet: not a complete parquet file"],
+    ),
     "sections": ("a.jsonl", b'{"id": 1, "sections": ["x"]}', ["line 1: sections", "sentence"]),
     "paras": ("a.jsonl", b'{"id": 1, "paras": ["a text"]}', ["line 1: paras", "sentence"]),
 }
@@ -93,7 +109,7 @@ def test_cut_short(ending: str, tmp_path: Path) -> None:
     path.write_bytes(data[: len(data) // 2])
     line = load_error(path)
     assert path.name in line
-    assert ("cut short" if ending.endswith("gz") else "no whole parquet file") in line
+    assert ("cut short" if ending.endswith("gz") else "not a complete parquet file") in line
     path.write_bytes(data[:-20] + bytes(20))
     assert path.name in load_error(path)
 
@@ -101,7 +117,7 @@ def test_cut_short(ending: str, tmp_path: Path) -> None:
 def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sentences.txt").write_text("a text\n")
     assert "did you mean sentences.txt?" in load_error(tmp_path / "sentence.txt")
-    assert f"no folder {tmp_path}/nowhere" in load_error(tmp_path / "nowhere" / "a.txt")
+    assert f"folder {tmp_path}/nowhere does not exist" in load_error(tmp_path / "nowhere" / "a.txt")
     monkeypatch.chdir(tmp_path)
     assert "sentences.txt" in load_error("sentences")
     assert "no such file" in load_error("sentences.text")
@@ -111,7 +127,7 @@ def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    assert "a folder where a file belongs" in load_error(tmp_path)
+    assert "is a folder, not a file" in load_error(tmp_path)
     (tmp_path / "a.csv.gz").write_bytes(b"")
     assert "name a file in it: a.csv.gz" in load_error(tmp_path)
 
@@ -122,7 +138,7 @@ def test_unreadable(tmp_path: Path) -> None:
     path.chmod(0)
     if os.access(path, os.R_OK):
         pytest.skip("this user may read every file")
-    assert "a.txt: no permission to read it; change its mode" in load_error(path)
+    assert "a.txt: permission denied; make it readable" in load_error(path)
 
 
 def test_a_device_that_fails(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_columns_of_several_files(tmp_path: Path) -> None:
     assert corpus.names == ("text", "title") == peek_columns(options, datasets={})
     assert list(corpus.column("text")) == ["a", "d", "g", "h"]
     assert list(corpus.column("title")) == ["t", "u", "", ""]
-    assert f"column positive is left out: {plain} has none" in corpus.report.messages
+    assert f"column positive is ignored: {plain} does not have it" in corpus.report.messages
     with pytest.raises(CseError) as caught:
         load_corpus(options, datasets={}, required_columns=("positive",))
     assert str(caught.value).startswith(
@@ -118,7 +118,7 @@ def test_blank_positive(tmp_path: Path) -> None:
     assert corpus.table.to_pydict() == {"text": ["a", "d"], "positive": ["b", "e"]}
     assert corpus.report.incomplete_dropped == 1
     assert corpus.report.blank_dropped == 1
-    assert f"{path}: column negative is blank in every row, so it is left out" in (
+    assert f"{path}: column negative is blank in every row, so it is ignored" in (
         corpus.report.messages
     )
     with pytest.raises(CseError, match="column positive is blank in 1 of 4 rows, first in row 2"):

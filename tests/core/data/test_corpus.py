@@ -124,7 +124,7 @@ def test_limit_stops_reading(tmp_path: Path) -> None:
     other = write(tmp_path / "b.txt", "b")
     corpus = load(other, str(path), other, limit=5)
     assert [file.rows for file in corpus.report.files] == [1, 4]
-    assert f"{other}: not read, data.limit is reached before it" in corpus.report.messages
+    assert f"{other}: not read, because data.limit is reached first" in corpus.report.messages
 
 
 def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_hub_data_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hub.calls == [("owner/nli", "triplet", {}, True)]
     assert peek_columns(DataOptions(path=("owner/nli",)), datasets={}) is None
     hub.answer = datasets.DatasetDict(dev=rows, test=rows)
-    with pytest.raises(CseError, match="owner/nli: no split train; its splits: dev, test"):
+    with pytest.raises(CseError, match="owner/nli: has no split train; its splits: dev, test"):
         load("owner/nli")
     hub.answer = datasets.DatasetDict(all=rows)
     assert len(load("owner/nli")) == 2
@@ -205,8 +205,8 @@ def test_hub_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(CseError) as caught:
         load("owner/no-such-set")
     line = str(caught.value)
-    assert line.startswith("owner/no-such-set: no data set of the hub could be loaded")
-    assert "the hub cannot be reached from here: name a file" in line
+    assert line.startswith("owner/no-such-set: cannot load this data set from the hub")
+    assert "the hub cannot be reached: name a file" in line
 
 
 def test_nothing_is_asked_from_the_hub_by_chance(

@@ -356,7 +356,7 @@ def test_a_copy_works_by_itself_and_is_saved_as_a_plain_model(tmp_path):
 def test_padding_by_request_and_its_reason():
     model, plain = randomised(bert)
     encoder = PackedEncoder(model.eval(), attention="padded")
-    assert not encoder.packed and encoder.why_padded == "padding was asked for"
+    assert not encoder.packed and encoder.why_padded == "padding was requested"
     close(encode(encoder, LENGTHS).last, padded_forward(plain.eval(), LENGTHS)[-1])
     assert PackedEncoder(randomised(bert)[0]).why_padded is None
     assert "attention interface" in (PackedEncoder(mpnet()).why_padded or "")
@@ -459,7 +459,7 @@ DAMAGES = {
     "has another shape": lambda f: edit(f, intermediate_size=7),
     "is missing": lambda f: edit(f, num_hidden_layers=9),
     "not a valid JSON": lambda f: (f / "config.json").write_text("{"),
-    "code of its own": lambda f: edit(
+    "custom code": lambda f: edit(
         f, model_type="own", auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"}
     ),
     "does not recognize": lambda f: edit(f, model_type="unheard-of"),
@@ -481,7 +481,7 @@ def test_load_says_that_the_hub_is_offline(monkeypatch):
         lambda: PackedEncoder.load("no-such-model-xyz", seed=0),
         lambda: load_tokenizer("no-such-model-xyz"),
     ):
-        with pytest.raises(CseError, match=r"hub is offline.*no-such-model-xyz.*path of"):
+        with pytest.raises(CseError, match=r"hub cannot be reached.*no-such-model-xyz.*path of"):
             load()
 
 

@@ -78,11 +78,11 @@ def test_a_name_of_two_distributions_must_be_qualified() -> None:
 def test_wrong_kind_flags_are_all_told_at_once() -> None:
     lines = refused(kinds={"loss": ["~infonc", "+infonce"], "pool": ["~x"]})
     assert len(lines) == 3
-    assert "no loss of this name to take away (got 'infonc'); did you mean infonce?" in lines[0]
+    assert "no loss of this name to remove (got 'infonc'); did you mean infonce?" in lines[0]
     assert "another loss has this name (got 'infonce')" in lines[1]
     assert "--loss +infonce:second" in lines[1]
     lines = refused(kinds={"loss": ["infonec"], "aug": ["queue"]})
-    assert lines[0].startswith("--aug: there is no ") and "(got 'queue')" in lines[0]
+    assert lines[0].startswith("--aug: unknown ") and "(got 'queue')" in lines[0]
     assert "did you mean infonce?" in lines[1]
 
 
@@ -139,15 +139,15 @@ def test_flags_of_their_own_stand_before_settings() -> None:
     ("text", "line"),
     [
         ("train.lr", "--set: is not PATH=VALUE (got 'train.lr')"),
-        ("trian.lr=1", "trian.lr: there is no such option; did you mean train.lr"),
+        ("trian.lr=1", "trian.lr: unknown option; did you mean train.lr"),
         ("train=1", "train: names no option; write train.OPTION=VALUE"),
-        ("loss.infonce=1", "names no option of a part"),
-        ("train.leaning=1", "train.leaning: there is no such option (got '1')"),
+        ("loss.infonce=1", "is not an option of a part"),
+        ("train.leaning=1", "train.leaning: unknown option (got '1')"),
         ("train.batch-size=1", "did you mean batch_size?"),
-        ("model.batch_size=1", "model.batch_size: there is no such option (got '1'); "
+        ("model.batch_size=1", "model.batch_size: unknown option (got '1'); "
          "did you mean train.batch_size?"),
         ("loss.infonse.temperature=1", "did you mean loss.infonce.temperature?"),
-        ("loss.infonce.temprature=1", "loss.infonce.temprature: there is no such option (got '1'); "
+        ("loss.infonce.temprature=1", "loss.infonce.temprature: unknown option (got '1'); "
          "did you mean temperature?"),
         ("negatives.ring.size=1", "this run has no negative store named ring; "
          "add it: --negatives +ring"),
@@ -202,13 +202,13 @@ def test_every_mistake_is_told_at_once_with_its_path(tmp_path: Path) -> None:
     lines = refused(path, "train.epochs=0", "aug.nudge.epsilom=1")
     told = "\n".join(lines)
     assert len(lines) == 7
-    assert "params.alpha: there is no such parameter (got 'gama')" in told
-    assert "train.lr: there is no such parameter (got 'fast')" in told
+    assert "params.alpha: unknown parameter (got 'gama')" in told
+    assert "train.lr: unknown parameter (got 'fast')" in told
     assert "train.epochs: must be greater than 0 (got '0')" in told
     assert "aug.nudge.epsilon: must be at most 1 (got 2)" in told
-    assert "aug.nudge.epsilom: there is no such option (got '1'); did you mean epsilon?" in told
+    assert "aug.nudge.epsilom: unknown option (got '1'); did you mean epsilon?" in told
     assert "negatives.ring: first must not be above size" in told
-    assert "of this name (got 'unheard')" in told
+    assert "unknown loss (got 'unheard')" in told
     with pytest.raises(CseErrors):
         compose(path, "train.epochs=0")
 
@@ -252,10 +252,10 @@ def test_params_may_build_on_each_other_and_reach_every_number(tmp_path: Path) -
 def test_pooler_stages_are_counted_and_ordered() -> None:
     made = compose(kinds={"pool": ["+window"]})
     assert paths(made, ["pool"]) == ["pool.window", "pool.cls", "pool.mlp"]
-    assert "no row pooler makes vectors" in refused(kinds={"pool": ["mlp"]})[0]
+    assert "no row pooler turns token states into vectors" in refused(kinds={"pool": ["mlp"]})[0]
     assert "--pool +cls" in refused(kinds={"pool": ["mlp"]})[0]
     (line,) = refused(kinds={"pool": ["+mean"]})
-    assert "one row pooler, not cls and mean; take 1 out, for instance --pool ~cls" in line
+    assert "one row pooler, not cls and mean; remove 1, for instance --pool ~cls" in line
     (line,) = refused(kinds={"pool": ["+window", "+window:other"]})
     assert "one slice stage, not window and other" in line
 
@@ -266,7 +266,7 @@ def test_inference_names_an_installed_pooler_heads_and_slicing() -> None:
     assert compose(None, "inference.pool=cls").inference_pool is None
     assert compose(None, "inference.slice=true", kinds={"pool": ["+window"]}).inference.slice
     assert "did you mean mean?" in refused(None, "inference.pool=maen")[0]
-    assert "no row pooler of this name" in refused(None, "inference.pool=mlp")[0]
+    assert "unknown row pooler" in refused(None, "inference.pool=mlp")[0]
     assert "did you mean mlp?" in refused(None, "inference.heads=mpl")[0]
     (line,) = refused(None, "inference.slice=true")
     assert line.endswith("add --pool +window")
@@ -318,12 +318,12 @@ def test_columns_are_checked_where_they_are_known() -> None:
 
 def test_vocabularies_are_checked_where_they_are_known() -> None:
     (line,) = refused(kinds={"aug": ["recase"]})
-    assert "keeps capital letters, and starter lower-cases" in line
+    assert "keeps capital letters, but starter lower-cases" in line
     assert "--aug ~recase" in line
     compose(kinds={"aug": ["recase"]}, facts=ROBERTA)
     compose(kinds={"aug": ["recase"]}, facts=replace(BERT, cased=None))
     (line,) = refused(kinds={"pool": ["prompt"]}, facts=replace(BERT, mask_token=False))
-    assert "needs a mask token, and the vocabulary of starter has none" in line
+    assert "needs a mask token, but the vocabulary of starter has none" in line
     compose(kinds={"pool": ["prompt"]})
 
 
@@ -341,7 +341,7 @@ def test_two_parts_that_make_one_thing_are_refused(tmp_path: Path) -> None:
     assert "aug.negate and aug.deny both make the view 'soft_negative'" in line
     (line,) = refused(kinds={"positives": ["near", "near:again"]})
     assert "positives.near and positives.again both make the positives 'neighbours'" in line
-    assert "take one out, for instance --positives ~again" in line
+    assert "remove one, for instance --positives ~again" in line
     made = compose(
         recipe(tmp_path, '[[positives]]\nuse="near"\n[[positives]]\nuse="near"\nname="b"'),
         "positives.b.group=others",
@@ -372,7 +372,7 @@ def test_views_that_augmenters_and_stores_name_must_be_there() -> None:
     (line,) = refused(None, "negatives.ring.view=twin", kinds={"negatives": ["ring"]})
     assert line.startswith("negatives.ring.view: this run has no such view (got 'twin')")
     made = compose(None, "loss.infonce.target=identical", kinds={"aug": ["nudge"]})
-    assert "view positive is only there because aug.nudge changes it" in made.warnings[0]
+    assert "view positive is encoded only because aug.nudge changes it" in made.warnings[0]
 
 
 # Branches
@@ -387,7 +387,7 @@ def test_a_branch_is_added_where_its_record_is_asked_for() -> None:
     assert options(set_too, "branch.ema").decay.start == 0.5
     assert not any("added" in note for note in set_too.notes)
     (line,) = refused(None, "views.positive.branch=emma")
-    assert line.startswith("views.positive.branch: there is no branch of this name (got 'emma')")
+    assert line.startswith("views.positive.branch: unknown branch (got 'emma')")
     assert line.endswith("did you mean ema?")
 
 
@@ -396,7 +396,7 @@ def test_branches_that_do_nothing_are_warned_of(tmp_path: Path) -> None:
     assert any("branch.ema encodes nothing" in line for line in made.warnings)
     path = recipe(tmp_path, '[[branch]]\nuse = "ema"\nname = "target"')
     made = compose(path, "views.positive.branch=target", kinds={"negatives": ["ring"]})
-    assert "branch.target and branch.ema have equal settings: one would do" in made.warnings
+    assert "branch.target and branch.ema have the same settings: one is enough" in made.warnings
     (line,) = refused(recipe(tmp_path, '[[branch]]\nuse = "ema"\nname = "online"'))
     assert "online is the encoder in training" in line
 
@@ -421,9 +421,9 @@ def test_contrastive_losses_without_a_possible_negative_are_refused() -> None:
         kinds={"loss": ["margin"], "aug": ["negate"]},
     )  # fmt: skip
     (line,) = refused(None, "loss.infonce.negatives=[rin]", kinds={"negatives": ["ring"]})
-    assert "no negative store of this name (got 'rin'); did you mean ring" in line
+    assert "unknown negative store (got 'rin'); did you mean ring" in line
     (line,) = refused(None, "loss.infonce.negatives=ring,rin", kinds={"negatives": ["ring"]})
-    assert "no negative store of this name (got 'rin'); did you mean ring" in line
+    assert "unknown negative store (got 'rin'); did you mean ring" in line
     (line,) = refused(None, "loss.infonce.negatives=stord")
     assert "did you mean stored?" in line
 
@@ -451,7 +451,7 @@ def test_miners_that_serve_no_loss_are_warned_of() -> None:
 def test_negative_weights_are_warned_of() -> None:
     made = compose(None, "loss.infonce.weight=linear(0.5,-0.25)")
     assert made.warnings == (
-        "loss.infonce.weight is below zero (-0.25): training makes that loss larger",
+        "loss.infonce.weight is below zero (-0.25): training increases that loss",
     )
     assert compose(None, "loss.infonce.weight=0").warnings == ()
 
@@ -459,14 +459,14 @@ def test_negative_weights_are_warned_of() -> None:
 def test_sizes_are_checked_against_the_model_and_the_data() -> None:
     (line,) = refused(None, "model.max_length=513")
     assert line == (
-        "model.max_length: is beyond the 512 positions of starter (got 513); "
+        "model.max_length: exceeds the 512 positions of starter (got 513); "
         "--set model.max_length=512"
     )
     compose(None, "model.max_length=512")
     compose(None, "model.max_length=9999", facts=replace(BERT, positions=None))
     (line,) = refused(None, "inference.max_length=513")
     assert line == (
-        "inference.max_length: is beyond the 512 positions of starter (got 513); "
+        "inference.max_length: exceeds the 512 positions of starter (got 513); "
         "--set inference.max_length=512"
     )
     sliced = ("inference.max_length=9999", "inference.slice=true")
@@ -558,8 +558,8 @@ def test_nothing_heavy_is_imported() -> None:
     ("setting", "said"),
     [
         ("branch.frozen.embeddings=shared", "cannot be shared: the online embeddings change"),
-        ("branch.online.embeddings=shared", "says nothing here: an online branch is the encoder"),
-        ("branch.online.copies=encoder", "says nothing here: an online branch is the encoder"),
+        ("branch.online.embeddings=shared", "has no effect: an online branch is the encoder"),
+        ("branch.online.copies=encoder", "has no effect: an online branch is the encoder"),
     ],
 )
 def test_an_option_that_a_branch_would_ignore_is_refused(setting: str, said: str) -> None:

@@ -122,17 +122,17 @@ def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
-    assert "there is no such folder" in refused(str(tmp_path / "gone"))
-    assert "there is no such folder" in refused("./gone")
-    assert "there is no such folder" in refused("a/b/c")
+    assert "no such folder" in refused(str(tmp_path / "gone"))
+    assert "no such folder" in refused("./gone")
+    assert "no such folder" in refused("a/b/c")
     (tmp_path / "empty").mkdir()
     assert "is a folder without config.json" in refused(str(tmp_path / "empty"))
     (tmp_path / "file").touch()
     assert "is a file, not a model folder" in refused(str(tmp_path / "file"))
     (tmp_path / "empty" / "run.toml").touch()
     assert "this run has saved no model yet" in refused(str(tmp_path / "empty"))
-    assert "config.json is no JSON text" in refused(str(model(tmp_path / "cut", '{"model')))
-    assert "config.json has another form" in refused(str(model(tmp_path / "list", "[]")))
+    assert "config.json is not valid JSON" in refused(str(model(tmp_path / "cut", '{"model')))
+    assert "config.json is malformed" in refused(str(model(tmp_path / "list", "[]")))
 
 
 class Hub:

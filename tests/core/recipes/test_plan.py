@@ -186,7 +186,7 @@ def test_the_plan_in_lines() -> None:
         "(off in this pass)",
         "  2. online: anchor, positive, with gradient, for the objective",
         "  3. ema: positive, without gradient, for negatives.ring",
-        "  those with gradient twice, all in chunks of 16 (gradient caching)",
+        "  in chunks of 16; those with gradient run twice (gradient caching)",
         "data flow:",
         "  positive -> loss.infonce (in-batch: target)",
         "  negatives.ring (positive by branch ema) -> loss.infonce",

@@ -106,13 +106,13 @@ def test_nothing_but_arithmetic_is_evaluated(text: str) -> None:
 
 
 def test_expression_errors_say_what_and_where() -> None:
-    with pytest.raises(CseError, match=r"^a\.b: there is no such parameter .*mean alpha\?$"):
+    with pytest.raises(CseError, match=r"^a\.b: unknown parameter .*mean alpha\?$"):
         evaluate("1 - alhpa", {"alpha": 1.0}, where="a.b")
     with pytest.raises(CseError, match="divides by zero"):
         evaluate("1/(alpha-1)", {"alpha": 1.0})
     with pytest.raises(CseError, match="not a finite number"):
         evaluate("1e308*10", {})
-    with pytest.raises(CseError, match="no parameter is set; write a number"):
+    with pytest.raises(CseError, match="no parameters are set; write a number"):
         evaluate("alpha", {})
 
 
@@ -196,7 +196,7 @@ def test_any_holds_for_what_is_known_and_params_may_use_the_hidden_size(tmp_path
     assert compose(path, "params.size=10").train.batch_size == 5
     assert compose(path, facts=replace(BERT, hidden=None)).train.batch_size == 384
     (line,) = refused(write(tmp_path, '[params]\nsize = "hiden"'))
-    assert line.startswith("params.size: there is no such parameter")
+    assert line.startswith("params.size: unknown parameter")
 
 
 def test_when_takes_parts_out_updates_them_by_name_and_adds(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_when_takes_parts_out_updates_them_by_name_and_adds(tmp_path: Path) -> N
     assert option(made, "aug.nudge.epsilon") == 0.3
     assert option(made, "aug.nudge.gradient") == "previous"
     assert "recase is left out: the vocabulary has no capitals" in made.notes
-    assert any("aug.recase taken out; aug.nudge.epsilon = 0.3" in note for note in made.notes)
+    assert any("aug.recase removed; aug.nudge.epsilon = 0.3" in note for note in made.notes)
     assert paths(compose(path, facts=ROBERTA), ["aug"]) == ["aug.recase", "aug.nudge"]
 
 
@@ -282,7 +282,7 @@ def test_a_wrong_recipe_is_refused_in_one_line(
 
 def test_recipes_that_cannot_be_read_are_refused(installed: Path, tmp_path: Path) -> None:
     assert "did you mean plain?" in refused("plian")[0]
-    assert "there is no such recipe file" in refused(tmp_path / "none.toml")[0]
+    assert "no such recipe file" in refused(tmp_path / "none.toml")[0]
     assert "is a folder without run.toml" in refused(str(tmp_path))[0]
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     assert "is not UTF-8 text" in refused(tmp_path / "latin.toml")[0]

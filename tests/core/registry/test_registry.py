@@ -123,7 +123,7 @@ def test_equal_names_in_one_distribution_are_picked_by_key() -> None:
 
 def test_unknown_name_gets_a_did_you_mean() -> None:
     assert error(registry(), "loss", "infonse") == (
-        "loss: there is no loss of this name (got 'infonse'); did you mean infonce?"
+        "loss: unknown loss (got 'infonse'); did you mean infonce?"
     )
     assert error(registry(), "loss", "zzzzzz").endswith("known: infonce")
     assert error(registry(), "metric", "zzzzzz").endswith("there are none")
@@ -164,6 +164,6 @@ def test_providers_are_installed_parts() -> None:
 
 def test_a_registry_that_knows_no_other_parts_names_no_distribution() -> None:
     assert error(registry(), "aug", "fgsm") == (
-        "aug: there is no augmenter of this name (got 'fgsm'); there are none"
+        "aug: unknown augmenter (got 'fgsm'); there are none"
     )
     assert list(registry().providers_elsewhere("view:soft_negative")) == []

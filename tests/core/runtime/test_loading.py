@@ -33,7 +33,7 @@ def test_load_factory_returns_the_class() -> None:
         (":C", "a factory is written package.module:Class"),
         ("m:", "a factory is written package.module:Class"),
         ("cse_core.errors:Nothing", "module cse_core.errors has no Nothing"),
-        ("cse_core.no_such:C", "cannot be imported: .*install its plugin again"),
+        ("cse_core.no_such:C", "cannot be imported: .*reinstall its plugin"),
         ("loading_needs:C", "No module named 'no_such_thing'; pip install no_such_thing"),
     ],
 )
@@ -60,9 +60,9 @@ def test_package_path_finds_files_and_folders_without_import(package: Path) -> N
         ("loading_example:", "package data is written"),
         ("loading_example:../x", "package data is written"),
         ("loading_example:/etc/passwd", "package data is written"),
-        ("no_such_package:x", "there is no package no_such_package"),
-        ("no_such.package:x", "there is no package no_such.package"),
-        ("loading_bug:x", "there is no package loading_bug"),
+        ("no_such_package:x", "no package no_such_package"),
+        ("no_such.package:x", "no package no_such.package"),
+        ("loading_bug:x", "no package loading_bug"),
         ("loading_example:b.toml", "package loading_example has no b.toml"),
     ],
 )

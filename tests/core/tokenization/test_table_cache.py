@@ -252,7 +252,7 @@ def test_a_folder_that_cannot_be_made_is_told_once(
         found = token_table(TEXTS, starter_like(), 8, heard)
     same(found, starter_like().table(TEXTS, 8))
     (told,) = heard.messages
-    assert told.startswith(f"tokens are not kept in {tmp_path / 'file' / 'tokens'}: ")
+    assert told.startswith(f"the token cache is not written in {tmp_path / 'file' / 'tokens'}: ")
 
 
 class Letters:
@@ -272,7 +272,7 @@ def test_a_tokenizer_that_cannot_be_written_down_is_used_all_the_same(
     found = token_table(TEXTS, tokenizer, 8, heard)
     assert len(found.offsets) == len(TEXTS) + 1 and made == [len(TEXTS)]
     (told,) = heard.messages
-    assert told.startswith("tokens are not kept: ") and files(folder) == []
+    assert told.startswith("the token cache is not written: ") and files(folder) == []
 
 
 @pytest.mark.parametrize(("place", "call"), [(os, "replace"), (pa.ipc, "new_file")])
@@ -286,7 +286,9 @@ def test_a_full_disk_leaves_nothing_behind(
     with monkeypatch.context() as patch:
         patch.setattr(place, call, full)
         found = token_table(TEXTS, starter_like(), 8, heard)
-    assert heard.messages == [f"tokens are not kept in {folder}: No space left on device"]
+    assert heard.messages == [
+        f"the token cache is not written in {folder}: No space left on device"
+    ]
     assert made == [len(TEXTS)]
     assert files(folder, "*") == []
     same(token_table(TEXTS, starter_like(), 8), found)

@@ -119,7 +119,7 @@ def test_without_a_suite_of_pairs_each_dev_set_is_refused_but_that_of_auto(tmp_p
     for name in ("tiny", "auto"):
         (found,) = read(Registry([tiny, *PAIRS]), name)
         assert (found.name, found.size) == ("tiny.dev", 3)
-    told = "no suite that is installed reads this dev set"
+    told = "no installed suite can read this dev set"
     for registry in (Registry([tiny]), Knowing([tiny])):
         for name in ("tiny", pairs(tmp_path), str(tmp_path / "nowhere")):
             with pytest.raises(CseError, match=told) as caught:

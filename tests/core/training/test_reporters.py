@@ -53,7 +53,7 @@ def test_one_that_fails_is_left_out_with_one_warning() -> None:
     all_.start(Path(), {})
     all_.step(1)
     all_.step(2)
-    warning = "warning reporter bad failed and hears nothing more: OSError: the disk is full"
+    warning = "warning reporter bad failed and gets no further messages: OSError: the disk is full"
     assert own.heard == ["start", "step 1", warning, "step 2"]
     assert bad.heard == ["start", "step 1"]
     assert good.heard == ["start", "step 1", "step 2"]
@@ -101,8 +101,8 @@ REGISTRY = Registry([Registered(NOTES, "cse-notes", "0.1.0", "cse-notes:notes")]
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("note", "train.report: there is no reporter of this name (got 'note'); did you mean"),
-        ("notes:digit=1", "train.report: notes.digit: there is no such option (got '1'); did you"),
+        ("note", "train.report: unknown reporter (got 'note'); did you mean"),
+        ("notes:digit=1", "train.report: notes.digit: unknown option (got '1'); did you"),
         ("notes:digits=x", "train.report: notes.digits: must be an integer >= 0 (got"),
         ("notes:digits=-1", "train.report: notes.digits: must be at least 0 (got '-1')"),
         ("notes:file", "train.report: is not OPTION=VALUE (got 'file'); write notes:OPTION=VALUE"),
