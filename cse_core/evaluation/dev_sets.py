@@ -17,7 +17,7 @@ from cse_core.runtime.loading import load_factory
 MEAN = "mean"
 DEV = "dev"
 """What a suite provides whose files may be dev sets, in the list of known parts."""
-_UNREAD = "no suite that is installed reads this dev set"
+_UNREAD = "no installed suite can read this dev set"
 
 
 def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
@@ -57,7 +57,7 @@ def choosing_score(
     if (found := usual.get(wanted, wanted)) in choices:
         return found
     hint = "one of " + ", ".join([*choices, MEAN])
-    raise CseError("is no dev score of this run", where=where, value=wanted, hint=hint)
+    raise CseError("is not a dev score of this run", where=where, value=wanted, hint=hint)
 
 
 def dev_sets(
