@@ -33,18 +33,18 @@ class Options(BaseModel):
 
 
 class AugmenterOptions(Options):
-    """What every augmenter can be told."""
+    """What every augmenter accepts."""
 
     views: tuple[str, ...] | None = None
     """Views that it changes; by default those that its record names."""
 
 
 class PoolerOptions(Options):
-    """What every pooler stage can be told."""
+    """What every pooler stage accepts."""
 
 
 class HeadOptions(PoolerOptions):
-    """What every head can be told."""
+    """What every head accepts."""
 
     keep: Literal["train", "always"] = "train"
     """train: dropped from the saved model; always: part of it."""
@@ -53,14 +53,14 @@ class HeadOptions(PoolerOptions):
 
 
 class MinerOptions(Options):
-    """What every positive miner can be told."""
+    """What every positive miner accepts."""
 
     level: str = "sentence"
     """Level at which it finds positives."""
 
 
 class StoreOptions(Options):
-    """What every negative store can be told."""
+    """What every negative store accepts."""
 
     level: str = "sentence"
     """Level whose losses it serves."""
@@ -71,46 +71,46 @@ class StoreOptions(Options):
 
 
 class LossOptions(Options):
-    """What every loss can be told; all of it is handled by the core."""
+    """What every loss accepts; the core handles all of it."""
 
     target: str = "positive"
     """Group of positives that it pulls towards the anchors."""
     level: str = "sentence"
     """Level of its rows."""
     weight: Schedule = Schedule("constant", 1.0, 1.0)
-    """Factor in the sum of losses."""
+    """Weight of this loss in the sum."""
     similarity: Literal["cosine", "dot"] = "cosine"
     """Similarity of two vectors."""
     in_batch: Literal["target", "anchor", "both"] = "target"
-    """Rows of the batch that are negatives: the other targets, the other anchors, or both."""
+    """In-batch negatives: the other targets, the other anchors, or both."""
     directions: Literal["one", "both"] = "one"
     """both: the mean of the loss from anchors to targets and from targets to anchors."""
     negatives: Literal["all", "in-batch", "stored", "none"] | tuple[str, ...] = "all"
-    """Negatives that it sees; names of stores give the batch and these stores."""
+    """Negatives to use; names of stores mean the batch and these stores."""
     reduction: Literal["mean", "sum"] = "mean"
-    """Over the anchors."""
+    """Mean or sum over the anchors."""
     same_document: Literal["keep", "mask"] = "keep"
-    """mask: rows of the anchor's own document are no negatives."""
+    """mask: rows of the anchor's own document are not negatives."""
     same_text: Literal["keep", "mask", "any", "fold"] = "mask"
-    """mask: another row with the anchor's very text is no negative; any: nor what has the very text
-    of the anchor or its positive in any column; fold: nor that in another case or spacing."""
+    """What is not a negative. mask: another row with the anchor's text; any: also one with the text
+    of the anchor or its positive in any column; fold: also in another case or spacing."""
     same_sentence: Literal["keep", "mask"] = "mask"
     """keep: the other segments of the anchor's own sentence are negatives."""
 
 
 class BranchOptions(Options):
-    """What every branch can be told."""
+    """What every branch accepts."""
 
     mode: Literal["train", "eval"] = "train"
     """train: dropout on; eval: dropout off."""
     copies: Literal["encoder", "encoder+heads"] = "encoder+heads"
-    """What it has its own copy of."""
+    """What the branch has its own copy of."""
     embeddings: Literal["shared", "copied"] = "copied"
-    """Whether the embedding table is the online one."""
+    """Share the embedding table of the online branch, or copy it."""
 
 
 class MetricOptions(Options):
-    """What every metric can be told."""
+    """What every metric accepts."""
 
 
 Temperature = Annotated[float, Field(ge=1e-4, le=1e5)]

@@ -28,14 +28,14 @@ class MlpOptions(HeadOptions):
     activation: Literal["tanh", "relu", "gelu", "none"] = "tanh"
     """Function after each linear layer."""
     start: Literal["random", "pooler"] = "random"
-    """Weights of the first layer: drawn, or those of the encoder's own trained pooler."""
+    """Weights of the first layer: random, or those of the encoder's own trained pooler."""
 
 
 class InfonceOptions(LossOptions):
     """Options of ``infonce``."""
 
     temperature: Temperature = 0.05
-    """Similarities are divided by it."""
+    """Softmax temperature: similarities are divided by it."""
 
 
 def _share(value: Schedule) -> Schedule:
@@ -49,7 +49,7 @@ class EmaOptions(BranchOptions):
     """Options of ``ema``."""
 
     decay: Annotated[Schedule, AfterValidator(_share)] = Schedule("constant", 0.995, 0.995)
-    """Share of the old weights that stays at each step; a Schedule over the round."""
+    """Share of the old weights kept at each step; a schedule over the round."""
 
 
 class OnlineOptions(BranchOptions):
@@ -69,9 +69,9 @@ class FrozenOptions(BranchOptions):
     mode: Literal["train", "eval"] = "eval"
     """train: dropout on; eval: dropout off."""
     model: str = "self"
-    """An encoder by name or folder; self is the run's own, as it is at the start."""
+    """Encoder by name or folder; self: the run's own, as it is at the start."""
     pooler: bool = False
-    """Whether its own trained pooler (dense, tanh) is its head."""
+    """Use the encoder's own trained pooler (dense, tanh) as its head."""
 
     @field_validator("embeddings")
     @classmethod

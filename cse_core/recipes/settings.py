@@ -27,18 +27,18 @@ class ModelOptions(Options):
     """The encoder."""
 
     name: str = "starter"
-    """A folder, a run, the name of an installed encoder, or a name on the Hugging Face hub."""
+    """Encoder to start from: a folder, a run, an installed encoder, or a Hugging Face hub name."""
     max_length: int = Field(default=32, ge=2)
-    """Longest row in training, in tokens: the whole wrapped row, or with segments the content
+    """Longest training row in tokens, with special tokens and prompt; with segments, the content
     before slicing."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout of the encoder in training; by default what its configuration says."""
+    """Dropout of the encoder in training; by default as in its configuration."""
     freeze_embeddings: bool = False
-    """Whether the embedding layer keeps its values: words, positions, types and their norm."""
+    """Do not train the embedding layer: words, positions, types and their norm."""
     from_scratch: bool = False
-    """Start from random weights of the model's configuration."""
+    """Start from random weights, with the model's configuration."""
     attention: Literal["auto", "packed", "padded"] = "auto"
-    """How rows go to the encoder; auto packs where the architecture can."""
+    """Pack rows end to end or pad them; auto packs where the architecture supports it."""
 
 
 class DataOptions(Options):
@@ -47,24 +47,25 @@ class DataOptions(Options):
     path: tuple[str, ...] = ("starter",)
     """Files, names of installed data sets, or names on the Hugging Face hub."""
     unit: Literal["sentence", "paragraph", "document"] = "sentence"
-    """What a row is, where the data has documents."""
+    """What a row is when the data has documents."""
     columns: dict[str, str] = Field(default_factory=dict)
-    """Where the file's columns have other names: ``text = "sentence1"``."""
+    """Which column of the file to use for which of ours: ``text = "sentence1"``."""
     limit: int | None = Field(default=None, ge=1)
-    """Use only the first so many rows."""
+    """Use only the first N rows."""
     shuffle: bool = True
-    """Draw the rows of each epoch in a new order."""
+    """Shuffle the rows in every epoch."""
     split_tokens: int | None = Field(default=None, ge=1)
-    """Cut every text into texts of so many tokens, special tokens not counted; by default none."""
+    """Split texts into pieces of at most N tokens, special tokens not counted; by default none is
+    split."""
 
 
 class TrainOptions(Options):
     """The training loop."""
 
     batch_size: int = Field(default=64, ge=1)
-    """Sentences whose loss is computed together, over all processes."""
+    """Sentences per step, over all processes."""
     chunk_size: int | None = Field(default=None, ge=1)
-    """Sentences encoded at once: batches larger than memory, by gradient caching."""
+    """Sentences encoded at once, for batches larger than memory (gradient caching)."""
     lr: float = Field(default=3e-5, ge=0, le=1)
     """Peak learning rate of AdamW."""
     head_lr: float | None = Field(default=None, ge=0, le=1)
@@ -74,53 +75,53 @@ class TrainOptions(Options):
     eps: float = Field(default=1e-8, gt=0, le=1)
     """AdamW's epsilon."""
     weight_decay: float = Field(default=0.0, ge=0, le=10)
-    """Weight decay, not on biases and layer norms."""
+    """Weight decay; biases and layer norms have none."""
     warmup: float = Field(default=0.0, ge=0)
-    """Share of the steps (below 1) or number of steps (from 1) with rising learning rate."""
+    """Warm-up: a share of the steps (below 1) or a number of steps (1 or more)."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
-    """Learning rate after the warm-up: to zero along a line or half a cosine, or constant."""
+    """Learning rate after the warm-up: linear or half a cosine to zero, or constant."""
     clip: float = Field(default=1.0, ge=0)
-    """Largest norm of the gradient; 0 is no limit."""
+    """Clip the gradient to this norm; 0 means no limit."""
     epochs: float = Field(default=1.0, gt=0)
-    """Passes over the data; a fraction stops inside a pass."""
+    """Passes over the data; may be a fraction."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Steps, whatever the epochs say."""
+    """Stop after N steps, whatever train.epochs says."""
     eval_steps: int | None = Field(default=None, ge=0)
-    """Steps between scores on the dev sets; 0 is never; by default every 125, or each tenth of a
+    """Steps between evaluations on the dev sets; 0 means never. By default 125, or a tenth of a
     shorter run."""
     save_steps: int | None = Field(default=None, ge=0)
-    """Steps between checkpoints for resuming; 0 is only at the end; by default as eval_steps."""
+    """Steps between checkpoints; 0 means only at the end. By default as eval_steps."""
     save_rounds: bool = True
-    """Whether the model of each round is kept, in ``rounds/N/model``."""
+    """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
-    """Steps between lines of metrics.jsonl; by default 10, or 1 in runs below 100 steps."""
+    """Steps between lines of metrics.jsonl; by default 10, or 1 in runs under 100 steps."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Number format of the encoder; auto is bf16 where the hardware computes in it, else fp32."""
     dropout_bits: Literal[8, 16] = 16
-    """Random bits for each element of a dropout mask on a CPU; 8 draws half as many, and rounds
-    p = 0.1 to 0.1016."""
+    """Random bits per element of a dropout mask on a CPU; 8 draws half as many and rounds p = 0.1
+    to 0.1016."""
     seed: int = Field(default=42, ge=0, le=2**63 - 1)
-    """Seed of everything that is drawn."""
+    """Random seed."""
     dev: tuple[str, ...] = ("auto",)
-    """Sets that choose the checkpoint: files of pairs, or of a suite that reads dev sets (documents
-    with titles), names, or none; auto takes the starter's pairs with the starter's data."""
+    """Dev sets that choose the checkpoint: files of graded pairs or of documents with titles,
+    installed names, or none; auto uses the starter's pairs with the starter's data."""
     select: str | None = None
-    """The dev score that chooses the checkpoint, or mean; by default the mean of all."""
+    """Dev score that chooses the checkpoint, or mean; by default the mean of all."""
     report: tuple[str, ...] = ()
-    """Reporters beside the command line's own, by name: csv, or with options csv:file=x.csv."""
+    """Additional reporters by name: csv, or with options csv:file=x.csv."""
     patience: Patience | None = None
-    """Stop a round after so many evaluations without a better score, or ``20000 steps``,
+    """Stop after N evaluations without improvement; with a unit, after ``20000 steps`` or
     ``2 epochs``."""
     device: Annotated[str, AfterValidator(_checked_device)] = "auto"
-    """auto, cpu, mps, cuda, or one of several: cuda:1."""
+    """Device: auto, cpu, mps, cuda, or one GPU of several, cuda:1."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """Processor threads; by default what the machine offers."""
+    """CPU threads; by default as many as the machine has."""
     check: bool = False
-    """Look at more of what parts do in every step, at a cost: the global random state, and whether
-    a second call returns the same."""
+    """Check more of what parts do in every step, at a cost: the global random state, and whether a
+    second call returns the same."""
     drop_spikes: float | None = Field(default=None, gt=1)
-    """Drop a step whose gradient's norm is not finite, or above so many times the median of the
-    last 50: no weight moves and no queue takes its rows. By default none is dropped."""
+    """Skip a step whose gradient norm is not finite or more than N times the median of the last 50:
+    weights and queues do not change. By default no step is skipped."""
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""
@@ -134,21 +135,21 @@ class ViewOptions(Options):
     branch: str = "online"
     """Name of the branch that encodes it."""
     column: str | None = None
-    """Column of its texts; by default the column of its name where the data has it, else text."""
+    """Column of its texts; by default the column of its name if the data has it, else text."""
 
 
 class InferenceOptions(Options):
     """What encodes a text after training, where it differs from training."""
 
     pool: str | None = None
-    """Name of the row pooler; by default the one of training."""
+    """Name of the row pooler; by default the one used in training."""
     heads: tuple[str, ...] | None = None
-    """Names of the heads; by default those kept always."""
+    """Names of the heads; by default those with keep = always."""
     slice: bool = False
-    """Whether texts are sliced as in training."""
+    """Slice texts as in training."""
     max_length: int | None = Field(default=None, ge=2)
-    """Longest row in tokens, in dev scores and mining too; by default all that the encoder takes
-    (with slices: model.max_length). Papers score whole texts, whatever they train on."""
+    """Longest row in tokens, also for dev scores and mining; by default all that the encoder takes
+    (with slices: model.max_length), since papers score whole texts."""
 
 
 CORE_OPTIONS: dict[str, type[Options]] = {

@@ -149,7 +149,7 @@ def test_the_plan_counts_as_many_evaluations_as_the_run_makes(
     [
         (("--dev", "nothing-of-this-name.tsv"), "no such file"),
         (("--dev", "{folder}/sentences.txt"), "graded or labelled rows are not read"),
-        (("--dev", "{folder}/mine.dev.tsv", "--train.select", "other"), "not a dev score of this run"),
+        (("--dev", "{folder}/mine.dev.tsv", "--train.select", "other"), "not a dev score"),
         (("--out", "{folder}"), "holds other things"),
         (("--negatives", "hard-negatives", "--data", "{folder}/blank.tsv"), "column negative"),
     ],

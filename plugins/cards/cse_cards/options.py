@@ -15,8 +15,8 @@ class CaseSwitchOptions(AugmenterOptions):
     rate: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Share of the words whose first letter changes its case."""
     variant: Literal["v1", "v2"] = "v2"
-    """v1: max(1, round(rate * words)) of the words that begin with a letter; v2: each word by
-    itself with probability rate, perhaps none."""
+    """v1: max(1, round(rate * words)) of the words that begin with a letter; v2: each word
+    independently with probability rate, possibly none."""
 
 
 class RetrievedOptions(StoreOptions):
@@ -25,23 +25,22 @@ class RetrievedOptions(StoreOptions):
     view: Annotated[str, Field(pattern=r"^negative-.+$")] = "negative-retrieved"
     """View that it makes of the retrieved sentences: negative-NAME."""
     model: str | None = None
-    """Encoder by name or folder that the neighbours are found by; by default the run's own, as it
-    starts."""
+    """Encoder, by name or folder, that finds the neighbours; by default the run's own, before
+    training."""
     pool: Literal["mean", "cls"] = "mean"
     """How that encoder's states make a vector; with refresh = round the run's inference does."""
     refresh: Literal["static", "round"] = "static"
     """static: neighbours are found once, and before rounds that bring texts of their own; round:
-    before each round, by the model as it is then."""
+    before each round, by the current model."""
     knn: Annotated[int, Field(ge=2)] = 65
-    """Most similar sentences to draw from, the sentence itself counted."""
+    """Draw from the N most similar sentences, including the sentence itself."""
     skip: Annotated[int, Field(ge=0)] = 0
-    """Most similar other sentences left out of the draw, which may be near-doubles (the code's
+    """Leave out the N most similar other sentences, which may be near-duplicates (the code's
     skip_knn)."""
     take: Annotated[int, Field(ge=1)] = 1
     """Sentences drawn for each sentence in each step."""
     shared: bool = True
-    """Whether a drawn sentence is a negative of every anchor, or only of the one it was drawn
-    for."""
+    """Use a drawn sentence as a negative of every anchor, not only of the one it was drawn for."""
     weight: float = 0.0
     """Logit added where a retrieved sentence meets the sentence that it was retrieved for; 0 is
     weight 1, log 2 weight 2."""

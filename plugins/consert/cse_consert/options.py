@@ -16,7 +16,7 @@ class TokenShuffleOptions(AugmenterOptions):
     """Options of ``token-shuffle``."""
 
     rate: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Share of a row's tokens that exchange their positions, rounded down; 1 is ConSERT."""
+    """Share of a row's tokens whose positions are shuffled, rounded down; ConSERT uses 1."""
     tokens: TokenChoice = "all"
     """all: special tokens too, as in ConSERT's code; content: they keep their positions."""
 
@@ -28,8 +28,7 @@ class EmbeddingsOptions(AugmenterOptions):
     """input_embeddings: what enters the first layer, after LayerNorm and dropout (ConSERT);
     word_embeddings: the table's output, before positions are added (MoCoSE's Table 5)."""
     rescale: bool = False
-    """Whether what stays is divided by its share, so that the expectation is kept; ConSERT does
-    not."""
+    """Divide what is kept by its share, to keep the expectation; ConSERT does not."""
 
 
 class TokenCutoffOptions(EmbeddingsOptions):
@@ -54,5 +53,5 @@ class EmbeddingDropoutOptions(EmbeddingsOptions):
     rate: Rate = 0.2
     """Share of the elements of a row's embeddings that become zero."""
     draw: Literal["each", "count"] = "each"
-    """each: every element by itself with this probability (paper); count: exactly this share of
+    """each: every element independently with this probability (paper); count: exactly this share of
     each row, rounded down (code)."""

@@ -13,7 +13,7 @@ class NoiseOptions(StoreOptions):
     """Options of ``noise``."""
 
     times: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    """Noise vectors for each anchor of the batch; all anchors see them all."""
+    """Noise vectors per anchor of the batch; every anchor sees all of them."""
     deviation: Annotated[float, Field(gt=0)] = 1.0
     """Standard deviation of the Gaussian that they are drawn from."""
     steps: Annotated[int, Field(ge=0, le=1000)] = 4
@@ -31,13 +31,13 @@ class InstanceWeightsOptions(StoreOptions):
     """Options of ``instance-weights``."""
 
     branch: str | None = "frozen"
-    """Branch of the second encoder, which judges how alike two sentences are."""
+    """Branch of the second encoder, which judges how similar two sentences are."""
     phi: Annotated[float, Field(ge=-1)] = 0.9
-    """Cosine above which another sentence is taken for a false negative and gets weight 0; at 1 or
-    above none is."""
+    """Cosine above which another sentence counts as a false negative and gets weight 0; from 1 on
+    none does."""
     center: bool = False
-    """Whether the mean of the batch is taken off the second encoder's vectors first: all cosines of
-    an encoder that was never trained on sentences are high. Ours, not the paper's."""
+    """Subtract the batch mean from the second encoder's vectors first: all cosines of an encoder
+    that was never trained on sentences are high. Ours, not the paper's."""
 
 
 class DclrOptions(LossOptions):
@@ -47,4 +47,4 @@ class DclrOptions(LossOptions):
     """paper: InfoNCE, weights as factors in its denominator; published: binary cross entropy over
     all entries of a softmax whose logits are multiplied by the weights."""
     temperature: Temperature = 0.05
-    """Similarities are divided by it."""
+    """Softmax temperature: similarities are divided by it."""

@@ -21,10 +21,10 @@ class WordRepetitionOptions(AugmenterOptions):
     """How many: paper is 0 to max(2, rate * N) of N content units, code 0 to rate * L - 1 of all L
     tokens of the row, special tokens counted; shares are rounded down."""
     cap: Annotated[int, Field(ge=1)] | Literal["auto"] | None = "auto"
-    """Repetitions of a row stay below this number: auto is 10 with count = code, as there, and no
-    limit with count = paper, which has none; none is no limit."""
+    """Upper bound (exclusive) on a row's repetitions; auto: 10 with count = code, as in that code,
+    no limit with count = paper; none: no limit."""
     when: Literal["step", "once"] = "step"
-    """step: drawn again in each step; once: a row is always repeated in the same way, as in the
+    """step: drawn again in each step; once: always the same repetitions for a row, as in the
     code."""
 
 
@@ -32,8 +32,8 @@ class MomentumQueueOptions(StoreOptions):
     """Options of ``momentum-queue``."""
 
     size: Annotated[int, Field(ge=1, le=2**20)] = 160
-    """Vectors that it keeps; the oldest leave first."""
+    """Number of vectors; the oldest are dropped first."""
     view: str = "anchor"
     """View whose vectors it keeps: anchor is the text without repetitions."""
     branch: str | None = "ema"
-    """Branch that encodes them; none is the view's own."""
+    """Branch that encodes them; none: the view's own."""

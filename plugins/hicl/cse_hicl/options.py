@@ -35,7 +35,7 @@ class SameSequenceOptions(MinerOptions):
     view: str = "positive"
     """View that the positives are taken from."""
     most: Annotated[int, Field(ge=2)] = 16
-    """Positives of a segment at most: its own, then the next ones of its sentence, in a circle."""
+    """Most positives per segment: its own, then the next ones of its sentence, in a circle."""
 
 
 class AveragingOptions(StoreOptions):
@@ -66,4 +66,4 @@ class EntailmentOptions(LossOptions):
     negatives: Literal["none"] = "none"
     """Neither segments nor stores are among its negatives."""
     temperature: Temperature = 0.05
-    """Similarities are divided by it."""
+    """Softmax temperature: similarities are divided by it."""

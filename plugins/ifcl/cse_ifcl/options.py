@@ -77,10 +77,10 @@ class HippocampusOptions(StoreOptions):
     view: str = "anchor"
     """View whose vectors it keeps."""
     batches: Annotated[int, Field(ge=1, le=4096)] = 4
-    """Earlier batches that it holds, k in the paper, whose value is not known."""
+    """Earlier batches that it holds (the paper's k, whose value is not published)."""
     forgetting: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """How much of its weight a batch loses at each step, lambda in the paper, whose value is not
-    known; batches * forgetting must be below 1."""
+    """Weight that a batch loses at each step (the paper's lambda, whose value is not published);
+    batches * forgetting must be below 1."""
 
     @model_validator(mode="after")
     def _weights_stay_positive(self) -> Self:

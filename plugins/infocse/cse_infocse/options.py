@@ -17,22 +17,22 @@ class PairOptions(MinerOptions):
     """Options of every miner that takes pairs from documents."""
 
     pairs_per_document: Count | None = 100
-    """Pairs of a document at most, spread evenly over all it has; none is no limit."""
+    """Most pairs per document, spread evenly over all it has; none: no limit."""
     pairs: Count | None = None
-    """Pairs of a round at most, drawn from all; none is no limit."""
+    """Most pairs per round, drawn from all; none: no limit."""
 
 
 class ClusterOptions(PairOptions):
     """Options of every miner of clusters by the encoder itself."""
 
     annotator: str = "self"
-    """Who clusters for the first round: self, or a model's name; later rounds are the encoder's."""
+    """Model that clusters for the first round, or self; later rounds use the encoder itself."""
     annotator_pool: Literal["mean", "cls"] = "mean"
     """Row pooler of a named annotator."""
     rounds: Count | None = None
     """Most rounds; none: until the dev score stops improving, or 2 without dev sets."""
     round_patience: Count = 1
-    """Rounds without a better dev score after which no more are mined."""
+    """Stop mining after N rounds without a better dev score."""
     shard: Count = 20_000
     """Sentences encoded and clustered at once; a document is never split."""
 
@@ -41,7 +41,7 @@ class IdcOptions(ClusterOptions):
     """Options of ``idc``."""
 
     neighbours: Count = 1
-    """K: a sentence keeps an edge to so many nearest ones of its document."""
+    """K: each sentence keeps an edge to the K nearest ones of its document."""
     similarity: Literal["dot", "cosine"] = "dot"
     """Weight of an edge: the inner product (the paper), or that of unit vectors."""
 
@@ -52,7 +52,7 @@ class IdcKmeansOptions(ClusterOptions):
     clusters: Annotated[int, Field(ge=2)] = 10
     """Clusters over all documents."""
     sample: Annotated[int, Field(ge=2)] = 20_000
-    """Sentences, drawn from all, that the centres are fitted to."""
+    """Sentences, drawn from all, to which the centres are fitted."""
     batch_size: Count = 1024
     """Sentences of a batch of the mini-batch k-means."""
     within: Literal["document", "corpus"] = "document"
@@ -63,7 +63,7 @@ class NeighbourOptions(PairOptions):
     """Options of ``neighbour``."""
 
     distance: Annotated[int, Field(ge=1)] = 4
-    """How many sentences apart the two of a pair may be."""
+    """Largest distance between the two sentences of a pair, in sentences."""
 
 
 class ContextOptions(PairOptions):
@@ -73,8 +73,8 @@ class ContextOptions(PairOptions):
     """joined: one text, cut at model.max_length; mean: of the sentences' vectors, which takes the
     slice pooler ``sentences``."""
     sentences: Count | None = 4
-    """Sentences of a context at most, the nearest ones; none is all: the rest of the document, or
-    all that precedes."""
+    """Most sentences in a context, the nearest ones; none: all, the rest of the document or all
+    that precedes."""
 
 
 class InverseClozeOptions(ContextOptions):
@@ -95,9 +95,9 @@ class SpanOptions(PairOptions):
     """mean: the positive is the mean of the spans' vectors (DeCLUTR), which takes the slice pooler
     ``sentences``; separate: each span makes a pair."""
     shortest: Count = 4
-    """Words of a span at least."""
+    """Fewest words in a span."""
     longest: Count = 24
-    """Words of a span at most; DeCLUTR's are 32 to 512."""
+    """Most words in a span; DeCLUTR's have 32 to 512."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -115,7 +115,7 @@ class LabelsOptions(MinerOptions):
     """Labelled pairs: articles with titles, or a table with text and positive; by default the
     training data's own titles and documents."""
     limit: Annotated[int, Field(ge=2)] | None = None
-    """Use only so many pairs, drawn by the run's seed."""
+    """Use only N pairs, drawn by the run's seed."""
     document: Literal["mean", "joined"] = "mean"
     """A document: mean of its sentences' vectors, which takes the slice pooler ``sentences``;
     joined: one text, cut at model.max_length."""
@@ -124,9 +124,9 @@ class LabelsOptions(MinerOptions):
     chunk_size: Count | None = 8
     """Pairs encoded at once, by gradient caching: documents are long; none is the whole batch."""
     epochs: Annotated[float, Field(gt=0)] = 20
-    """Passes over the pairs at most."""
+    """Most passes over the pairs."""
     patience: Patience = "2 epochs"
-    """Without a better dev score after which the round ends, with its unit."""
+    """End the round after this long without a better dev score, with its unit."""
     lr: Annotated[float, Field(gt=0, le=1)] | None = None
     """Peak learning rate; by default train.lr."""
 
@@ -139,19 +139,19 @@ class IdcLabelsOptions(LabelsOptions, IdcOptions):
     """
 
     idc_rounds: Count | None = None
-    """Rounds of a stage of clustering at most; none goes on until the dev score stops improving in
-    the stage, and without dev sets is 2."""
+    """Most rounds in a stage of clustering; none: until the dev score stops improving in the stage,
+    or 2 without dev sets."""
     idc_patience: Count = 1
-    """Rounds without a better dev score in a stage of clustering after which it ends."""
+    """End a stage of clustering after N rounds without a better dev score."""
     idc_after: bool = True
-    """Whether another stage of clustering follows the last round of labels."""
+    """Add a stage of clustering after the last round of labels."""
 
 
 class SentencesOptions(PoolerOptions):
     """Options of ``sentences``."""
 
     length: Count = 32
-    """Tokens of a sentence, special tokens counted; what is longer is cut."""
+    """Most tokens in a sentence, with special tokens; longer ones are cut."""
 
 
 class SpanMaskOptions(AugmenterOptions):
@@ -160,4 +160,4 @@ class SpanMaskOptions(AugmenterOptions):
     characters: Count = 5
     """Characters in a row that the mask token replaces."""
     shortest: Count = 30
-    """Texts of fewer characters stay as they are."""
+    """Texts with fewer characters are not changed."""

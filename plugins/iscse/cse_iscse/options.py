@@ -10,14 +10,14 @@ from cse_core.options import MinerOptions
 
 
 class SmoothingOptions(MinerOptions):
-    """What both miners can be told."""
+    """What both miners accept."""
 
     view: str = "positive"
     """View whose vectors are smoothed and kept in the buffer."""
     size: Annotated[int, Field(ge=2, le=2**20)] = 1024
-    """Vectors that the buffer holds, those of earlier steps; the oldest leave first."""
+    """Vectors of earlier steps in the buffer; the oldest are dropped first."""
     start: Literal["full", "at-once"] = "full"
-    """full: no group before the buffer is full (public code); at-once: from what is there."""
+    """full: start when the buffer is full (public code); at-once: start with what is there."""
 
     @field_validator("view")
     @classmethod
@@ -35,7 +35,7 @@ class KnnOptions(SmoothingOptions):
     beta: Annotated[float, Field(gt=0)] = 2.0
     """Temperature of the attention over the sentence and its neighbours."""
     exclude: Literal["rank", "row", "batch"] = "rank"
-    """What is no neighbour of a sentence. rank: the nearest vector, its own of this step (public
+    """What does not count as a neighbour. rank: the nearest vector, its own of this step (public
     code); row: every vector of its own row of the data; batch: every vector of this step."""
 
     @model_validator(mode="after")
@@ -53,9 +53,9 @@ class KmeansOptions(SmoothingOptions):
     gamma: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of the sentence's own vector; the rest is its centroid's. The paper gives no value."""
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Iterations of a step, which go on from the last step's centroids."""
+    """Iterations per step, starting from the last step's centroids."""
     first_iterations: Annotated[int, Field(ge=1, le=10_000)] = 10
-    """Iterations from the first, drawn centroids."""
+    """Iterations from the first, randomly drawn centroids."""
 
     @model_validator(mode="after")
     def _fewer_than_the_buffer_holds(self) -> KmeansOptions:

@@ -18,8 +18,8 @@ class FgsmOptions(AugmenterOptions):
     epsilon: Annotated[float, Field(gt=0)] = 0.05
     """Size of the step along the sign of the gradient."""
     relative: bool = True
-    """true: a share of each token's embedding, whose length it changes by at most this share;
-    false: added to each entry as it is."""
+    """true: epsilon is a share of each token's embedding, whose length changes by at most this
+    share; false: added to each entry as it is."""
     gradient: Literal["fresh", "previous"] = "fresh"
     """fresh: of this step, which costs a second pass (Eq. 1); previous: of the last step, at the
     same place of the batch (the public code)."""
@@ -29,10 +29,10 @@ class TokenDropOptions(AugmenterOptions):
     """Options of ``token-drop``."""
 
     rate: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Share of a row's places whose word embeddings become zero, rounded down, one at least."""
+    """Share of a row's places whose word embeddings become zero, rounded down, at least one."""
     places: Annotated[int, Field(ge=1, le=2**16)] | None = 32
-    """Places of a row: so many, padding behind the row's end among them (the public code); none:
-    its own tokens."""
+    """Places of a row: this many, including padding behind its end (the public code); none: its
+    own tokens."""
 
 
 class ProjectorOptions(HeadOptions):
@@ -60,13 +60,13 @@ class QueueOptions(StoreOptions):
     """Options of ``queue``."""
 
     branch: str | None = "ema"
-    """Branch that encodes them; none is the view's own."""
+    """Branch that encodes them; none: the view's own."""
     size: Annotated[int, Field(ge=1, le=MOST_KEYS)] = 512
     """Keys that a loss sees once it is full (K)."""
     distance: Annotated[float, Field(gt=0)] | None = None
-    """Wished traceable distance at the start, 1 / (1 - decay) + size / batch; sets the size."""
+    """Traceable distance to aim for at the start, 1 / (1 - decay) + size / batch; sets the size."""
     first_fill: Annotated[int, Field(ge=0)] = 128
-    """Random unit rows at the start, never more than the size (K_start)."""
+    """Random unit rows at the start, at most the size (K_start)."""
     growth: Literal["paper", "official"] = "paper"
     """paper: the first fill, then a batch more each step up to the size; official: as the public
     code does, which begins with twice the first fill and overshoots, or, with a first fill of 0,
@@ -75,7 +75,7 @@ class QueueOptions(StoreOptions):
     """normal: keys as they were stored; latest: encoded again in each step by the branch as it is
     now; oldest: twice the size is held, and the older half used (Table 8)."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """Size of its vectors; a run with vectors of another size is refused."""
+    """Size of its vectors; a run with another size is refused."""
     column: str | None = None
     """Column of the texts that latest encodes; by default that of the view."""
 

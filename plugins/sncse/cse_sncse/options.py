@@ -30,8 +30,8 @@ class NegationOptions(AugmenterOptions):
     """Options of ``negation``."""
 
     method: Literal["rules", "spacy", "code", "column"] = "rules"
-    """rules: English rules of its own; spacy: a dependency parse; code: what SNCSE's public code
-    makes of that parse, its faults too; column: negated sentences of the data."""
+    """rules: our own English rules; spacy: a dependency parse; code: what SNCSE's public code makes
+    of that parse, faults included; column: negated sentences from the data."""
     column: str = "negated"
     """Column of the negated sentences, with method column."""
     spacy_model: str = "en_core_web_sm"
@@ -51,7 +51,7 @@ class MaskPromptOptions(PoolerOptions):
     """In byte-level vocabularies, keep the space in front of [X] as a token, as the public code
     does."""
     full_stop: bool = True
-    """Put " ." behind a text that does not end in a punctuation mark, as the public code does."""
+    """Append " ." to a text that does not end in a punctuation mark, as the public code does."""
 
 
 class BmlOptions(LossOptions):
@@ -62,9 +62,9 @@ class BmlOptions(LossOptions):
     negatives: Literal["none"] = "none"
     """It takes no negatives."""
     alpha: float = Field(default=0.1, ge=0)
-    """A soft negative is less similar than the positive by this at least."""
+    """A soft negative is less similar than the positive by at least this much."""
     beta: float = Field(default=0.3, ge=0)
-    """And by this at most."""
+    """A soft negative is less similar than the positive by at most this much."""
     view: str = "soft_negative"
     """View of the soft negatives."""
 
