@@ -11,7 +11,7 @@ def check_launch() -> None:
     """Refuse variables of torchrun, or of a launcher like it, that make no sense.
 
     Raises:
-        CseError: If a variable is no number, or they contradict each other.
+        CseError: If a variable is not a number, or they contradict each other.
     """
     rank, size = _number("RANK", 0), _number("WORLD_SIZE", 1, least=1)
     hint = "set both as torchrun does, or unset both for one process"

@@ -33,7 +33,7 @@ def list_plugins(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the installed plugins, broken ones with the reason and what mends them."""
+    """List the installed plugins, broken ones with the reason and the fix."""
     from cse_core.registry.plugin_info import NOUNS, Status
 
     _check("--kind", kind, tuple(NOUNS))

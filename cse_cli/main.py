@@ -92,11 +92,11 @@ def _run(words: list[str], installed: Installed) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as error:
-        # Typer's errors of usage have no public base class, but a public way to be told.
-        told = getattr(error, "format_message", None)
-        if told is None:
+        # Typer's errors of usage have no public base class, but a public way to ask for the text.
+        said = getattr(error, "format_message", None)
+        if said is None:
             raise
-        raise _of_usage(error, told(), words, installed) from None
+        raise _of_usage(error, said(), words, installed) from None
     return code if isinstance(code, int) else 0
 
 
@@ -183,7 +183,7 @@ def _options(
     """Train, evaluate and use contrastive sentence embeddings."""
 
 
-def _of_usage(error: Exception, told: str, words: Sequence[str], installed: Installed) -> CseError:
+def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Installed) -> CseError:
     """Return an error of usage as one line that says what to type."""
     told_path = getattr(getattr(error, "ctx", None), "command_path", None)
     path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
@@ -193,7 +193,7 @@ def _of_usage(error: Exception, told: str, words: Sequence[str], installed: Inst
         if close:
             hint = f"did you mean {close}? see {path} --help"
             return CseError(f"unknown option {flag}", hint=hint)
-    text = " ".join(told.split()).rstrip(".")
+    text = " ".join(said.split()).rstrip(".")
     if text.startswith("No such command"):
         typed = [word for word in words if not word.startswith("-")]
         missing = installed.commands.missing(" ".join(typed[: len(path.split())]))

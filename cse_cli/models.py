@@ -62,7 +62,7 @@ def check_model(
     """Refuse what a look at names and JSON files shows to be wrong.
 
     Raises:
-        CseError: If there is no such model or pooler, or the length is beyond the model's.
+        CseError: If the model or pooler is unknown, or the length exceeds the model's.
     """
     from cse_cli.model_config import check_config
     from cse_core.recipes.model_facts import model_facts
@@ -110,7 +110,7 @@ def load_model(
     """Load a model, checked first.
 
     Raises:
-        CseError: If there is no such model, or it is damaged.
+        CseError: If the model is missing or damaged.
     """
     check_model(name, registry, pooling=pooling, max_length=max_length)
     from cse_core.models.saved_model import load

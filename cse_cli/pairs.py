@@ -55,17 +55,17 @@ def show_pairs(
     registry = installed(context).registry
     corpus = training_corpus(resolve(registry, recipe=folder.recipe), registry)
     own = None if document is None else _rows_of(corpus, document)
-    told: list[dict[str, Any]] = []
+    said: list[dict[str, Any]] = []
     for number in numbers:
         pairs = read_round(folder.round(number), number).pairs
         if own is None:
-            told.append({"round": number, **_first_pairs(corpus, pairs, rows)})
+            said.append({"round": number, **_first_pairs(corpus, pairs, rows)})
         else:
-            told.append({"round": number, **_clusters(corpus, pairs, own)})
+            said.append({"round": number, **_clusters(corpus, pairs, own)})
     if json:
-        say_json({"run": str(run), "document": document, "rounds": told})
+        say_json({"run": str(run), "document": document, "rounds": said})
         return
-    for each in told:
+    for each in said:
         say(f"round {each['round']}: {each['pairs']:,} pairs")
         for text, positive in each.get("examples", []):
             say(f"  {text}\n    {positive}")

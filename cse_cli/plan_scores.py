@@ -32,7 +32,7 @@ class PlannedRun:
         how_long = composition.train.patience
         lines = [f"evaluation: {self._when(composition)}"]
         if chosen is None:
-            why = "train.eval_steps is 0" if self.sets else "there is no dev set; --dev names one"
+            why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
             lines.append(f"checkpoint: the last step is kept: {why}")
         else:
             lines.append(f"checkpoint: the step with the best {chosen} is kept")

@@ -31,8 +31,8 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
         *run,
     ]
     if composition.params:
-        told = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())
-        lines.append(f"params: {told}")
+        text = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())
+        lines.append(f"params: {text}")
     lines.append("parts:")
     lines += [f"  {_part(part)}" for part in composition.parts]
     lines.append("views:")
@@ -109,12 +109,12 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
 
 
 def _known(facts: Facts) -> str:
-    told = [facts.family] if facts.family else []
-    told += [f"hidden {facts.hidden}"] if facts.hidden else []
-    told += [f"{facts.layers} layers"] if facts.layers else []
+    text = [facts.family] if facts.family else []
+    text += [f"hidden {facts.hidden}"] if facts.hidden else []
+    text += [f"{facts.layers} layers"] if facts.layers else []
     if facts.cased is not None:
-        told.append("cased" if facts.cased else "lower-cased")
-    return f" ({', '.join(told)})" if told else ""
+        text.append("cased" if facts.cased else "lower-cased")
+    return f" ({', '.join(text)})" if text else ""
 
 
 def steps_told(composition: Composition) -> str:
@@ -138,12 +138,12 @@ def _part(part: PlannedPart) -> str:
 
 def _changed(options: Options) -> str:
     """Return the options that are not at their defaults."""
-    told = []
+    text = []
     for name, info in type(options).model_fields.items():
         value = getattr(options, name)
         if value != info.get_default(call_default_factory=True):
-            told.append(f"{name} = {plain(value)}")
-    return ", ".join(told)
+            text.append(f"{name} = {plain(value)}")
+    return ", ".join(text)
 
 
 def _view(view: PlannedView) -> str:

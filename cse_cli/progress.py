@@ -162,8 +162,8 @@ class BarReporter(ShowingReporter):
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Print the scores of an evaluation above the bar."""
         if scores:
-            told = dev_in_short(scores)
-            self._print(f"step {step:,}: {told}{', the best so far' if best else ''}")
+            said = dev_in_short(scores)
+            self._print(f"step {step:,}: {said}{', the best so far' if best else ''}")
             self._dev = next((f"{v:.2f}" for k, v in scores.items() if "spearman" in k), "")
             self._show()
 
@@ -199,11 +199,11 @@ class BarReporter(ShowingReporter):
             BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.fields[said]}", markup=False),
             console=console(err=True),
             transient=True,
         )
-        self._task = self._bar.add_task(cleaned(what), total=total, completed=done, told="")
+        self._task = self._bar.add_task(cleaned(what), total=total, completed=done, said="")
         self._bar.start()
 
     def _print(self, text: str) -> None:
@@ -221,7 +221,7 @@ class BarReporter(ShowingReporter):
     def _show(self) -> None:
         if self._bar is not None:
             dev = f" dev {self._dev}" if self._dev else ""
-            self._bar.update(self._task, told=f"{self._metrics}{dev}")
+            self._bar.update(self._task, said=f"{self._metrics}{dev}")
 
 
 def in_short(line: Mapping[str, float]) -> str:

@@ -60,7 +60,7 @@ def _part(record: Record) -> dict[str, Any]:
     from cse_core.records import ComponentSpec, ReporterSpec
     from cse_core.vocabulary import flatten
 
-    told: dict[str, Any] = {
+    text: dict[str, Any] = {
         "kind": record.kind,
         "name": record.name,
         "summary": record.summary,
@@ -69,12 +69,12 @@ def _part(record: Record) -> dict[str, Any]:
     if isinstance(record, ComponentSpec):
         for what in ("provides", "requires"):
             tokens = getattr(record, what)
-            told[what] = None if callable(tokens) else list(flatten(tokens))
+            text[what] = None if callable(tokens) else list(flatten(tokens))
     if isinstance(record, ComponentSpec | ReporterSpec):
-        told["options"] = _options(record)
+        text["options"] = _options(record)
     if getattr(record, "synthetic", False):
-        told["synthetic"] = True
-    return told
+        text["synthetic"] = True
+    return text
 
 
 def _options(record: Any) -> list[dict[str, Any]]:

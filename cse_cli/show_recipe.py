@@ -54,7 +54,7 @@ def show_recipe(
     blocks = [block for document in documents for block in _blocks(document)]
     last = documents[-1]
     if json:
-        told = {
+        said = {
             "name": last.name,
             "summary": last.table.get("summary", ""),
             "paper": last.table.get("paper", ""),
@@ -64,7 +64,7 @@ def show_recipe(
             "when": blocks,
             "text": text,
         }
-        say_json(told)
+        say_json(said)
         return
     say(" <- ".join(document.label for document in reversed(documents)))
     for key in ("summary", "paper"):

@@ -14,7 +14,7 @@ class OutputLost(Exception):
     """Nobody takes what is written to stdout.
 
     Attributes:
-        unread: Whether its reader has gone or it was never open, which is no mistake to mend where
+        unread: Whether its reader has gone or it was never open, which needs no fix where
             the result lies elsewhere.
     """
 
@@ -83,11 +83,11 @@ def mend_streams() -> None:
     for number, name in ((1, "stdout"), (2, "stderr")):
         before = getattr(sys, name)
         raw = _Stream(number, forgiving=number == 2)
-        mended = io.TextIOWrapper(
+        repaired = io.TextIOWrapper(
             io.BufferedWriter(raw),
             encoding=getattr(before, "encoding", None) or "utf-8",
             line_buffering=number == 2 or raw.isatty(),
         )
         if before is not None:
             before.flush()
-        setattr(sys, name, mended)
+        setattr(sys, name, repaired)

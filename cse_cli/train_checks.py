@@ -57,7 +57,7 @@ def check_out(folder: Path) -> None:
 
 
 def _visible(path: Path) -> list[str] | None:
-    """Return the names in a folder but for hidden ones, None of what is no folder.
+    """Return the names in a folder except hidden ones, None if it is not a folder.
 
     A run that was killed before it began leaves hidden ones, in ``checkpoints`` too.
     """

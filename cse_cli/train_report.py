@@ -89,7 +89,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
 
 
 def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:
-    """Return what came of the run, with everything that was told meanwhile."""
+    """Return what came of the run, with everything that was printed meanwhile."""
     return {
         "run": str(folder),
         "model": str(outcome.model),

@@ -1,4 +1,4 @@
-"""Records of what is no part: recipes, encoders, data sets, suites, reporters and commands.
+"""Records of what is not a part: recipes, encoders, data sets, suites, reporters and commands.
 
 Plugins import them from ``cse_core.records``.
 """

@@ -61,7 +61,7 @@ class CseError(Exception):
 
 
 class CseErrors(CseError):
-    """Several mistakes found in one go, so that a user mends them all at once."""
+    """Several mistakes found together, so that a user can fix them all at once."""
 
     def __init__(self, errors: Sequence[CseError]) -> None:
         self.errors = tuple(errors)

@@ -174,7 +174,7 @@ def PoolerSpec(*, stage: str = "row", **fields: Any) -> PoolSpec:  # noqa: N802
     """Return the record of a stage: the old form, for one version.
 
     Raises:
-        ValueError: If there is no such stage.
+        ValueError: If the stage is unknown.
     """
     records: Any = {"slice": SliceSpec, "row": RowPoolerSpec, "head": HeadSpec}
     if stage not in records:

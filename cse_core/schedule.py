@@ -33,7 +33,7 @@ class Schedule:
         """Read a number, a schedule's text, or a schedule.
 
         Raises:
-            ValueError: If the text is no schedule or its bounds are refused.
+            ValueError: If the text is not a schedule or its bounds are refused.
         """
         if isinstance(value, Schedule):
             return value

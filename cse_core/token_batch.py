@@ -68,7 +68,7 @@ class TokenBatch:
         return replace(self, **moved)
 
     def take_tokens(self, index: Tensor, lengths: Tensor) -> TokenBatch:
-        """Return the tokens at ``index`` as rows of ``lengths``; positions count anew.
+        """Return the tokens at ``index`` as rows of ``lengths``; positions start again at 0.
 
         Args:
             index: ``[T']`` indexes into the tokens, ordered by row.
@@ -86,7 +86,7 @@ class TokenBatch:
         )
 
     def keep_tokens(self, keep: Tensor) -> TokenBatch:
-        """Return only the tokens marked in ``keep`` (``[T]`` bool); positions count anew."""
+        """Return only the tokens marked in ``keep`` (``[T]`` bool); positions start again at 0."""
         kept = torch.zeros(self.rows, dtype=torch.long)
         kept.index_add_(0, self.row_of_token().cpu(), keep.long().cpu())
         return self.take_tokens(keep.nonzero().squeeze(1), kept)
@@ -138,7 +138,7 @@ def positions_of(offsets: Tensor) -> Tensor:
 
 
 def positions_in_order(places: Tensor, offsets: Tensor) -> Tensor:
-    """Return ``[T]`` positions that count each row anew, in the order of ``places``.
+    """Return ``[T]`` positions that start at 0 in each row, in the order of ``places``.
 
     A part may have permuted the positions of a row: when tokens are dropped or doubled afterwards,
     the order of those that are there stays. Equal places keep the order in which they stand.

@@ -91,7 +91,7 @@ class Positives:
 
     Attributes:
         vectors: ``[A, P, D]``.
-        weights: ``[A, P]``, zero where an anchor has fewer than P; None where all count alike.
+        weights: ``[A, P]``, zero where an anchor has fewer than P; None where all count equally.
         distinct: ``[N]`` which of the ``A * P`` vectors are in-batch negatives of other anchors,
             where several anchors share a positive that must count once; None: all of them.
     """

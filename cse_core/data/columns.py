@@ -41,13 +41,13 @@ def match_columns(
 
     A column named in ``data.columns`` comes first, then a column of the very name, then, where
     ``data.columns`` says nothing, the usual names of triplet, pair and parallel files. The second
-    sentence of a pair is no positive where a column of scores or labels stands beside it.
+    sentence of a pair is not a positive where a column of scores or labels stands beside it.
 
     ``mapping`` is ``data.columns``. Returned is the name of the core -> name in the file, the
     core's own first; a column that the core has no name for keeps its own.
 
     Raises:
-        CseError: There is no text, or a column of ``data.columns`` is not there.
+        CseError: Column ``text``, or one of ``data.columns``, is missing.
     """
     sources: dict[str, str] = {}
     for target, source in mapping.items():

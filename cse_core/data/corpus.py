@@ -122,7 +122,7 @@ class Corpus:
         """Make a corpus of texts at hand.
 
         Raises:
-            CseError: There is no column ``text``, the lengths differ, or a text is blank.
+            CseError: Column ``text`` is missing, the lengths differ, or a text is blank.
         """
         from cse_core.data.tables import text_table
 
@@ -151,7 +151,7 @@ class Corpus:
         """Return a column; its texts are read from Arrow when asked for.
 
         Raises:
-            CseError: There is no such column.
+            CseError: The column is missing.
         """
         if name not in self.names:
             raise CseError(

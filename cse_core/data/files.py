@@ -139,7 +139,7 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
 
 
 def check_growth(name: str, packed: int, unpacked: int) -> None:
-    """Refuse what grows beyond all measure when it is unpacked: it is no archive of texts."""
+    """Refuse a file that expands beyond all measure: it is not an archive of texts."""
     if unpacked > max(_SMALL, _MOST_GROWTH * packed):
         what = f"{packed:,} compressed bytes grow to {unpacked:,} and more, as no texts do"
         raise CseError(what, where=name, hint="decompress it first if it is what you want to read")
@@ -172,7 +172,7 @@ def text_blocks(
         The number of the first line, from 1, and lines without their ends.
 
     Raises:
-        CseError: It is not UTF-8, holds NUL bytes, or has a line that is no text for its length;
+        CseError: It is not UTF-8, holds NUL bytes, or has a line too long for a text;
             the line is named.
     """
     number, held, length = 1, [b""], 0

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, or of its cache where there is no network."""
+"""Data sets of the Hugging Face hub, or of its cache without a network."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
     try:
         return load(name.repository, name.configuration or None, **revision)
     except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
-        told = " ".join(str(error).split())
+        text = " ".join(str(error).split())
         raise CseError(
             f"no data set of the hub could be loaded: {told[:300]}",
             where=str(name),

@@ -16,7 +16,7 @@ Evidence = tuple[Tensor, Tensor, list[int]]
 
 
 def unusable(what: str) -> CseError:
-    """Return the error of a model that is no text encoder."""
+    """Return the error of a model that is not a text encoder."""
     hint = "name a text encoder such as bert-base-uncased"
     return CseError(what, where="model.name", hint=hint)
 

@@ -1,7 +1,7 @@
 """Attention over rows lying end to end, registered with transformers under one name.
 
 A model whose attention goes through transformers' ``AttentionInterface`` is given all rows of a
-batch as one sequence ``[1, T]``. Here, and nowhere else, the rows are told apart: on a CPU they are
+batch as one sequence ``[1, T]``. Here, and nowhere else, the rows are kept apart: on a CPU they are
 padded inside attention, in a few classes of similar length; on a GPU a variable-length
 FlashAttention kernel takes them as they are.
 """

@@ -60,7 +60,7 @@ class PackedEncoder(nn.Module):
         max_positions: Tokens of the longest row the model takes.
 
     Raises:
-        CseError: If the model takes no word embeddings, is no encoder, or was to be packed and
+        CseError: If the model takes no word embeddings, is not an encoder, or was to be packed and
             cannot be.
     """
 
@@ -168,7 +168,7 @@ class PackedEncoder(nn.Module):
         """Load a Hugging Face encoder as ``pretrained.load_model`` does.
 
         Raises:
-            CseError: What that raises, and if the model is no encoder.
+            CseError: What that raises, and if the model is not an encoder.
         """
         with explained(str(path_or_name)):
             model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
@@ -237,7 +237,7 @@ class PackedEncoder(nn.Module):
             The last layer's output and the layers asked for.
 
         Raises:
-            ValueError: If a row is longer than ``max_positions``, or there is no such layer.
+            ValueError: If a row is longer than ``max_positions``, or the layer does not exist.
         """
         if wrong := [i for i in layers if not 0 <= i <= self.layer_count]:
             raise ValueError(f"no layer {wrong[0]}: the encoder has {self.layer_count}")

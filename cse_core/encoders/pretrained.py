@@ -174,10 +174,10 @@ def explained(name: str, part: str = "the model") -> Iterator[None]:
 
 def _explanation(error: Exception, name: str, part: str) -> CseError:
     text = " ".join(str(error).split())
-    told = text.split(". ")[0][:240] or type(error).__name__
+    said = text.split(". ")[0][:240] or type(error).__name__
     if isinstance(error, KeyError | AttributeError | IndexError | ZeroDivisionError):
-        told = f"{type(error).__name__}: {told}"
-    what, hint = f"{part} cannot be loaded: {told}", None
+        said = f"{type(error).__name__}: {said}"
+    what, hint = f"{part} cannot be loaded: {said}", None
     if isinstance(error, SafetensorError):
         what = f"the weights are damaged or cut short ({error})"
         hint = "copy model.safetensors again"

@@ -126,7 +126,7 @@ def build(
     inference_pool = None
     if composition.inference_pool is not None:
         choice = composition.inference_pool
-        apart = replace(factory, made={})  # it is no part of the training
+        apart = replace(factory, made={})  # it is not part of the training
         inference_pool = cast(RowPooler, apart(choice, encoder.hidden_size))
         _refuse_untrained(inference_pool, choice)
     branches: dict[str, Branch] = {}

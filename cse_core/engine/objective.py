@@ -34,7 +34,7 @@ ALIGNED_ROLES = ("anchor", "positive", "identical")
 class Objective:
     """The weighted sum of the losses, scalars for the log, and the batch at each level.
 
-    There is no sum where no loss had a positive.
+    Without a loss that had a positive, the sum does not exist.
     """
 
     value: Tensor | None

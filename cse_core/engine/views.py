@@ -25,7 +25,7 @@ from cse_core.types import StepContext, TokenBatch, View
 
 _COMPARED = ("offsets", "ids", "positions")
 WATCHED_CALLS = 40
-"""Calls after which an augmenter that changed nothing is no longer watched."""
+"""Calls after which an augmenter that changed nothing is not watched any more."""
 
 
 @dataclass(frozen=True)

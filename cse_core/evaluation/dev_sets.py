@@ -48,7 +48,7 @@ def choosing_score(
         where: For the error.
 
     Raises:
-        CseError: If it is no score of these sets.
+        CseError: If it is not a score of these sets.
     """
     usual = dict(zip(sets, usual_scores(sets), strict=True))
     if wanted in (None, MEAN):

@@ -23,7 +23,7 @@ Encode = Callable[[Sequence[str]], "NDArray[np.float32]"]
 
 
 class NoDevSet(CseError):
-    """A file that is no dev set of a suite; the text says what it lacks."""
+    """A file that is not a dev set of a suite; the text says what it lacks."""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def load(
     ``precision`` are as in ``train``.
 
     Raises:
-        CseError: If there is no such model or it is damaged.
+        CseError: If the model is missing or damaged.
     """
     path = resolve_model(name, registry)
     where = resolve_device(device)

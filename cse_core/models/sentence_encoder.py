@@ -216,7 +216,7 @@ def tokens_at_once(device: torch.device) -> int:
     """Return how many tokens an encoder call without gradient takes on a device.
 
     On a CPU in fp32 so few that what a layer makes of them stays in the caches. In bf16 every call
-    casts the weights anew, and a GPU is idle between small calls: more of them.
+    casts the weights again, and a GPU is idle between small calls: more of them.
     """
     few = device.type == "cpu" and not torch.is_autocast_enabled("cpu")
     return 1024 if few else 8192

@@ -190,8 +190,8 @@ def _merge_items(
         if found.use != use:
             found.use, found.options = use, {}
         _update(found.options, options)
-        told = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
-        changes += [(found, found.path + text) for text in told]
+        said = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
+        changes += [(found, found.path + text) for text in said]
     return changes
 
 

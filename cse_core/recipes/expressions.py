@@ -21,7 +21,7 @@ def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None
     """Return the value of an expression of numbers, parameters, + - * / and parentheses.
 
     Raises:
-        CseError: If it is no such expression, names an unknown parameter, or has no finite value.
+        CseError: If it is not an expression, names an unknown parameter, or has no finite value.
     """
     try:
         if len(text) > _LONGEST:

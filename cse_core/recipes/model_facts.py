@@ -28,7 +28,7 @@ def model_facts(name: str, registry: Registry) -> Facts:
     but the name are None.
 
     Raises:
-        CseError: If a folder is missing or holds no model, a file in it is no JSON, or the hub has
+        CseError: If a folder is missing or holds no model, a file in it is not JSON, or the hub has
             no model of this name.
     """
     folder = find_model(name, registry)

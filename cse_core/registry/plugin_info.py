@@ -12,7 +12,7 @@ Status = Literal["active", "blocked", "broken", "incompatible", "conflicting"]
 """What became of an entry point.
 
 active: loaded, all its parts can be used. blocked: the user switched it off, it was not imported.
-broken: it raised, or what it returned is no valid record. incompatible: made for another version of
+broken: it raised, or did not return valid records. incompatible: made for another version of
 cse-toolkit. conflicting: a part of it has the name of another plugin's part (it is loaded, and the
 part is used by its full name), or another installation took its place (it is not loaded).
 """
@@ -36,7 +36,7 @@ class PluginInfo:
         key: ``distribution:entry-point``; ``name`` is the entry point's.
         module: What the entry point names, ``"package.module"`` or ``"package.module:object"``.
         reason: Why it is not simply active, in one line; empty when it is.
-        fix: What to type to mend it; empty when it is active.
+        fix: What to type to fix it; empty when it is active.
         hooks: Those that it implements; ``parts`` are the records that they returned.
         traceback: Where it raised, for authors; empty unless it did.
     """

@@ -34,7 +34,7 @@ _TOKENS = (*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES))
 
 
 class PluginFault(Exception):
-    """A fault of a plugin that its author mends; the text says what and where."""
+    """A fault for a plugin's author to fix; the text says what and where."""
 
 
 def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def check_records(hook: str, returned: object) -> tuple[Record, ...]:
     """Return what a hook returned, checked.
 
     Raises:
-        PluginFault: If it is no list of this hook's records, or a record is faulty.
+        PluginFault: If it is not a list of this hook's records, or a record is faulty.
     """
     if not isinstance(returned, list):
         raise PluginFault(f"{hook} returned {_named(returned)}, not a list of records")

@@ -41,7 +41,7 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
     instructions (AVX512-BF16 or AMX), else fp32.
 
     Raises:
-        CseError: If there is no such format, or it is fp16 on a CPU.
+        CseError: If the format is unknown, or fp16 on a CPU.
     """
     kind = device.type
     fast = fast_bf16(device) if name in ("auto", "bf16") else None

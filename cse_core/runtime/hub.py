@@ -41,7 +41,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
     ``encoders`` are names of installed ones, for the hint.
 
     Raises:
-        CseError: If the hub has no model of this name, or a file is no JSON table.
+        CseError: If the hub has no model of this name, or a file is not a JSON table.
     """
     import huggingface_hub as hub
     from huggingface_hub.errors import (

@@ -58,7 +58,7 @@ def model_folder(path: Path, name: str) -> Path:
 
 
 def read_json(path: Path, name: str, *, kind: type) -> Any:
-    """Return what a JSON file of a model holds; what is no ``kind`` raises a ``CseError``."""
+    """Return what a JSON file of a model holds; raise a ``CseError`` if it is not a ``kind``."""
     try:
         content = json.loads(file_text(path))
     except (OSError, ValueError, RecursionError) as error:

@@ -110,7 +110,7 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
 
 
 def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the state of every part that is no module: tensors and JSON values."""
+    """Return the state of every part that is not a module: tensors and JSON values."""
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     others = ((path, p) for path, p in assembly.parts.items() if not isinstance(p, nn.Module))

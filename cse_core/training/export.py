@@ -78,10 +78,10 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         sentence_encoder.encoder.model.save_pretrained(beside)
         config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
         for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
-            config.pop(key, None)  # how it was run is no part of it
+            config.pop(key, None)  # how it was run does not belong to it
         _write_json(beside / "config.json", config)
         tokenizer = sentence_encoder.tokenizer.hf
-        tokenizer.backend_tokenizer.no_truncation()  # how the last texts were cut is no part of it
+        tokenizer.backend_tokenizer.no_truncation()  # the last texts' cut
         tokenizer.save_pretrained(beside)
         used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
         modules = {used[path]: part for path, part in assembly.modules() if path in used}
@@ -176,8 +176,8 @@ def _write_json(path: Path, value: object) -> None:
 def _readme(about: dict[str, Any], why_not: str | None) -> str:
     lines = ["---", "library_name: sentence-transformers", "tags: [sentence-similarity]", "---", ""]
     lines += ["# A sentence encoder trained with cse", ""]
-    told = {key: re.sub(r"([\\`\[<])", r"\\\1", fact) for key, fact in about.items() if fact}
-    lines += [f"- {key}: {fact}" for key, fact in told.items()]
+    said = {key: re.sub(r"([\\`\[<])", r"\\\1", fact) for key, fact in about.items() if fact}
+    lines += [f"- {key}: {fact}" for key, fact in said.items()]
     lines += ["", "Encode texts:", "", "    cse encode MODEL --text 'a sentence'", ""]
     if why_not is None:
         lines += [

@@ -24,7 +24,7 @@ class TrainingLoop:
     """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
 
     Args:
-        total: Steps that schedules reckon with; by default those of the round.
+        total: Steps that schedules run over; by default those of the round.
         drop_last: Whether an epoch ends before a batch that would be smaller than the others.
         prefetch: Whether a background thread prepares the next batch; end it with :meth:`close`.
 
@@ -88,7 +88,7 @@ class TrainingLoop:
         """Return everything that the next step needs.
 
         Raises:
-            CseError: If a weight is no finite number.
+            CseError: If a weight is not finite.
         """
         weights = saved.weights(self.assembly)
         for name, value in weights.items():

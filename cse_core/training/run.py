@@ -83,7 +83,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     checkpoint that is whole.
 
     Raises:
-        CseError: If it is no run, is finished, or the data or the model is not what it was.
+        CseError: If it is not a run, has finished, or the data or the model has changed.
         Stopped: If the process was asked to stop.
     """
     folder = RunFolder.open(path)

@@ -50,7 +50,7 @@ class Scorer:
         select: Name of the score that chooses, or of its set, or ``mean``.
 
     Raises:
-        CseError: If ``select`` is no score of these sets.
+        CseError: If ``select`` is not a score of these sets.
     """
 
     def __init__(self, dev: Sequence[DevSet], select: str | None) -> None:

@@ -109,7 +109,7 @@ class Trainer:
 
         Raises:
             Stopped: If the process was asked to stop.
-            CseError: If the loss is no number any more.
+            CseError: If the loss is not finite any more.
         """
         began = time.monotonic()
         self.prepare()

@@ -107,7 +107,7 @@ def test_the_plan_says_when_and_on_what_it_is_evaluated_and_where_it_lies(
     out = str(tmp_path / "mine")
     told = cse(*words, "--out", out).out
     assert planned(told, "evaluation") == "none"
-    assert planned(told, "checkpoint").startswith("the last step is kept: there is no dev set")
+    assert planned(told, "checkpoint").startswith("the last step is kept: no dev set")
     assert planned(told, "folder") == out
     told = cse(*words, "--dev", str(file), "--train.eval_steps", "0").out
     assert planned(told, "checkpoint") == "the last step is kept: train.eval_steps is 0"

@@ -50,7 +50,7 @@ def check_precisions(names: Sequence[str], device: str) -> None:
         device: ``train.device``.
 
     Raises:
-        CseError: If there is no such device or format, or training in it is not supported.
+        CseError: If the device or format is unknown, or training in it is not supported.
     """
     for name in names:
         if name == "auto":
@@ -133,7 +133,7 @@ def _measure(
             work.wait()
         calls = recorder.calls
         forward()
-    # Made when all peaks are known, which their memory is no part of.
+    # Made when all peaks are known, so that their memory is not counted.
     bounds = {form.name: _bounds(calls, tokens, form, work.device) for form in formats}
     timed: dict[str, list[TimedRound]] = {name: [] for name in names}
     for turn in range(rounds):

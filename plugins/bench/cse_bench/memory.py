@@ -22,7 +22,7 @@ class Peak:
     Attributes:
         bytes: On a GPU of tensors, on a CPU of the whole process; None where it is not known.
         since_start: Whether it is that of the process since its start, where the system cannot
-            begin anew.
+            start again.
     """
 
     bytes: int | None = None

@@ -59,10 +59,10 @@ def _index(options: RetrievedOptions, facts: Facts) -> list[str]:
     if options.refresh == "round":
         return ["the texts of each round are searched before it, by the model as it is then"]
     rows = "all" if facts.rows is None else f"{facts.rows}"
-    told = [f"{rows} texts are encoded by {by} and searched once, before the first step"]
+    shown = [f"{rows} texts are encoded by {by} and searched once, before the first step"]
     positive = facts.views.get("positive", {}).get("column")
     if positive == "positive" and positive not in (facts.columns or ()):
         # Its pairs come in rounds: as rows of the data, or as texts that no search before knows.
         by = options.model or "the encoder as it is then"
-        told.append(f"texts that a round brings are searched by {by}, before that round")
-    return told
+        shown.append(f"texts that a round brings are searched by {by}, before that round")
+    return shown

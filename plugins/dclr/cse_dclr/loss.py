@@ -30,7 +30,7 @@ class Dclr(Loss):
     about as many times smaller than InfoNCE as there are columns. There log(1 - p) of p = 1 gives
     NaN; here 1 - p of the largest entry is the sum of the others.
 
-    A masked column is no entry in either. With several positives each competes with the negatives
+    A masked column is in neither. With several positives each competes with the negatives
     alone, and their weighted mean counts.
     """
 
@@ -90,7 +90,7 @@ def _entropies(positive: Tensor, negative: Tensor, mask: Tensor) -> Tensor:
     Args:
         positive: ``[A]`` logits.
         negative: ``[A, N]`` logits.
-        mask: ``[A, N]``; True is no entry.
+        mask: ``[A, N]``; True is not an entry.
     """
     hidden = torch.cat([mask.new_zeros(len(mask), 1), mask], dim=1)
     logits = torch.cat([positive.unsqueeze(1), negative], dim=1).masked_fill(hidden, -torch.inf)

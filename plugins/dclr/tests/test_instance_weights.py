@@ -51,14 +51,14 @@ def test_weights_in_loops(view: str, in_batch: Any, center: bool) -> None:
     for i in range(5):
         for n in range(len(found)):
             j = int(found.row[n])
-            alike = float(torch.cosine_similarity(one[i], other[j], dim=0)) > 0.1 and i != j
-            assert float(found.log_weights[i, n]) == (float("-inf") if alike else 0.0)
-            removed += alike
+            similar = float(torch.cosine_similarity(one[i], other[j], dim=0)) > 0.1 and i != j
+            assert float(found.log_weights[i, n]) == (float("-inf") if similar else 0.0)
+            removed += similar
     counted = int((~found.mask).sum())
     assert removed and float(log["instance-weights.removed"]) == pytest.approx(removed / counted)
 
 
-def test_the_same_sentence_keeps_its_weight_however_alike() -> None:
+def test_the_same_sentence_keeps_its_weight_however_similar() -> None:
     same = torch.ones(4, 6, dtype=torch.float64)
     found, _ = weighed(make_batch(), make_batch({"anchor": same, "positive": same}))
     assert torch.equal(found.log_weights.isinf(), ~torch.eye(4, dtype=torch.bool))

@@ -1,4 +1,4 @@
-"""The published loss where log(1 - p) of the authors' code is no number."""
+"""The published loss where log(1 - p) of the authors' code is not a number."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_without_a_branch_of_its_own_there_is_no_further_pass() -> None:
 def test_negatives_of_the_first_steps() -> None:
     rig = Rig(paper(), tiny_corpus())
     seen = [float(each.parts["infonce.negatives"]) for each in rig.step(4)]
-    # The made-up corpus has one text twice, in rows 3 and 4: an equal text is no negative.
+    # The made-up corpus has one text twice, in rows 3 and 4: an equal text is not a negative.
     assert seen[0] == 3.0
     assert seen[1] == pytest.approx(7.0, abs=0.5) and seen[2] == pytest.approx(11.0, abs=0.5)
     assert seen[3] == pytest.approx(13.0, abs=0.5), "three of the batch and ten of the queue"

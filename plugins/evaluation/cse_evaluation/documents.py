@@ -100,7 +100,7 @@ def read_documents(path: str | os.PathLike[str]) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
 
     Raises:
-        CseError: If it is no such file, or fewer than two documents have a title.
+        CseError: If it is not such a file, or fewer than two documents have a title.
     """
     where = Path(path).name
     corpus = load_corpus(DataOptions(path=(os.fspath(path),)), datasets={})

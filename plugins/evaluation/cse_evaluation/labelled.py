@@ -89,7 +89,7 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
 
     Raises:
         CseError: If the file cannot be read as a table, a column is missing, a text is empty, a
-            label is empty or no plain value, or there is no row.
+            label is empty or not a plain value, or no row is left.
     """
     where = os.fspath(path)
     columns, rows = read_table(path)

@@ -122,7 +122,7 @@ def probe(
         split: Which rows are for what.
         seed: Of the folds.
         progress: Hears how far it is.
-        name: What ``progress`` is told.
+        name: What ``progress`` shows.
     """
     grid = GRID_WITHOUT_DEV if split.dev is None and split.test is not None else GRID
     choices, chosen_by = choices_of(features, classes, split, seed)
@@ -138,7 +138,7 @@ def probe(
         model = _classifier(c).fit(choice.features[choice.train], classes[choice.train])
         return model.predict(choice.features[choice.scored]), _converged(model)
 
-    def told(found: Iterator[Any]) -> Iterator[Any]:
+    def shown(found: Iterator[Any]) -> Iterator[Any]:
         nonlocal done
         for each in found:
             done += 1
@@ -147,14 +147,14 @@ def probe(
             yield each
 
     with _one_thread_each(), ThreadPoolExecutor(_cores()) as pool:
-        accuracies = list(told(pool.map(scores, jobs)))
+        accuracies = list(shown(pool.map(scores, jobs)))
         sizes = np.cumsum([0, *(len(choice.held_out) for choice in choices)])
         means = [
             np.mean(accuracies[start:stop], axis=0)
             for start, stop in zip(sizes[:-1], sizes[1:], strict=True)
         ]
         chosen = tuple(grid[int(np.argmax(mean))] for mean in means)
-        ends = list(told(pool.map(final, zip(choices, chosen, strict=True))))
+        ends = list(shown(pool.map(final, zip(choices, chosen, strict=True))))
     return Probed(
         rows=np.concatenate([choice.scored for choice in choices]),
         predicted=np.concatenate([predicted for predicted, _ in ends]),

@@ -89,9 +89,9 @@ def comparison_table(
         )
     words = any(result.lexical for result in after)
     without = [replace(result, lexical=None) for result in before]
-    told = [f"{names[0]}, {_binary_line(result)}" for result in without if result.binary]
-    told += [f"{names[1]}, {_binary_line(result)}" for result in after if result.binary]
-    caption = "\n".join([*_word_lines(after), *told])
+    shown = [f"{names[0]}, {_binary_line(result)}" for result in without if result.binary]
+    shown += [f"{names[1]}, {_binary_line(result)}" for result in after if result.binary]
+    caption = "\n".join([*_word_lines(after), *shown])
     table = Table(caption=caption or None, caption_justify="left")
     table.add_column("set", no_wrap=True)
     table.add_column("split")
@@ -170,13 +170,13 @@ def _binary_line(result: Result) -> str:
     scores = [("cosine", binary)]
     if words and words.tfidf_binary and words.jaccard_binary:
         scores += [("TF-IDF", words.tfidf_binary), ("Jaccard", words.jaccard_binary)]
-    told = "; ".join(
+    shown = "; ".join(
         f"{name}: average precision {each.average_precision:.2f}, ROC AUC {each.roc_auc:.2f}"
         for name, each in scores
     )
     return (
         f"{result.name}: labels 0 and 1, {binary.positives} of {result.pairs} are 1 (ties keep "
-        f"Spearman below 100). {told}."
+        f"Spearman below 100). {shown}."
     )
 
 

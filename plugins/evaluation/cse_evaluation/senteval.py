@@ -32,7 +32,7 @@ TENACITY = 5
 """Looks without a better accuracy, over the whole training, after which the next one ends it."""
 MOST_EPOCHS = 200
 HELD_OUT = 0.05
-"""Share of the training rows that stops the final classifier where there is no dev part."""
+"""Share of the training rows that stops the final classifier without a dev part."""
 
 
 @dataclass(frozen=True)
@@ -114,17 +114,17 @@ def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -
         seed: Of each fit's weights at the start and of the order of its rows, whatever is fitted
             beside it.
     """
-    alike: dict[int, list[int]] = defaultdict(list)
+    by_steps: dict[int, list[int]] = defaultdict(list)
     for place, fit in enumerate(fits):
-        alike[math.ceil(len(fit.train) / BATCH)].append(place)
+        by_steps[math.ceil(len(fit.train) / BATCH)].append(place)
     found: dict[int, Fitted] = {}
-    for steps, places in alike.items():
-        made = _fit_alike(features, classes, [fits[place] for place in places], steps, seed)
+    for steps, places in by_steps.items():
+        made = _fit_by_steps(features, classes, [fits[place] for place in places], steps, seed)
         found.update(zip(places, made, strict=True))
     return [found[place] for place in range(len(fits))]
 
 
-def _fit_alike(
+def _fit_by_steps(
     features: Tensor, classes: Tensor, fits: Sequence[Fit], steps: int, seed: int
 ) -> list[Fitted]:
     """Train K fits whose epochs have the same number of batches."""

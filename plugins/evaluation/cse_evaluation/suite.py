@@ -86,7 +86,7 @@ def existing_folder(data_dir: str | os.PathLike[str] | None, what: str, fetched:
     """
     folder, origin = data_folder(data_dir)
     if not os.path.isdir(folder):
-        told = "this is not a directory" if os.path.exists(folder) else "no such directory"
+        shown = "this is not a directory" if os.path.exists(folder) else "no such directory"
         hint = f"name the folder of {what} with --data-dir DIR or {DATA_VARIABLE}"
         if fetched and origin != "--data-dir":
             hint = f"`cse data fetch {fetched}` brings them; or {hint}"

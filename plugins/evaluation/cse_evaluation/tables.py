@@ -11,7 +11,7 @@ from cse_core.errors import CseError
 
 
 def table_files(folder: Path, endings: str | tuple[str, ...] = SUFFIXES) -> list[Path]:
-    """Return the table files of a folder by name; none where there is no such folder."""
+    """Return the table files of a folder by name; none if it does not exist."""
     if not folder.is_dir():
         return []
     files = sorted(folder.iterdir())

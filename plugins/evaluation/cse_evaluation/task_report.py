@@ -60,8 +60,8 @@ def _lengths(models: Sequence[str], results: Sequence[Sequence[TaskResult]]) -> 
         ways: dict[str, list[str]] = {}
         for r in own:
             if r.tokens is not None:
-                told = f"{r.name} {r.tokens.mean:.1f} ({r.tokens.longer:.1f} % longer)"
-                ways.setdefault(r.texts, []).append(told)
+                shown = f"{r.name} {r.tokens.mean:.1f} ({r.tokens.longer:.1f} % longer)"
+                ways.setdefault(r.texts, []).append(shown)
         for way, tasks in ways.items():
             lines.append(f"Texts of {name}: {way}; tokens a text: {', '.join(tasks)}.")
     return lines

@@ -32,7 +32,7 @@ class Task:
 
     Attributes:
         name: ``mr``, ``yelp``.
-        train: The training part, or the whole where there is no test part.
+        train: The training part, or the whole task without a test part.
         dev: The part that chooses the regularisation; None where folds of train do.
         test: The test part; None where the score is by cross-validation.
     """
@@ -162,7 +162,7 @@ def find_classification(data_dir: str | os.PathLike[str] | None = None) -> Tasks
             hint="name their folder with --data-dir DIR, or the files with --labelled FILE",
         )
     tasks = {_name_and_part(name)[0] for name in found.files}
-    # A part of a task that lacks the columns is no file of another kind: reading it tells so.
+    # A part of a task that lacks the columns is not a file of another kind: reading it says so.
     parts = [path for path in found.others if _is_part(path, tasks)]
     files = sorted([*found.files.values(), *parts], key=stem)
     left_out = tuple(path.name for path in found.others if path not in parts)

@@ -44,7 +44,7 @@ class ParallelTokens:
             ctx: The step.
 
         Returns:
-            ``[T]`` ids of the second vocabulary, the padding token where there is no counterpart,
+            ``[T]`` ids of the second vocabulary, the padding token without a counterpart,
             and ``[T]`` whether there is one. The place is a token's ``source``, so a token that
             was moved or doubled keeps its counterpart.
         """

@@ -110,7 +110,7 @@ class SecondEmbeddings:
         digest: Hash of the frozen values.
 
     Raises:
-        CseError: If there is no such model, or its embeddings have another dimension and there is
+        CseError: If the model is missing, or its embeddings have another dimension and there is
             no projection.
     """
 

@@ -48,13 +48,13 @@ class Twins(Loss):
         if weights["fraternal"]:
             others = of_loss(batch, self.of_fraternal, ())
             parts["fraternal"] = self._contrast(batch, fraternal, others)
-        told: dict[str, Tensor] = {}
+        shown: dict[str, Tensor] = {}
         if weights["margin"]:
-            parts["margin"], told = self._margin(batch, targets, fraternal)
+            parts["margin"], shown = self._margin(batch, targets, fraternal)
         value = batch.anchors.new_zeros(())
         for name, part in parts.items():
             value = value + weights[name] * part
-        return LossOutput(value, {**parts, **told})
+        return LossOutput(value, {**parts, **shown})
 
     def _contrast(self, batch: Batch, targets: Positives, negatives: Negatives) -> Tensor:
         terms = infonce_terms(
@@ -74,15 +74,15 @@ class Twins(Loss):
         other = paired_similarity(batch.anchors, fraternal.vectors)
         innate = self._innate_margin(batch)
         terms = (identical.exp() - other.exp() - innate.unsqueeze(1)).abs()
-        told = {
+        shown = {
             "cos_identical": identical.mean(),
             "cos_fraternal": other.mean(),
             "innate_margin": innate.mean(),
         }
         if targets.weights is None:
-            return self._reduced(terms.mean(dim=1), targets), told
+            return self._reduced(terms.mean(dim=1), targets), shown
         total = targets.weights.sum(dim=1).clamp_min(torch.finfo(terms.dtype).tiny)
-        return self._reduced((terms * targets.weights).sum(dim=1) / total, targets), told
+        return self._reduced((terms * targets.weights).sum(dim=1) / total, targets), shown
 
     def _innate_margin(self, batch: Batch) -> Tensor:
         """Return ``[A]`` the margin M of the sentences' mean input embeddings, a constant."""

@@ -76,7 +76,7 @@ class _WithLexicon(WordAugmenter):
     """One that takes synonyms from a file.
 
     Raises:
-        CseError: If the file is no lexicon.
+        CseError: If the file is not a lexicon.
     """
 
     options: LexiconOptions

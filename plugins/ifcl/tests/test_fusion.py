@@ -179,7 +179,7 @@ def test_the_embedding_layer_of_every_family(encoder: PackedEncoder, family: Any
 
 
 def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: PackedEncoder) -> None:
-    """In a round of its own texts a row is no place in the corpus."""
+    """In a round of its own texts a row is not a place in the corpus."""
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
     ctx = make_context(round_number=1, texts={"fraternal": ["the clock"]})

@@ -27,7 +27,7 @@ def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
         setup: Of the part that asks.
 
     Raises:
-        CseError: If there is no such model.
+        CseError: If the model is missing.
     """
     try:
         encoder, tokenizer = setup.load_encoder(name)
@@ -44,7 +44,7 @@ def checked(vectors: Tensor, where: str) -> Tensor:
     """Return the vectors.
 
     Raises:
-        CseError: If one is no finite number: no sentence has a nearest one then.
+        CseError: If one is not finite: no sentence has a nearest one then.
     """
     if not bool(torch.isfinite(vectors).all()):
         raise CseError(

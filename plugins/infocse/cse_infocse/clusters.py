@@ -19,7 +19,7 @@ class Clusters(PositiveMiner):
     Rounds end when the dev score stops growing.
 
     Raises:
-        CseError: If ``annotator`` is no model.
+        CseError: If ``annotator`` is not a model.
     """
 
     options: ClusterOptions

@@ -62,7 +62,7 @@ def documents_of(corpus: Corpus, where: str) -> Documents:
         where: The part that asks, for the error.
 
     Raises:
-        CseError: If there is no document of two sentences.
+        CseError: If no document has two sentences.
     """
     numbers = corpus.documents
     if numbers is None:

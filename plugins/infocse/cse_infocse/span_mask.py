@@ -14,7 +14,7 @@ class SpanMask(Augmenter):
 
     Mirror-BERT (Liu et al., EMNLP 2021; src/data_loader.py): 5 characters of the positive view,
     wherever they are, texts below 30 characters left alone. Its code writes ``[MASK]`` for RoBERTa
-    too, where that is no token; here it is the tokenizer's own.
+    too, where that is not a token; here it is the tokenizer's own.
     """
 
     def __init__(self, options: SpanMaskOptions, setup: Setup) -> None:

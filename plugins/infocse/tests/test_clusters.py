@@ -336,7 +336,7 @@ UNSEEN = [None] * 9
 @pytest.mark.parametrize(
     ("options", "kinds", "scores"),
     [
-        # Each stage until a round is no better in it; the turns until labels are no better.
+        # Each stage until a round does not improve in it; the turns until labels do not improve.
         ({}, "cccLccLccLccc", [10, 20, 15, 50, 30, 30, 60, 40, 20, 55, 33, 34, 34]),
         ({"idc_after": False}, "cccLccLccL", [10, 20, 15, 50, 30, 30, 60, 40, 20, 55]),
         ({"idc_patience": 2}, "cccLcccccLccc", [9, 8, 7, 50, 3, 2, 4, 3, 3, 50, 3, 2, 1]),

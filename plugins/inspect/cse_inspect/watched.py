@@ -99,7 +99,7 @@ def watch_run(
     The run's folder stays as it is.
 
     Raises:
-        CseError: If it is no run, or the data is not what it was.
+        CseError: If it is not a run, or the data has changed.
     """
     folder = RunFolder.open(path)
     found = folder.checkpoints()

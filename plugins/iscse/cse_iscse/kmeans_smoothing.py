@@ -49,7 +49,7 @@ class KmeansSmoothing(PositiveMiner):
         return {"kmeans-smoothing": Positives(smoothed.unsqueeze(1))}
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
-        """Let this step's vectors enter the buffer, and cluster it anew."""
+        """Let this step's vectors enter the buffer, and cluster it again."""
         own = positives_of(batch, self.options.view)
         if own is None:
             return
@@ -85,7 +85,7 @@ class KmeansSmoothing(PositiveMiner):
 def moved(centroids: Tensor, vectors: Tensor) -> Tensor:
     """Return the centroids ``[C, D]`` after one iteration of spherical k-means, at length one.
 
-    A cluster that is empty begins anew at one of the ``[N, D]`` vectors that fit worst, N being at
+    A cluster that is empty starts again at one of the ``[N, D]`` vectors that fit worst, N being at
     least C. No device is asked which clusters are empty, and sums are products of matrices, which
     are the same each time on a GPU too.
     """

@@ -64,7 +64,7 @@ def neighbours_of_run(
         Where the vectors are from, in words, and the sentences.
 
     Raises:
-        CseError: If there is no such run, checkpoint, buffer or sentence, or its data has changed.
+        CseError: If the run, checkpoint, buffer or sentence is missing, or its data has changed.
     """
     from cse_core.recipes.compose import resolve
     from cse_core.training.checkpoint import Checkpoint
@@ -83,8 +83,8 @@ def neighbours_of_run(
     held = Held(state["vectors"], state["row"])
     texts = _texts(folder, composition, registry, held)
     shown = _shown(held, texts, state.get("centroids"), find, sentences, k)
-    told = f"positives.{name} at {path.name}: {len(held)} vectors in the buffer"
-    return told, shown
+    said = f"positives.{name} at {path.name}: {len(held)} vectors in the buffer"
+    return said, shown
 
 
 def _miner(composition: Composition, part: str | None) -> str:
@@ -198,10 +198,10 @@ def neighbours(
 ) -> None:
     """Show what the buffer of a run holds near its sentences."""
     registry = installed(context).registry
-    told, shown = neighbours_of_run(
+    said, shown = neighbours_of_run(
         run, registry, part=part, step=step, find=find, sentences=sentences, k=k
     )
-    tell(told)
+    tell(said)
     for each in shown:
         if json:
             near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in each.near]

@@ -41,12 +41,12 @@ def cse_positive_miners() -> list[MinerSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return IS-CSE over SimCSE, DCLR and CARDS."""
-    told = {
+    shown = {
         "is-cse": "SimCSE with a second loss towards positives smoothed over their neighbours",
         "is-cse-dclr": "IS-CSE over DCLR: its noise, weights and loss, and smoothed positives",
         "is-cse-cards": "IS-CSE over CARDS: its views and negatives, and smoothed positives",
     }
     return [
         RecipeSpec(name=name, summary=summary, path=f"cse_iscse:recipes/{name}.toml", paper=PAPER)
-        for name, summary in told.items()
+        for name, summary in shown.items()
     ]

@@ -155,7 +155,7 @@ def test_beta_is_the_temperature_of_the_attention() -> None:
 
 
 def test_one_row_without_any_neighbour() -> None:
-    """By rank there is no group; by row the sentence stands alone and stays as it is."""
+    """By rank no group is made; by row the sentence stands alone and stays as it is."""
     batch = make_batch(sentences=1)
     by_rank = make_part("positives", "knn-smoothing", size=8, k=3, start="at-once")
     assert by_rank.mine(batch, make_context(batch)) == {}

@@ -131,7 +131,7 @@ class Queue(NegativeStore):
             self.texts = list(state.get("texts", ()))
 
     def _held(self, batch: Batch, ctx: StepContext) -> Keys:
-        """Return what it holds; before the first step's end the random rows, drawn anew."""
+        """Return what it holds; before the first step's end the random rows, drawn again."""
         if self.keys is not None:
             return self.keys
         count, like = self.growth.drawn, batch.anchors

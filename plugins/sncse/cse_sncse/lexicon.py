@@ -229,7 +229,7 @@ TAKES_TO = _set(
     "reason reasons place places steps ability how what where when used able going ought answer "
     "response approach return according due close up down back out access damage threats aid"
 )
-"""Words whose ``to`` is no headline's future: "plan to build"."""
+"""Words whose ``to`` is not a headline's future: "plan to build"."""
 PREDICATES = _set("dead missing likely ready back unlikely unhurt guilty alive safe")
 """What stands behind the subject of a headline without a verb: "six dead in attack"."""
 SOME = {

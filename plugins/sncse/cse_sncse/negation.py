@@ -40,7 +40,7 @@ class Negation(Augmenter):
             method = SpacyNegation(options.spacy_model, where=f"aug.{setup.name}")
         if options.method == "code":
             method = PublicNegation(options.spacy_model, where=f"aug.{setup.name}")
-        # What is remembered changes no result, only when it is computed: it is no state.
+        # What is remembered changes no result, only when it is computed: it is not state.
         self._negate = lru_cache(maxsize=REMEMBERED)(method)
 
     def prepare(self, dataset: Corpus) -> None:

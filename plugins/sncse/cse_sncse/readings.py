@@ -23,7 +23,7 @@ class FiniteVerb:
     Attributes:
         place: Its index among the sentence's words.
         form: What it is.
-        base: Base form, where it is no auxiliary.
+        base: Base form, unless it is an auxiliary.
         sure: Whether its neighbours leave no other reading; one that is not sure gives way to a
             sure one behind it.
         weak: Whether it is rather a noun, and a verb only where the sentence has no other.

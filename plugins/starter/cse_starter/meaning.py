@@ -91,7 +91,7 @@ def hearts(topic: Topic, split: str) -> dict[Word | FactFrame, tuple[Noun, ...]]
     """Return, for each verb, quality and fact of a topic, the things it may have in a split.
 
     Of the things of a group, two belong to dev, two to test and the others to train; which, is
-    drawn anew for each verb.
+    drawn again for each verb.
     """
     result: dict[Word | FactFrame, tuple[Noun, ...]] = {}
     words: list[Word | FactFrame] = [*topic.verbs, *topic.states, *topic.facts]
@@ -110,42 +110,42 @@ def _thing(word: Word | FactFrame, topic: Topic, split: str, cast: Cast, draws: 
 
 
 def draw_event(topic: Topic, split: str, cast: Cast, draws: Draws, fullness: float) -> Event:
-    """Draw an event; `fullness` (0-1) says how much is told about it."""
+    """Draw an event; `fullness` (0-1) says how much is said about it."""
     shared = common()
     verb = draws.one(topic.verbs)
     manners = [manner for manner in topic.manners if manner.group == verb.group]
-    told = draws.chance
-    amount = draws.one(shared.amounts) if told(fullness * 0.6) else None
+    shown = draws.chance
+    amount = draws.one(shared.amounts) if shown(fullness * 0.6) else None
     return Event(
         verb=verb,
         thing=_thing(verb, topic, split, cast, draws),
         agent=draws.one(cast.agents or topic.agents),
-        surname=draws.one(cast.surnames or shared.surnames) if told(0.25) else None,
-        time=draws.one(shared.times) if told(0.2 + fullness * 0.5) else None,
-        place=draws.one(topic.places) if told(fullness * 0.8) else None,
-        city=(cast.city or draws.one(shared.cities)) if told(fullness * 0.3) else None,
-        manner=draws.one(manners) if told(fullness * 0.7) else None,
+        surname=draws.one(cast.surnames or shared.surnames) if shown(0.25) else None,
+        time=draws.one(shared.times) if shown(0.2 + fullness * 0.5) else None,
+        place=draws.one(topic.places) if shown(fullness * 0.8) else None,
+        city=(cast.city or draws.one(shared.cities)) if shown(fullness * 0.3) else None,
+        manner=draws.one(manners) if shown(fullness * 0.7) else None,
         amount=amount,
         number=draws.one(shared.numbers) if amount is not None else None,
-        purpose=draws.one(topic.purposes) if told(fullness * 0.5) else None,
-        reason=draws.one(topic.reasons) if told(fullness * 0.7) else None,
-        negated=told(NEGATED),
+        purpose=draws.one(topic.purposes) if shown(fullness * 0.5) else None,
+        reason=draws.one(topic.reasons) if shown(fullness * 0.7) else None,
+        negated=shown(NEGATED),
     )
 
 
 def draw_state(topic: Topic, split: str, cast: Cast, draws: Draws, fullness: float) -> State:
-    """Draw a state; `fullness` (0-1) says how much is told about it."""
+    """Draw a state; `fullness` (0-1) says how much is said about it."""
     shared = common()
     quality = draws.one(topic.states)
-    told = draws.chance
+    shown = draws.chance
     return State(
         quality=quality,
         thing=_thing(quality, topic, split, cast, draws),
-        time=draws.one(shared.times) if told(0.5) else None,
-        place=draws.one(topic.places) if told(fullness) else None,
-        city=(cast.city or draws.one(shared.cities)) if told(fullness * 0.4) else None,
-        reason=draws.one(topic.reasons) if told(fullness) else None,
-        negated=told(NEGATED),
+        time=draws.one(shared.times) if shown(0.5) else None,
+        place=draws.one(topic.places) if shown(fullness) else None,
+        city=(cast.city or draws.one(shared.cities)) if shown(fullness * 0.4) else None,
+        reason=draws.one(topic.reasons) if shown(fullness) else None,
+        negated=shown(NEGATED),
     )
 
 

@@ -1,4 +1,4 @@
-"""Graded pairs of sentences: how alike two meanings are, on a scale of 0 to 5.
+"""Graded pairs of sentences: how similar two meanings are, on a scale of 0 to 5.
 
 The score follows from how the second meaning was made from the first, never from the words.
 """
@@ -24,7 +24,7 @@ DETAIL_SCORES = {"number": 3.8, "time": 3.6, "place": 3.5, "city": 3.4, "object"
 
 
 class ScoredPair(TypedDict):
-    """Two sentences, how alike they are (0-5), and the kind of the pair."""
+    """Two sentences, how similar they are (0-5), and the kind of the pair."""
 
     sentence1: str
     sentence2: str

@@ -140,7 +140,7 @@ def test_no_row_tells_what_a_pair_tells(corpus: StarterCorpus, rows: list[dict[s
         for form in verb.forms
         for name in thing.forms
     }
-    for row in found:  # a wording that two different meanings share is no leak
+    for row in found:  # a wording that two different meanings share is not a leak
         match = pattern.match(row["text"])
         assert match is not None and match[1] in known, row
 

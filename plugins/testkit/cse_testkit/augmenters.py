@@ -55,11 +55,11 @@ class AugmenterSuite(PartSuite):
         rig.step(10)
         calls = rig.watches[trial.path].of("call")
         changed = any(_changed(call) for call in calls)
-        told = trial.path in rig.engine.builder.unchanged()
+        shown = trial.path in rig.engine.builder.unchanged()
         promise(
-            changed != told,
+            changed != shown,
             f"changed {'something' if changed else 'nothing'} in {len(calls)} calls, and the run "
-            f"{'lists' if told else 'does not list'} it as unchanged",
+            f"{'lists' if shown else 'does not list'} it as unchanged",
         )
 
 

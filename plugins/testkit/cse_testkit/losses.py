@@ -117,8 +117,8 @@ class LossSuite(PartSuite):
         for label, batch, targets, negatives in self.cases(torch.float64):
             ctx = self.trial().context(batch)
             fast = self._call(batch, targets, negatives, torch.float64).value.double()
-            told = self.slow(batch, targets, negatives, ctx, self.loss_options())
-            slow = torch.as_tensor(told, dtype=torch.float64)
+            shown = self.slow(batch, targets, negatives, ctx, self.loss_options())
+            slow = torch.as_tensor(shown, dtype=torch.float64)
             promise(
                 bool(torch.isclose(fast, slow, rtol=self.tolerance, atol=self.tolerance)),
                 f"{label}: {float(fast)}, and by the slow version {float(slow)}",

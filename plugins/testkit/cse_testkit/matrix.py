@@ -67,7 +67,7 @@ def try_pair(one: Found, other: Found, registry: Registry | None = None) -> Pair
         registry: What is installed, by default everything.
 
     Raises:
-        ArithmeticError: If the loss or a gradient is no finite number.
+        ArithmeticError: If the loss or a gradient is not finite.
     """
     registry = registry or installed_registry()
     first, second = (f"{each.spec.kind}.{each.name}" for each in (one, other))

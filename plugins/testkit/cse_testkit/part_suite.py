@@ -172,7 +172,7 @@ class PartSuite(RecordSuite):
     def test_chunks_give_the_same_loss(self) -> None:
         """Encoded in chunks (``train.chunk_size``) its run has the loss of one call.
 
-        Compared with dropout off. A part that draws for tokens draws for each chunk anew; it only
+        Compared with dropout off. A part that draws for tokens draws again for each chunk; it only
         has to train.
         """
         trial = self.trial()

@@ -71,9 +71,9 @@ class PoolerSuite(PartSuite):
                 and all(isinstance(text, str) for text in prompt),
                 f"the prompt of role {role} is {prompt!r}, not two texts",
             )
-        told = cast(RowPoolerSpec, self.found().spec).has_prompts(self.trial().choice.options)
+        shown = cast(RowPoolerSpec, self.found().spec).has_prompts(self.trial().choice.options)
         has = any(any(pooler.prompt(role)) for role in get_args(Role))
-        promise(has == told, f"its record says prompts = {told}, and its prompts are there: {has}")
+        promise(has == shown, f"its record says prompts = {shown}, but it has prompts: {has}")
         layers = self.trial().rig.assembly.online.encoder.layer_count
         wrong = [layer for layer in pooler.layers if not 0 <= layer <= layers]
         promise(not wrong, f"reads layers {wrong}; the encoder has 0 to {layers}")
@@ -109,10 +109,10 @@ class PoolerSuite(PartSuite):
     def test_head_equals_its_dense_module(self) -> None:
         """What it gives sentence-transformers computes the same in evaluation."""
         head = self.made(HeadSpec)
-        told = head.sentence_transformers()
-        if told is None:
+        shown = head.sentence_transformers()
+        if shown is None:
             pytest.skip("it has no equal in sentence-transformers")
-        config, weights = told
+        config, weights = shown
         vectors = torch.randn(3, config["in_features"], generator=torch.Generator().manual_seed(0))
         module, _, name = str(config["activation_function"]).rpartition(".")
         activation = getattr(nn, name)() if module.startswith("torch.nn") else None

@@ -33,7 +33,7 @@ def failures(suite: type[Any], tests: Collection[str] | None = None) -> dict[str
 
     Returns:
         What failed, by test; ``name[value]`` for each value of a parametrised test. Skipped tests
-        are left out; an error that is no broken promise comes with its last line of traceback.
+        are left out; an error that is not a broken promise comes with its last line of traceback.
     """
     failed: dict[str, str] = {}
     for name in dir(suite):

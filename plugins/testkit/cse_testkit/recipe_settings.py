@@ -95,7 +95,7 @@ def read_settings(path: Path) -> dict[str, Settings]:
     """Return the whole table of each encoder of a file.
 
     Raises:
-        BrokenPromise: If a row is no value with a source.
+        BrokenPromise: If a row is not a value with a source.
     """
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     whole: dict[str, Settings] = {}

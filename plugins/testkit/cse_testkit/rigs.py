@@ -100,7 +100,7 @@ class Rig:
         assembly: The parts.
         loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
         watches: By path, where watched.
-        bad_gradients: Parameters that once had a gradient that is no finite number.
+        bad_gradients: Parameters that once had a gradient that is not finite.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class ShardFile:
                 raise CseError(
                     f"holds work begun with {name} {found.get(name)!r}, not {value!r}",
                     where=str(self.path),
-                    hint="remove it to begin anew, or repeat the command that began it",
+                    hint="remove it to start again, or repeat the command that started it",
                 )
 
 

@@ -31,7 +31,7 @@ class TranslationOptions:
     Attributes:
         model: A folder, or a name on the hub.
         source_language: Code of the texts' language, where the model knows several.
-        target_language: Code of the wished language, where the model knows several.
+        target_language: Code of the target language, where the model knows several.
         prefix: Put before each text: T5's task, or the ``>>fra<<`` of a Marian model.
         batch_size: Texts translated at once.
         beams: Beams of the search; 1 is greedy.
@@ -133,7 +133,7 @@ def _language_settings(tokenizer: Any, options: TranslationOptions) -> dict[str,
                     "this model has no language codes",
                     where=flag,
                     value=code,
-                    hint='leave it out; T5 is told by --prefix "translate English to German: ", '
+                    hint='leave it out; with T5 use --prefix "translate English to German: ", '
                     'Marian models of several languages by --prefix ">>deu<< "',
                 )
         return {}
@@ -181,7 +181,7 @@ def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenize
         path_or_name: A folder, or a name on the hub.
 
     Raises:
-        CseError: As ``load_model`` and ``load_tokenizer``, or it is no such model.
+        CseError: As ``load_model`` and ``load_tokenizer``, or it is not such a model.
     """
     name = checked_name(path_or_name)
     local = Path(name).is_dir()

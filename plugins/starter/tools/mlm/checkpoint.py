@@ -69,7 +69,7 @@ def load_checkpoint(
         stored = safe_open(path, framework="pt")
     except SafetensorError as error:
         raise CseError(
-            f"damaged checkpoint ({error})", where=str(path), hint="remove it to start anew"
+            f"damaged checkpoint ({error})", where=str(path), hint="remove it to start again"
         ) from error
     with stored as file:
         about = file.metadata()

@@ -187,7 +187,7 @@ def load_model(folder: Path) -> MaskedLanguageModel:
     """Load a BertForMaskedLM folder (config.json, model.safetensors) in fp32.
 
     Raises:
-        CseError: The folder is no such model.
+        CseError: The folder is not such a model.
     """
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         if not (folder / name).is_file():

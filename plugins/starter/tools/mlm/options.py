@@ -115,7 +115,7 @@ def usable_device(name: str) -> torch.device:
     """Return the device of that name.
 
     Raises:
-        CseError: There is no such device here.
+        CseError: This machine has no such device.
     """
     try:
         return torch.zeros(1, device=name).device
@@ -127,7 +127,7 @@ def usable_device(name: str) -> torch.device:
 
 
 def layer_dtype(device: torch.device, precision: str) -> torch.dtype:
-    """Return the number format of the layers: bf16 where the processor has it, unless told."""
+    """Return the number format of the layers: bf16 where the processor has it, by default."""
     if precision != "auto":
         return torch.bfloat16 if precision == "bf16" else torch.float32
     if device.type == "cuda":

@@ -126,7 +126,7 @@ def train_vocabulary(files: Iterable[Path], size: int) -> Tokenizer:
 
 
 def require_files(files: list[Path]) -> None:
-    """Raise CseError for the first of `files` that is no file."""
+    """Raise CseError for the first of `files` that is not a file."""
     for file in files:
         if not file.is_file():
             raise CseError(
