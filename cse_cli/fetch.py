@@ -93,7 +93,7 @@ def _table(name: str, plugins: Installed) -> Sources | None:
     hint = did_you_mean(name, known)
     if not hint.startswith("did"):
         hint = f"there are {', '.join(known) or 'none'}, and owner/name of the hub"
-    raise CseError("there is no such set to fetch", where="NAME", value=name, hint=hint)
+    raise CseError("unknown set", where="NAME", value=name, hint=hint)
 
 
 def _fetch_suite(
@@ -106,15 +106,15 @@ def _fetch_suite(
     locked = _read_lock(folder / LOCK)
     web = Web(source, tell)
     missing: list[tuple[SourceFile, str]] = []
-    told: dict[str, str] = {}
+    outcome: dict[str, str] = {}
     for file in table.files:
         path, known = folder / file.name, locked.get(file.name)
         if path.is_file() and known is None:
-            told[file.name] = "not fetched: yours, left as it is"
+            outcome[file.name] = "not fetched: yours, left as it is"
             continue
         if path.is_file() and known is not None and not force:
             same = content_sum(path) == known["sha256"]
-            told[file.name] = "was there" if same else "was there, changed since it was fetched"
+            outcome[file.name] = "was there" if same else "was there, changed since it was fetched"
             continue
         try:
             fetched = fetch_file(file, web, known)
@@ -126,13 +126,13 @@ def _fetch_suite(
         about = {"licence": owner.licence, "owner": owner.name, "fetched": str(date.today())}
         locked[file.name] = {**fetched.record, **about}
         _write(folder / LOCK, (json_.dumps(locked, indent=1) + "\n").encode())
-        told[file.name] = "fetched"
+        outcome[file.name] = "fetched"
         if file.measured and file.measured != fetched.record["sha256"]:
-            told[file.name] = "fetched; not the copy of docs/results.md"
+            outcome[file.name] = "fetched; not the copy of docs/results.md"
     if json:
         say_json({"folder": str(folder), "files": locked, "missing": [f.name for f, _ in missing]})
-    elif told:
-        _show_fetched(table, folder, locked, told)
+    elif outcome:
+        _show_fetched(table, folder, locked, outcome)
     if missing:
         _refuse(name, folder, missing)
     if not json:
@@ -154,22 +154,22 @@ def _refuse(name: str, folder: Path, missing: list[tuple[SourceFile, str]]) -> N
 
 
 def _show_fetched(
-    table: Sources, folder: Path, locked: dict[str, Any], told: dict[str, str]
+    table: Sources, folder: Path, locked: dict[str, Any], outcome: dict[str, str]
 ) -> None:
     grid = plain_table("", ("file", "rows", "sha256", "pinned by", ""))
     for file in table.files:
-        if file.name not in told:
+        if file.name not in outcome:
             continue
         known = locked.get(file.name)
         if known is None:
-            grid.add_row(file.name, "", "", "", told[file.name])
+            grid.add_row(file.name, "", "", "", outcome[file.name])
         else:
             grid.add_row(
                 file.name, f"{known['rows']:,}", known["sha256"][:12], _pin(known),
-                told[file.name],
+                outcome[file.name],
             )  # fmt: skip
     say_table(grid)
-    for owner in dict.fromkeys(file.owner for file in table.files if file.name in told):
+    for owner in dict.fromkeys(file.owner for file in table.files if file.name in outcome):
         say(f"from {table.owners[owner].name}: {table.owners[owner].licence}")
 
 

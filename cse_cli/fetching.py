@@ -209,7 +209,7 @@ def _converted(file: SourceFile, raw: dict[str, bytes]) -> tuple[int, bytes]:
     except CseError:
         raise
     except (ValueError, KeyError, IndexError, StopIteration) as error:
-        raise CseError(f"has another form than expected: {error!r}", where=file.name) from None
+        raise CseError(f"has an unexpected form: {error!r}", where=file.name) from None
     rows = len(lines) - bool(file.columns)
     if file.rows is not None and rows != file.rows:
         what = f"has {rows:,} rows, not the {file.rows:,} that it is known by"

@@ -97,14 +97,14 @@ def read_sources(path: Path) -> Sources:
     """Read a table of sources.
 
     Raises:
-        CseError: If it is no such table: a mistake of the plugin that brings it.
+        CseError: If it is not such a table: a mistake of the plugin that brings it.
     """
     try:
         found = Sources.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        told = " ".join(str(error).split())
-        raise CseError(f"not a table of sources: {told[:300]}", where=path.name) from None
+        outcome = " ".join(str(error).split())
+        raise CseError(f"not a table of sources: {outcome[:300]}", where=path.name) from None
     for file in found.files:
         if file.owner not in found.owners:
-            raise CseError(f"{file.name}: there is no owner {file.owner}", where=path.name)
+            raise CseError(f"{file.name}: unknown owner {file.owner}", where=path.name)
     return found

@@ -98,7 +98,7 @@ def sample_in_rows(
         draws: ``[T]`` independent uniform numbers in [0, 1).
         among: ``[T]`` bool, items that may be taken; None is all.
     """
-    # One key of whole numbers, row first: a single sort, on devices without float64 too.
+    # One integer key, row first: a single sort, on devices without float64 too.
     drawn = (draws * 2**31).long()
     if among is not None:
         drawn = drawn.masked_fill(~among, 2**31)

@@ -144,7 +144,7 @@ def positions_in_order(places: Tensor, offsets: Tensor) -> Tensor:
     the order of those that are there stays. Equal places keep the order in which they stand.
 
     Args:
-        places: ``[T]`` whole numbers, not negative.
+        places: ``[T]`` integers, not negative.
         offsets: ``[R + 1]``, on the CPU.
     """
     if not len(places):

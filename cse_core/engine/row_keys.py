@@ -57,7 +57,7 @@ class KeysOnDevice:
 
 
 def number(owner: Tensor, slot: Tensor) -> Tensor:
-    """Return ``[N]`` one whole number for each key, in the order of owners and slots."""
+    """Return ``[N]`` one integer for each key, in the order of owners and slots."""
     return owner * _SLOTS + slot
 
 

@@ -90,7 +90,7 @@ def existing_folder(data_dir: str | os.PathLike[str] | None, what: str, fetched:
         hint = f"name the folder of {what} with --data-dir DIR or {DATA_VARIABLE}"
         if fetched and origin != "--data-dir":
             hint = f"`cse data fetch {fetched}` brings them; or {hint}"
-        raise CseError(f"{told} (from {origin})", where=str(folder), hint=hint)
+        raise CseError(f"{shown} (from {origin})", where=str(folder), hint=hint)
     return folder
 
 
