@@ -60,7 +60,7 @@ def difference(after: Result, before: Result) -> float:
         one, other = getattr(after, what), getattr(before, what)
         if one != other:
             raise CseError(
-                f"scores of different {'set' if what in ('name', 'sets') else what} cannot be "
+                f"scores with a different {'set' if what in ('name', 'sets') else what} cannot be "
                 f"compared: {_shown(one)} and {_shown(other)}",
                 where=after.name,
                 hint="evaluate both models on the same file in the same setting",

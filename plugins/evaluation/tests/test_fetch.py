@@ -192,7 +192,7 @@ def test_downloads_in_a_folder(
 
 
 def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:
-    refused(here("data", "fetch", "stss"), "there is no such set to fetch", "did you mean sts?")
+    refused(here("data", "fetch", "stss"), "unknown set", "did you mean sts?")
     refused(here("data", "fetch", "nothing"), "there are sts, transfer, docs")
     refused(here("data", "fetch", "sts", "--out", "x.parquet"), "sts is several files")
     folder = tmp_path / "home/cse/sts"

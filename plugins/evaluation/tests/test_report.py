@@ -75,11 +75,11 @@ def test_undefined_score_is_said_in_the_table(results: list[Result]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"setting": "wmean"}, "unlike setting cannot be compared: all and wmean"),
-        ({"name": "stsb.dev"}, "unlike set"),
-        ({"split": "dev"}, "unlike split"),
-        ({"pairs": 9}, "unlike pairs"),
-        ({"fingerprint": "0"}, "unlike fingerprint"),
+        ({"setting": "wmean"}, "different setting cannot be compared: all and wmean"),
+        ({"name": "stsb.dev"}, "different set"),
+        ({"split": "dev"}, "different split"),
+        ({"pairs": 9}, "different pairs"),
+        ({"fingerprint": "0"}, "different fingerprint"),
         ({"spearman": None}, "undefined"),
     ],
 )

@@ -6,7 +6,7 @@ import math
 
 from cse_core.records import Facts
 from cse_core.schedule import Schedule
-from cse_mocose.growth import Growth, held_by, shown
+from cse_mocose.growth import Growth, held_by, in_words
 from cse_mocose.options import MOST_KEYS, QueueOptions
 
 BEST_BASE, BEST_LARGE = 14.67, 22.0
@@ -63,7 +63,7 @@ def notes(options: QueueOptions, facts: Facts) -> list[str]:
     if options.level != "sentence":
         return []
     batch = keys_of_step(facts)
-    lines = [shown(Growth.of(options), batch)]
+    lines = [in_words(Growth.of(options), batch)]
     decay = decay_of(options, facts)
     if decay is None:
         return lines

@@ -94,7 +94,7 @@ def held_by(options: QueueOptions) -> int:
     return 2 * options.size if options.update == "oldest" else options.size
 
 
-def text(growth: Growth, batch: int) -> str:
+def in_words(growth: Growth, batch: int) -> str:
     """Return the line of the plan on how it fills."""
     steps = growth.trace(batch)
     size, most = steps[-1][0], max(shown for shown, _ in steps)
