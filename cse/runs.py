@@ -129,7 +129,7 @@ def resume(run: File, *, quiet: bool = False) -> Run:
     """Go on with a run that was stopped, from its last checkpoint.
 
     Raises:
-        CseError: If it is no run, is finished, or the data or the model is not what it was.
+        CseError: If it is not a run, has finished, or the data or the model has changed.
         KeyboardInterrupt: If it was interrupted again.
     """
     check_launch()

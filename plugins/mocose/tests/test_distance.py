@@ -116,7 +116,7 @@ def resolve_raw(made: Composition) -> Composition:
         (["negatives.queue.distance=6.67"], "out of reach"),
         (["negatives.queue.distance=50", "branch.target.decay=1"], "alone makes it inf"),
         (["negatives.queue.distance=20", "negatives.queue.update=latest"], "give size"),
-        (["negatives.queue.distance=1e8"], "a queue holds 1,048,576 at most"),
+        (["negatives.queue.distance=1e8"], "a queue holds at most 1,048,576"),
         (
             ["negatives.queue.distance=14.67", "branch.target.decay=0.995"],
             'lower that decay (--branch.target.decay "cosine(0.85,1)")',
