@@ -123,7 +123,7 @@ DataOption = Annotated[
         "-d",
         metavar="FILE|NAME",
         help="Training texts: txt, csv, tsv, jsonl, json, parquet (each also .gz), an "
-        "installed data set, or owner/name:configuration@split#revision of the hub; may be "
+        "installed data set, or owner/name:configuration@split#revision on the hub; may be "
         "repeated.",
         rich_help_panel=RUN,
         autocompletion=complete_data,

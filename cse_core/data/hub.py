@@ -93,7 +93,7 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
     except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
         text = " ".join(str(error).split())
         raise CseError(
-            f"no data set of the hub could be loaded: {told[:300]}",
+            f"cannot load this data set from the hub: {text[:300]}",
             where=str(name),
             hint=f"check the name ({_FORM})"
             if online
@@ -111,4 +111,4 @@ def chosen_split(name: HubName, there: Sequence[str], usual: Sequence[str]) -> s
     if len(there) == 1 and not name.split:
         return there[0]
     hint = f"its splits: {', '.join(there)}; name one: {name._replace(split=there[0])}"
-    raise CseError(f"no split {wanted[0]}", where=str(name), hint=hint)
+    raise CseError(f"has no split {wanted[0]}", where=str(name), hint=hint)

@@ -88,7 +88,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         hint = did_you_mean(name, [*datasets, *loadable_names(Path())])
         if not hint.startswith("did"):
             hint = f"installed: {', '.join(datasets) or 'none'}"
-        what = "no installed data set and no file has this name"
-        hint = f"{hint} (a data set of the hub is written owner/name@split)"
+        what = "is neither a file nor an installed data set"
+        hint = f"{hint} (for a data set on the hub, write owner/name@split)"
         raise CseError(what, where="data.path", value=name, hint=hint)
     return Source(name, file=open_file(name, path))

@@ -99,10 +99,10 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     assert len((tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()) == 4
     errors = [
         "no split train; its splits: validation, test; name one: owner/pairs:en@validation",
-        "owner/nothing: no data set of the hub could be loaded",
+        "owner/nothing: cannot load this data set from the hub",
         "no split test; its splits: train",
-        "owner/texts#v2: no data set of the hub could be loaded",
-        "owner/pairs:fr: no data set of the hub could be loaded",
+        "owner/texts#v2: cannot load this data set from the hub",
+        "owner/pairs:fr: cannot load this data set from the hub",
     ]
     for (code, shown, error), wanted in zip(refused, errors, strict=True):
         assert code == 2 and shown == "" and wanted in error.splitlines()[-1]
