@@ -103,7 +103,9 @@ def test_rows_of_the_librarys_cache_and_their_commit() -> None:
         assert corpus.report.commits == {name: COMMIT}
         assert f"{name}: commit {COMMIT}" in corpus.report.messages
         _look_at_hub(HubName.parse(name) or HubName(""))
-    with pytest.raises(CseError, match=r"owner/name@dev: has no split dev; its splits: train; name on"):
+    with pytest.raises(
+        CseError, match=r"owner/name@dev: has no split dev; its splits: train; name on"
+    ):
         load("owner/name@dev")
     with pytest.raises(CseError, match=f"only commit {COMMIT} is in the cache"):
         load(f"owner/name#{OTHER}")
