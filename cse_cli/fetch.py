@@ -110,11 +110,11 @@ def _fetch_suite(
     for file in table.files:
         path, known = folder / file.name, locked.get(file.name)
         if path.is_file() and known is None:
-            outcome[file.name] = "not fetched: yours, left as it is"
+            outcome[file.name] = "yours"
             continue
         if path.is_file() and known is not None and not force:
             same = content_sum(path) == known["sha256"]
-            outcome[file.name] = "was there" if same else "was there, changed since it was fetched"
+            outcome[file.name] = "there" if same else "changed"
             continue
         try:
             fetched = fetch_file(file, web, known)
@@ -127,8 +127,6 @@ def _fetch_suite(
         locked[file.name] = {**fetched.record, **about}
         _write(folder / LOCK, (json_.dumps(locked, indent=1) + "\n").encode())
         outcome[file.name] = "fetched"
-        if file.measured and file.measured != fetched.record["sha256"]:
-            outcome[file.name] = "fetched; not the copy of docs/results.md"
     if json:
         say_json({"folder": str(folder), "files": locked, "missing": [f.name for f, _ in missing]})
     elif outcome:
@@ -143,12 +141,12 @@ def _refuse(name: str, folder: Path, missing: list[tuple[SourceFile, str]]) -> N
     """Say in one line what to put where."""
     first, why = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    columns = f" ({', '.join(first.columns)})" if first.columns else ""
+    columns = f" ({first.name}: columns {', '.join(first.columns)})" if first.columns else ""
     names = ", ".join(file.name for file, _ in missing[:12])
     raise CseError(
         f"{first.name}{others} cannot be fetched: {why}",
         where=name,
-        hint=f"put {names}{columns} into {folder}; or download the addresses of "
+        hint=f"put {names} into {folder}{columns}; or download the addresses of "
         f"`cse data fetch {name} --list` elsewhere, and `cse data fetch {name} --from FOLDER`",
     )
 
@@ -170,13 +168,35 @@ def _show_fetched(
             )  # fmt: skip
     say_table(grid)
     for owner in dict.fromkeys(file.owner for file in table.files if file.name in outcome):
-        say(f"from {table.owners[owner].name}: {table.owners[owner].licence}")
+        say(f"from {table.owners[owner].name}; licence: {table.owners[owner].licence}")
+    for what, meaning in _STATES.items():
+        if names := ", ".join(name for name, state in outcome.items() if state == what):
+            say(f"{what}: {names}: {meaning}")
+    other = [
+        file.name
+        for file in table.files
+        if file.measured and locked.get(file.name, {}).get("sha256", file.measured) != file.measured
+    ]
+    if other:
+        say(f"other rows than in the copy that docs/results.md measured: {', '.join(other)}")
+    if any(_pin(locked[name]) == _TRUSTED for name in outcome if name in locked):
+        say(f"{_TRUSTED}: its host keeps no revision, so what came first is trusted from then on")
+
+
+_TRUSTED = "first fetch"
+_STATES = {
+    "yours": "not fetched by this command, left as it is",
+    "changed": "not what was fetched; --force fetches it again",
+}
+"""What a file may be beside fetched or there, and what it means."""
 
 
 def _pin(known: dict[str, Any]) -> str:
+    """Return what pins a file, in at most 18 characters."""
     if known["published"]:
         return "published checksum"
-    return known["revision"][:20] or "its first fetch"
+    *_, last = known["revision"].split(" ")
+    return f"revision {last[:9]}" if last else _TRUSTED
 
 
 def _show_sources(table: Sources, *, json: bool) -> None:
@@ -189,10 +209,10 @@ def _show_sources(table: Sources, *, json: bool) -> None:
         say(f"{file.name}{rows}")
         for place in file.places:
             more = f" and {len(place.urls) - 1} more" if len(place.urls) > 1 else ""
-            pin = "published checksum" if place.sha256 else place.revision or "its first fetch"
+            pin = "its published checksum" if place.sha256 else place.revision or "its first fetch"
             say(f"  {place.urls[0]}{more}")
             say(f"  pinned by {pin}")
-        say(f"  {owner.name}: {owner.licence}")
+        say(f"  {owner.name}; licence: {owner.licence}")
 
 
 def _write(path: Path, content: bytes) -> None:

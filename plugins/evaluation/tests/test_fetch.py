@@ -74,7 +74,7 @@ def test_what_is_fetched_is_where_and_what_the_suites_read(
             told = here("data", "fetch", name, "--from", address)
             assert told.code == 0, told.err
             owners = table(name).owners.values()
-            assert all(f"{owner.name}: {owner.licence}" in told.out for owner in owners)
+            assert all(f"{owner.name}; licence: {owner.licence}" in told.out for owner in owners)
     assert len(asked) == len(set(asked)) == len(web)  # each download once
     suite = find_suite()
     assert tuple(pairs.name for pairs in suite.sets) == STS_FILES and not suite.missing
@@ -116,13 +116,16 @@ def test_the_lock_file_trusts_the_first_fetch_alone(
     before = (home / "sts/sts12.test.tsv.gz").read_bytes()
     with served(other) as (address, asked):
         told = here("data", "fetch", "sts", "--from", address)
-        assert told.code == 0 and not asked and "was there" in told.out
+        assert told.code == 0 and not asked and " there " in told.out
         told = here("data", "fetch", "sts", "--from", address, "--force")
         assert told.code == 2 and "is not what it was when it was fetched first" in told.errors[-1]
         assert "fetched.json" in told.errors[-1]
     assert (home / "sts/sts12.test.tsv.gz").read_bytes() == before
     (home / "sts/stsb.dev.tsv.gz").write_bytes(gzip.compress(b"mine\n"))
-    assert "changed since it was fetched" in here("data", "fetch", "sts").out
+    told = here("data", "fetch", "sts").out
+    assert "changed: stsb.dev.tsv.gz: not what was fetched" in told
+    assert "docs/results.md measured: sts12.test.tsv.gz, sts16.test.tsv.gz" in told
+    assert "first fetch: its host keeps no revision" in told
 
 
 def test_a_published_checksum_is_kept_to(here: Cse, home: Path, web: dict[str, bytes]) -> None:
@@ -163,7 +166,7 @@ def test_without_a_network_one_line_says_what_to_put_where(
     assert "no route to host" in line
     for file in table("sts").files:
         assert file.name in line
-    assert f"(subset, score, sentence1, sentence2) into {home / 'sts'}" in line
+    assert f" into {home / 'sts'} (sts12.test.tsv.gz: columns subset, score, " in line
     assert len({call.split("/")[2] for call in calls}) == len(calls)  # each host is asked once
     assert not home.exists()
 
@@ -187,7 +190,7 @@ def test_downloads_in_a_folder(
     for path, content in web.items():
         (downloads / path.rpartition("/")[2]).write_bytes(content)
     told = here("data", "fetch", "sts", "--from", str(downloads))
-    assert told.code == 0 and "not fetched: yours, left as it is" in told.out
+    assert told.code == 0 and "yours: stsb.test.tsv.gz: not fetched by this" in told.out
     assert mine.read_bytes() == b"mine"
 
 
@@ -206,7 +209,7 @@ def test_the_list_shows_every_address_pin_and_licence(here: Cse, name: str) -> N
     shown = here("data", "fetch", name, "--list").out
     for file in table(name).files:
         owner = table(name).owners[file.owner]
-        assert file.name in shown and f"{owner.name}: {owner.licence}" in shown
+        assert file.name in shown and f"{owner.name}; licence: {owner.licence}" in shown
         for place in file.places:
             assert place.urls[0] in shown and place.revision in shown
             assert not place.sha256 or len(place.sha256) == len(place.urls)
