@@ -151,7 +151,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def generated(text: str) -> str:
-    """Return a page with its marked places written anew."""
+    """Return a page with its marked places rewritten."""
 
     def fill(found: re.Match[str]) -> str:
         return f"{found['head']}\n{TABLES[found['name']]()}\n\n{found['foot']}"
