@@ -40,7 +40,7 @@ def write_card(run: Path, registry: Registry) -> None:
 
     Raises:
         OSError: If a file cannot be read or written.
-        ValueError: If one is no file of a run.
+        ValueError: If one is not a file of a run.
     """
     card = Card.of(run, registry)
     write_whole(run / "model" / RECIPE, card.recipe)
@@ -79,7 +79,7 @@ class Card:
 
         Raises:
             OSError: If a file cannot be read.
-            ValueError: If one is no file of a run.
+            ValueError: If one is not a file of a run.
         """
         model = run / "model"
         document = tomlkit.parse((run / RUN_FILE).read_text(encoding="utf-8"))

@@ -171,13 +171,13 @@ class Commands:
         """Return what a command's record names for Python.
 
         Raises:
-            CseError: If there is no such command, or it is for the shell alone.
+            CseError: If the command is unknown, or only for the shell.
         """
         from cse_core.runtime.loading import load_factory
 
         spec = self.chosen(name.split())
         if spec is None:
-            raise CseError(f"there is no command {name}", hint=self.missing(name))
+            raise CseError(f"no such command {name!r}", hint=self.missing(name))
         if spec.function is None:
             hint = f"run `cse {name}` in a shell"
             raise CseError("has no function for Python", where=f"cse {name}", hint=hint)

@@ -1,4 +1,4 @@
-"""The passes of a step, as the plan has them: encoder calls, and the gradients' way back."""
+"""Encoder passes per step, as the plan has them: encoder calls, and the gradients' way back."""
 
 from __future__ import annotations
 

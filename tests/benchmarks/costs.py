@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
 
 TOTAL = 100_000
-"""Steps that schedules are told of, so that none of them is over."""
+"""Steps that schedules get, so that none of them is over."""
 DOCUMENT = 8
 """Sentences of a made-up document."""
 
@@ -65,8 +65,8 @@ class Cost:
         before = ["-", "-"]
         if self.before >= 0.01:
             before = [f"{self.before:.2f}", f"{self.encoding:.2f}"]
-        told = self.path, self.views, self.besides or "-", spread(self.ratios)
-        return [*told, *inside, *share, *before]
+        printed = self.path, self.views, self.besides or "-", spread(self.ratios)
+        return [*printed, *inside, *share, *before]
 
 
 class Bench:
@@ -235,7 +235,7 @@ class Run:
         from cse_core.tokenization.training_rows import Batches
 
         self.rig = Rig(composition, corpus, registry=registry(), total_steps=TOTAL)
-        self.rig.loop.before_update = None  # the kit's look at every gradient is no cost of a part
+        self.rig.loop.before_update = None  # what the kit reads costs no part
         rows, size = len(self.rig.rows), composition.train.batch_size
         self.batches = Batches(rows, min(size, rows), drop_last=True)
         self.paths = {part.path for part in composition.parts}

@@ -139,8 +139,8 @@ def compare(
             ]
         )
     head = ["", "s a step", "of hicl", "operations of hicl's", "padding"]
-    told = f"{len(lengths)} texts of {spread(lengths, '.0f')} tokens"
-    report.table(f"{title}: {told}, batches of {work.batch}", head, lines)
+    printed = f"{len(lengths)} texts of {spread(lengths, '.0f')} tokens"
+    report.table(f"{title}: {printed}, batches of {work.batch}", head, lines)
     return seconds, operations
 
 
@@ -182,8 +182,8 @@ def _tell(
     for work, each in zip(works, found, strict=True):
         added = [one["most"] - one["before"] for one in each]
         seconds = [one["seconds"] for one in each]
-        told = spread(_most(each), ".0f"), spread(added, ".0f"), spread(seconds, ".3f")
-        lines.append([work.who, str(work.length), *told])
+        printed = spread(_most(each), ".0f"), spread(added, ".0f"), spread(seconds, ".3f")
+        lines.append([work.who, str(work.length), *printed])
     head = ["", "tokens at most", "peak MB", "MB above the loaded model", "s a step"]
     report.table(title, head, lines)
 

@@ -15,7 +15,7 @@ def alternate(
     """Do several works in turn, and return what each found in each repeat.
 
     Every second repeat goes the other way round, so that a machine that gets slower or faster does
-    so for all alike.
+    so for all of them.
 
     Args:
         works: What to do, by name.

@@ -79,9 +79,9 @@ def main() -> None:
     for work in works:
         each = found[_name(work)]
         added = [one["most"] - one["before"] for one in each]
-        told = spread(_of(each, "before"), ".0f"), spread(_of(each, "most"), ".0f")
+        printed = spread(_of(each, "before"), ".0f"), spread(_of(each, "most"), ".0f")
         chunk = str(work.chunk or "at once")
-        lines.append([f"{work.batch:,}", chunk, *told, spread(added, ".0f")])
+        lines.append([f"{work.batch:,}", chunk, *printed, spread(added, ".0f")])
     head = ["batch", "chunk", "MB before the steps", "peak MB of the steps", "added MB"]
     report.table("Memory of a process", head, lines)
     report.finish(options.json)

@@ -94,9 +94,9 @@ def memory(report: Report, options: argparse.Namespace) -> dict[str, list[dict[s
     lines = []
     for count, each in found.items():
         added = [one["most"] - one["before"] for one in each]
-        told = spread(_of(each, "before"), ".0f"), spread(_of(each, "most"), ".0f")
+        said = spread(_of(each, "before"), ".0f"), spread(_of(each, "most"), ".0f")
         of_pairs = f"{int(statistics.median(_of(each, 'sentences'))):,}"
-        lines.append([f"{int(count):,}", of_pairs, *told, spread(added, ".0f")])
+        lines.append([f"{int(count):,}", of_pairs, *said, spread(added, ".0f")])
     head = ["documents", "sentences", "MB before", "peak MB", "added MB"]
     report.table("Memory of mining", head, lines)
     return found
@@ -106,11 +106,11 @@ def all_of_it(report: Report, options: argparse.Namespace) -> None:
     """Mine every document of the file once, in a process of its own."""
     found = in_own_process("tests.benchmarks.mining", _task(options, sys.maxsize))
     share = found["clustering"] / found["encoding"]
-    told = f"{found['documents']:,.0f} documents of {found['sentences']:,.0f} sentences, one pass"
-    report.add("whole", [100 * share], told)
+    said = f"{found['documents']:,.0f} documents of {found['sentences']:,.0f} sentences, one pass"
+    report.add("whole", [100 * share], said)
     line = [f"{found[name]:,.0f}" for name in ("pairs", "encoding", "clustering", "before", "most")]
     head = ["pairs", "s of encoding", "s of clustering", "MB before", "peak MB"]
-    report.table(f"The whole file: {told}", head, [line])
+    report.table(f"The whole file: {said}", head, [line])
 
 
 def _task(options: argparse.Namespace, count: int) -> dict[str, Any]:

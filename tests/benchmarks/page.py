@@ -85,8 +85,8 @@ def _comparison(row: Row, section: Section, result: Found | None) -> list[str]:
     values = result["values"].get(row.key)
     if values is None:
         why = result["skipped"].get(row.key)
-        told = f"left out: {why}" if why else NOT_YET
-        return [row.what, row.against, told, aim, "-", command]
+        printed = f"left out: {why}" if why else NOT_YET
+        return [row.what, row.against, printed, aim, "-", command]
     note = result["notes"].get(row.key)
     what = f"{row.what} ({note})" if note else row.what
     return [what, row.against, row.say(values), aim, row.say_met(values), command]

@@ -74,8 +74,8 @@ class Report:
         for key, values in self.values.items():
             row = BY_KEY[key]
             what = f"{row.what} ({self.notes[key]})" if key in self.notes else row.what
-            told = row.say(values), row.say_aim(), row.say_met(values)
-            lines.append([what, row.against, *told])
+            printed = row.say(values), row.say_aim(), row.say_met(values)
+            lines.append([what, row.against, *printed])
         for key, why in self.skipped.items():
             lines.append([BY_KEY[key].what, BY_KEY[key].against, "left out", why, "-"])
         if lines[1:]:

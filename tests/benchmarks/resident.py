@@ -27,15 +27,15 @@ def peak() -> float:
     Linux counts what the process was before it became this program in ``ru_maxrss``, so there the
     peak is read from its status.
     """
-    told = _status("VmHWM")
-    if told is not None:
-        return told
+    printed = _status("VmHWM")
+    if printed is not None:
+        return printed
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / 2**20 if sys.platform == "darwin" else most / 1024
 
 
 def forget_peak() -> bool:
-    """Let the peak begin anew at what is resident now; return whether the system can do so."""
+    """Reset the peak to what is resident now; return whether the system can do so."""
     try:
         Path("/proc/self/clear_refs").write_text(_RESET, encoding="ascii")
     except OSError:
@@ -44,8 +44,8 @@ def forget_peak() -> bool:
 
 
 def _paths() -> list[str]:
-    told = os.environ.get("PYTHONPATH")
-    return [told] if told else []
+    printed = os.environ.get("PYTHONPATH")
+    return [printed] if printed else []
 
 
 def _status(name: str) -> float | None:

@@ -286,14 +286,14 @@ def test_a_run_measures_what_is_missing_and_says_what_failed(tmp_path: Path, mon
 
 
 def test_mistakes_on_the_command_line_are_told(capsys) -> None:  # type: ignore[no-untyped-def]
-    for words, told in (
+    for words, printed in (
         (["nothing"], "there are startup"),
         (["--texts", "no.txt"], "no such file"),
     ):
         with pytest.raises(SystemExit) as stopped:
             whole.arguments(words)
         assert stopped.value.code == 2
-        assert told in capsys.readouterr().err
+        assert printed in capsys.readouterr().err
 
 
 # -- the page -----------------------------------------------------------------------------------
@@ -317,9 +317,9 @@ def test_a_page_tells_medians_aims_notes_and_what_was_left_out() -> None:
         tables=[{"title": "Speeds", "head": ["a", "b"], "lines": [["1|2", "3"]]}],
     )
     text = pages.page([found])
-    what, _, told, aim, met, command = line_of(text, "training.fp32")
+    what, _, printed, aim, met, command = line_of(text, "training.fp32")
     assert what.endswith("(of a file)")
-    assert (told, aim, met) == ("1.90 [1.70-2.00]", "at least 1.75", "yes")
+    assert (printed, aim, met) == ("1.90 [1.70-2.00]", "at least 1.75", "yes")
     assert command == "`python -m tests.benchmarks.training`"
     rows = [line for line in text.splitlines() if "sentences per second in training, bf16" in line]
     assert "left out: no bf16 here" in rows[0] and "not measured yet" in rows[1]

@@ -3,7 +3,7 @@
 Same random BERT, same sentences in the same order, same batches, length and loss, in one process,
 in turn, so that a noisy machine is as noisy for both. cse tokenises before the first step, the peer
 in each: what cse's tokens take is measured and counted to its steps. What is gained depends on the
-padding, so there are two kinds of rows: the sentences as they are, and their words cut anew into
+padding, so there are two kinds of rows: the sentences as they are, and their words cut again into
 rows of very different lengths, a third of whose padded batches is padding.
 
     python -m tests.benchmarks.training [--repeats 5] [--steps 6] [--texts FILE]

@@ -1,4 +1,4 @@
-"""Draws without replacement inside rows, and positions counted anew."""
+"""Draws without replacement inside rows, and positions counted from 0."""
 
 from __future__ import annotations
 

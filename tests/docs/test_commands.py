@@ -133,8 +133,8 @@ def test_quickstart_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         if words[:2] == ["cse", "train"] and "--resume" in words:
             interrupted(folder / words[3])
         code = run(words[1:])
-        told = capsys.readouterr()
-        assert code == 0, f"{' '.join(words)}\n{told.out}{told.err}"
+        printed = capsys.readouterr()
+        assert code == 0, f"{' '.join(words)}\n{printed.out}{printed.err}"
     assert (folder / "vectors.npy").is_file()
     assert (folder / "runs/again/model/model.safetensors").is_file()
     from sentence_transformers import SentenceTransformer
@@ -171,8 +171,8 @@ def test_dry_runs_of_the_other_pages(folder: Path, capsys: pytest.CaptureFixture
             if needs_a_run and "--dry-run" not in words:
                 continue
             code = run(words[1:])
-            told = capsys.readouterr()
-            assert code == 0, f"{page}: {' '.join(words)}\n{told.out}{told.err}"
+            printed = capsys.readouterr()
+            assert code == 0, f"{page}: {' '.join(words)}\n{printed.out}{printed.err}"
             count += 1
     assert count >= 8
 
@@ -209,9 +209,9 @@ def test_training_on_the_pages_of_methods_has_a_plan(
         pytest.skip("its model is on the hub")
     dry = [] if "--dry-run" in words else ["--dry-run"]
     code = run([*words[1:], *dry])
-    told = capsys.readouterr()
-    assert code == 0, f"{' '.join(words)}\n{told.err}"
-    assert "has no effect without a dev set" not in told.out, f"{' '.join(words)}\n{told.out}"
+    printed = capsys.readouterr()
+    assert code == 0, f"{' '.join(words)}\n{printed.err}"
+    assert "has no effect without a dev set" not in printed.out, f"{' '.join(words)}\n{printed.out}"
 
 
 @pytest.mark.slow

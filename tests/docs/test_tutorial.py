@@ -59,10 +59,10 @@ def test_its_commands_run(package: Path, capsys: pytest.CaptureFixture[str]) -> 
         if words[1] == "train":
             words = [*words, "--data", "texts.txt", *CHEAP]
         code = run(words[1:])
-        told = capsys.readouterr()
-        assert code == 0, f"{' '.join(words)}\n{told.out}{told.err}"
+        printed = capsys.readouterr()
+        assert code == 0, f"{' '.join(words)}\n{printed.out}{printed.err}"
         if words[1] == "list-plugins":
-            assert "decoupled" in told.out
+            assert "decoupled" in printed.out
     assert (package.parent / "runs/dcl/model/model.safetensors").is_file()
 
 

@@ -177,7 +177,7 @@ def test_an_evaluation_refuses_what_the_command_refuses(cse_command: Cse) -> Non
         with pytest.raises(cse.CseError) as found:
             cse.evaluate("starter", **keywords)
         assert cse_command("eval", "starter", *words).err.strip() == f"error: {found.value}"
-    with pytest.raises(cse.CseError, match="there is no such option.*did you mean suite"):
+    with pytest.raises(cse.CseError, match="unknown option.*did you mean suite"):
         cse.evaluate("starter", suit="sts")
 
 

@@ -34,11 +34,11 @@ def run(
     """Run cases and print those that are not as expected."""
     outcomes = []
     for case in cases:
-        outcome, answer, told = tried(case, server)
+        outcome, answer, printed = tried(case, server)
         outcomes.append(outcome)
         if outcome not in GOOD:
             wanted = getattr(case, "expect", "")
-            print(f"{outcome.upper()} {case.label}\n  wanted {wanted}: {told}; exit code "
+            print(f"{outcome.upper()} {case.label}\n  wanted {wanted}: {printed}; exit code "
                   f"{answer.code} after {answer.seconds:.1f} s", flush=True)  # fmt: skip
             for line in (answer.out + answer.err).splitlines()[-6:]:
                 print(f"  | {line[:300]}")

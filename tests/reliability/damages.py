@@ -321,12 +321,12 @@ def tried(damage: Damage, server: Server) -> tuple[Outcome, Answer, str]:
         refused = answer.code == 2 if damage.expect == EITHER else damage.expect == REFUSED
         if not refused:
             outcome = classify(answer, Outcome.ACCEPTED)
-            told = ""
+            printed = ""
             if outcome is Outcome.ACCEPTED and damage.use.startswith("resume"):
                 for name in damage.strange:
                     shutil.rmtree(run / "checkpoints" / name, ignore_errors=True)
-                told = difference(run, start.whole) or ""
-            return (Outcome.SILENT if told else outcome), answer, told
+                printed = difference(run, start.whole) or ""
+            return (Outcome.SILENT if printed else outcome), answer, printed
         words = damage.words or (Path(damage.file).name,)
         outcome = classify(answer, Outcome.CLEAR, words)
         changed = outcome is Outcome.CLEAR and _content(run) != before

@@ -76,7 +76,7 @@ class _Writes:
         sys.addaudithook(self.audit)
 
     def whole(self, write: Callable[..., Any], place: int) -> Callable[..., Any]:
-        """Return a writer of a file that is no Python, which counts."""
+        """Return a writer of a file that is not Python, which counts."""
 
         def counted(*values: Any, **named: Any) -> Any:
             self.hear("file", Path(values[place]))

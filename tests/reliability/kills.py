@@ -60,7 +60,7 @@ def kills(server: Server) -> Iterator[Kill]:
 def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
     """Train with the fault and resume; return what came of it, and what tells it from the whole.
 
-    A full disk has to be told in one line, and leave the last checkpoint to resume from.
+    A full disk has to be reported in one line, and leave the last checkpoint to resume from.
     """
     start = base(kill.run, server)
     with TemporaryDirectory() as name:
@@ -81,5 +81,5 @@ def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
             (run / ".lock").unlink(missing_ok=True)  # held by nobody, and nobody holds it again
         else:
             outcome = classify(answer, Outcome.ACCEPTED)
-        told = (difference(run, start.whole) or "") if outcome in GOOD else ""
-        return (Outcome.SILENT if told else outcome), answer, told
+        printed = (difference(run, start.whole) or "") if outcome in GOOD else ""
+        return (Outcome.SILENT if printed else outcome), answer, printed

@@ -323,9 +323,9 @@ def _judged(
         Outcome.TRACEBACK, Outcome.HUNG
     ):  # fmt: skip
         return classify(answer, Outcome.ACCEPTED), answer, f"exit code {answer.code}"
-    told = ""
+    printed = ""
     if "complete" in trouble.expect:
-        told = difference(run, start.whole) or ""
+        printed = difference(run, start.whole) or ""
     elif trouble.streams and trouble.code != (2,) and "Traceback" in answer.err:
-        told = "a traceback"
-    return (Outcome.SILENT if told else Outcome.ACCEPTED), answer, told
+        printed = "a traceback"
+    return (Outcome.SILENT if printed else Outcome.ACCEPTED), answer, printed

@@ -125,7 +125,7 @@ def smaller_table(path: Path) -> None:
     (path / "config.json").write_text(json.dumps({**config, "vocab_size": 500}))
 
 
-@maker("weights of whole numbers")
+@maker("weights of integers")
 def whole_numbers(path: Path) -> None:
     _with_tensors(path, lambda held: held.update({_LAYER: held[_LAYER].long()}))
 

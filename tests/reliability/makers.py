@@ -265,7 +265,7 @@ def latin_1(path: Path) -> None:
 
 @maker("a zip")
 def a_zip(path: Path) -> None:
-    """An archive that is no gz."""
+    """An archive that is not a gz."""
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("texts.txt", "a text\n")
 

@@ -122,8 +122,8 @@ def install(name: str, folder: Path) -> None:
     (folder / "cse_evil/plugin.py").write_text(HEAD + source, encoding="utf-8")
     info = folder / "cse_evil-1.dist-info"
     info.mkdir()
-    told = MARK.replace("\r", "").replace("\n", "") if "marks" in name else "Evil"
-    flat = "".join(each for each in told if each not in "\x0b\x85\u2028")
+    printed = MARK.replace("\r", "").replace("\n", "") if "marks" in name else "Evil"
+    flat = "".join(each for each in printed if each not in "\x0b\x85\u2028")
     head = f"Metadata-Version: 2.4\nName: cse-evil\nVersion: 1\nSummary: {flat}\n"
     (info / "METADATA").write_text(head, encoding="utf-8")
     (info / "entry_points.txt").write_text("[cse]\nevil = cse_evil.plugin\n", encoding="utf-8")

@@ -220,15 +220,15 @@ def _columns() -> Iterator[TerminalCase]:
 
 def _recipes() -> Iterator[TerminalCase]:
     """Recipes with hostile keys, values and names."""
-    told = json.dumps(MARK)
+    mark = json.dumps(MARK)
     for content in (
-        f"summary = {told}\npaper = {told}\n", f"{told} = 1\n", f"[train]\n{told} = 1\n",
-        f"[train]\nlr = {told}\n", f"[[loss]]\nuse = {told}\n", f"extends = {told}\n",
-        f'[[loss]]\nuse = "infonce"\nname = {told}\n', f"[data]\npath = [{told}]\n",
-        f"[model]\nname = {told}\n", f"[[when]]\nfamily = {told}\n",
-        f"[data.columns]\ntext = {told}\n",
-        f'[views.{told}]\nbranch = "online"\n', f"[train]\nselect = {told}\n", f"# {MARK}\n",
-        f"[train]\ndev = [{told}]\n", f"[params]\n{told} = 1\n", f"x = {told}\n[[[{MARK}",
+        f"summary = {mark}\npaper = {mark}\n", f"{mark} = 1\n", f"[train]\n{mark} = 1\n",
+        f"[train]\nlr = {mark}\n", f"[[loss]]\nuse = {mark}\n", f"extends = {mark}\n",
+        f'[[loss]]\nuse = "infonce"\nname = {mark}\n', f"[data]\npath = [{mark}]\n",
+        f"[model]\nname = {mark}\n", f"[[when]]\nfamily = {mark}\n",
+        f"[data.columns]\ntext = {mark}\n",
+        f'[views.{mark}]\nbranch = "online"\n', f"[train]\nselect = {mark}\n", f"# {MARK}\n",
+        f"[train]\ndev = [{mark}]\n", f"[params]\n{mark} = 1\n", f"x = {mark}\n[[[{MARK}",
     ):  # fmt: skip
         files = {"r.toml": content}
         yield TerminalCase(("train", "--dry-run", "--data", "ok.txt", "--recipe", "r.toml"), files)
@@ -238,22 +238,22 @@ def _recipes() -> Iterator[TerminalCase]:
 
 def _models() -> Iterator[TerminalCase]:
     """Model folders and runs whose files hold hostile texts."""
-    told = json.dumps(MARK)
+    mark = json.dumps(MARK)
     configs = (
-        f'{{"model_type": {told}}}', f'{{"model_type": "bert", {told}: 1, "hidden_size": {told}}}',
-        told, f'{{"architectures": [{told}], "auto_map": {{"AutoModel": {told}}}}}', MARK,
+        f'{{"model_type": {mark}}}', f'{{"model_type": "bert", {mark}: 1, "hidden_size": {mark}}}',
+        mark, f'{{"architectures": [{mark}], "auto_map": {{"AutoModel": {mark}}}}}', MARK,
     )  # fmt: skip
     for config in configs:
-        for extra in ({}, {"m/modules.json": f'[{{"type": {told}, "path": {told}}}]'},
-                      {"m/cse.json": f'{{"row": {{"use": {told}, "options": {{}}}}}}'},
-                      {"m/tokenizer_config.json": f'{{"tokenizer_class": {told}}}',
+        for extra in ({}, {"m/modules.json": f'[{{"type": {mark}, "path": {mark}}}]'},
+                      {"m/cse.json": f'{{"row": {{"use": {mark}, "options": {{}}}}}}'},
+                      {"m/tokenizer_config.json": f'{{"tokenizer_class": {mark}}}',
                        "m/tokenizer.json": MARK, "m/model.safetensors": MARK}):  # fmt: skip
             files = {"m/config.json": config, **extra}
             for command in ("encode m ok.txt", "train --dry-run --data ok.txt --model m",
                             "train --data ok.txt --model m --train.max_steps 1"):  # fmt: skip
                 yield TerminalCase(tuple(command.split()), files)
-    for run in (f"x = {told}", f"[{told}]", MARK, f"[model]\nname = {told}"):
-        files = {"r/run.toml": run, "r/metrics.jsonl": MARK, "r/result.json": told}
+    for run in (f"x = {mark}", f"[{mark}]", MARK, f"[model]\nname = {mark}"):
+        files = {"r/run.toml": run, "r/metrics.jsonl": MARK, "r/result.json": mark}
         for command in ("train --resume r", "train --recipe r --dry-run", "encode r ok.txt",
                         "data show-pairs r", "show-recipe r"):  # fmt: skip
             yield TerminalCase(tuple(command.split()), files)

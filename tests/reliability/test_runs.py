@@ -23,9 +23,9 @@ def check(table: str, chosen: Callable[[Iterable[Any]], Iterable[Any]]) -> None:
     make, tried = OWN[table]
     wrong: list[Any] = []
     for case in chosen(make(server)):
-        outcome, answer, told = tried(case, server)
+        outcome, answer, printed = tried(case, server)
         if outcome not in GOOD:
-            wrong.append((case.label, outcome, told, answer))
+            wrong.append((case.label, outcome, printed, answer))
     assert wrong == []
 
 

@@ -38,5 +38,5 @@ def test_the_check_sees_what_is_not_cleaned() -> None:
 
 
 def test_escapes_in_json_stand_for_the_same_text() -> None:
-    told = json.dumps({"text": MARK + "\udcff\U000e0041"}, ensure_ascii=False)
-    assert json.loads(cleaned(told)) == json.loads(told)
+    printed = json.dumps({"text": MARK + "\udcff\U000e0041"}, ensure_ascii=False)
+    assert json.loads(cleaned(printed)) == json.loads(printed)

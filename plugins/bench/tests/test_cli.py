@@ -38,14 +38,14 @@ def everything(folder: Path) -> list[str]:
 def test_the_installed_command_shows_a_table_and_advises(
     sentences: Path, encoder: str, tmp_path: Path
 ) -> None:
-    told = call_installed("bench", *chosen(sentences, encoder), *SHORT, cwd=tmp_path)
-    assert told.code == 0, told.err
+    printed = call_installed("bench", *chosen(sentences, encoder), *SHORT, cwd=tmp_path)
+    assert printed.code == 0, printed.err
     for words in ("sentences/s", "real tokens/s", "ms a step", "share of the floor", "peak memory",
                   "matrix products", "dropout", "padding avoided", "batches of 8",
                   " times as fast as fp32 here: "):  # fmt: skip
-        assert words in told.out
-    assert re.search(r"┃ fp32 +┃ bf16", told.out)
-    lines = told.err.splitlines()
+        assert words in printed.out
+    assert re.search(r"┃ fp32 +┃ bf16", printed.out)
+    lines = printed.err.splitlines()
     assert lines[0] == "fp32 and bf16 on cpu, rounds: 1, steps of a round: 1"
     assert lines[1] == "measuring: 0 of 6"
     assert all(line.startswith("measuring: ") for line in lines[1:])
@@ -54,9 +54,9 @@ def test_the_installed_command_shows_a_table_and_advises(
 
 def test_json_is_one_object(cse: Cse, sentences: Path, encoder: str) -> None:
     words = ("bench", *chosen(sentences, encoder), *SHORT, "--precision", "fp32", "--json")
-    told = cse(*words)
-    assert (told.code, told.err) == (0, "")
-    found: dict[str, Any] = json.loads(told.out)
+    printed = cse(*words)
+    assert (printed.code, printed.err) == (0, "")
+    found: dict[str, Any] = json.loads(printed.out)
     assert list(found["precisions"]) == ["fp32"]
     fp32 = found["precisions"]["fp32"]
     assert sum(fp32["where"].values()) == pytest.approx(1.0)
@@ -91,10 +91,10 @@ def test_mistakes(cse: Cse, tmp_path: Path, case: tuple[str, ...]) -> None:
 
 
 def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
-    told = cse("bench", "--loss", "infonce", "--help")
-    assert told.code == 0
-    assert "--loss.infonce.temperature" in told.out
-    assert "--precision" in told.out
+    printed = cse("bench", "--loss", "infonce", "--help")
+    assert printed.code == 0
+    assert "--loss.infonce.temperature" in printed.out
+    assert "--precision" in printed.out
 
 
 def test_an_interrupt_leaves_nothing(sentences: Path, encoder: str, tmp_path: Path) -> None:

@@ -69,18 +69,18 @@ def test_two_number_formats_in_turn(
 
 
 @pytest.mark.parametrize(
-    ("gain", "auto", "told"),
+    ("gain", "auto", "printed"),
     [(2.07, "fp32", "2.07 times as fast as fp32 here: add --train.precision bf16, auto takes fp32"),
      (1.09, "bf16", "1.09 times as fast as fp32 here: add --train.precision fp32, auto takes bf16"),
      (1.1, "bf16", "1.10 times as fast as fp32 here: train.precision = auto takes bf16"),
      (0.3, "fp32", "0.30 times as fast as fp32 here: train.precision = auto takes fp32")],
 )  # fmt: skip
 def test_the_advice_names_the_faster_format_and_what_to_type(
-    encoder: str, tmp_path: Path, gain: float, auto: str, told: str
+    encoder: str, tmp_path: Path, gain: float, auto: str, printed: str
 ) -> None:
     report, _ = measured(encoder, tmp_path / "run")
     assert advice_of(report) is None
-    assert advice_of(replace(report, gain=Spread.of([gain]), auto=auto)) == f"bf16 was {told}"
+    assert advice_of(replace(report, gain=Spread.of([gain]), auto=auto)) == f"bf16 was {printed}"
 
 
 @pytest.mark.parametrize(

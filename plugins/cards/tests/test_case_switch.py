@@ -44,7 +44,7 @@ def test_v1_switches_exactly_so_many(words: int, rate: float, count: int) -> Non
 def test_v1_counts_all_words_and_switches_those_with_a_letter() -> None:
     text = "1 2 3 4 5 6 7 8 one 'two'"
     (found,) = switched([text], rate=0.5, variant="v1")
-    assert changed(text, found) == [16], "five are due, one begins with a letter"
+    assert changed(text, found) == [16], "five expected, one begins with a letter"
     assert switched(["12 ... 'a'", ""], rate=0.5, variant="v1") == ["12 ... 'a'", ""]
 
 

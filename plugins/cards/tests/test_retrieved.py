@@ -163,9 +163,9 @@ def test_tokens_of_the_view_are_those_of_its_texts() -> None:
     part, rows = part_of(made), torch.tensor([2, 5])
     (view,) = part.views(rows, replace(make_context(), rows=rows))
     assert view.tokens is not None and view.texts is not None
-    told = made.assembly.online.tokenizer.content(list(view.texts), 32)
-    assert torch.equal(view.tokens.ids, told.ids)
-    assert torch.equal(view.tokens.offsets, told.offsets)
+    printed = made.assembly.online.tokenizer.content(list(view.texts), 32)
+    assert torch.equal(view.tokens.ids, printed.ids)
+    assert torch.equal(view.tokens.offsets, printed.offsets)
 
 
 def test_columns_of_all_anchors_with_gradient_and_own_texts_masked() -> None:
@@ -269,8 +269,8 @@ def test_the_plan_says_when_texts_of_rounds_are_searched() -> None:
         pytest.skip("no miner of texts is installed")
     corpus = tiny_corpus(columns=("document",))
     kinds = {"positives": ["inverse-cloze"], "negatives": ["retrieved"]}
-    told = compose(kinds=kinds, corpus=corpus).notes
-    assert any("texts that a round brings are searched" in line for line in told)
+    printed = compose(kinds=kinds, corpus=corpus).notes
+    assert any("texts that a round brings are searched" in line for line in printed)
     plain = compose(kinds={"negatives": ["retrieved"]}, corpus=corpus).notes
     assert not any("a round brings" in line for line in plain)
 

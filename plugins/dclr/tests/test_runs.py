@@ -58,8 +58,8 @@ def test_the_plan_shows_the_pass_of_the_second_encoder() -> None:
 
 def test_the_plan_says_where_one_pass_would_do() -> None:
     sets = ["negatives.instance-weights.view=positive"]
-    told = [n for n in compose(recipe="dclr", sets=sets).notes if "one pass less" in n]
-    assert len(told) == 1 and "view = anchor" in told[0]
+    printed = [n for n in compose(recipe="dclr", sets=sets).notes if "one pass less" in n]
+    assert len(printed) == 1 and "view = anchor" in printed[0]
     sets.append("branch.frozen.mode=train")
     assert not [n for n in compose(recipe="dclr", sets=sets).notes if "one pass less" in n]
 

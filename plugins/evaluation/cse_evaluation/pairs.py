@@ -77,7 +77,7 @@ class PairSet:
 
     @property
     def file(self) -> str:
-        """Return the file name for reports, or the source or name where there is no file."""
+        """Return the file name for reports, or the source or name without one."""
         return self.path.name if self.path else self.source or self.name
 
     @cached_property

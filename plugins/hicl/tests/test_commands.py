@@ -60,14 +60,14 @@ def test_sentences_and_paragraphs_are_two_files_in_batches_of_64(
     ]  # fmt: skip
     composition = compose(recipe=recipe, sets=sets)
     assert composition.train.batch_size == 64
-    told: list[str] = []
+    printed: list[str] = []
 
     class Listener(Reporter):
         def message(self, text: str) -> None:
-            told.append(text)
+            printed.append(text)
 
     train(composition, installed_registry(), out=tmp_path / "run", reporter=Listener())
-    assert any(line.startswith("6 rows of") for line in told), told
+    assert any(line.startswith("6 rows of") for line in printed), printed
 
 
 @pytest.mark.parametrize(

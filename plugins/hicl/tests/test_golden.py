@@ -110,11 +110,11 @@ def test_local_and_global_loss(golden: dict[str, Any], reading: str, alpha: floa
     side = READINGS[reading]
     sets = [f"loss.{name}.in_batch={side}" for name in ("local", "global")]
     found = objective(golden, *sets, f"params.alpha={alpha}")
-    told = golden["global_mean_second_view"]
+    printed = golden["global_mean_second_view"]
     if side == "anchor":
-        told = golden["global_mean_first_view_negatives"]
+        printed = golden["global_mean_first_view_negatives"]
     assert close(golden, found.parts["local.loss"], golden["local_mean_over_segments"][reading])
-    assert close(golden, found.parts["global.loss"], told)
+    assert close(golden, found.parts["global.loss"], printed)
     assert close(
         golden, found.value, golden["total_by_variant_and_alpha"][f"{reading}|alpha={alpha}"]
     )
@@ -132,15 +132,15 @@ def test_local_losses_summed(golden: dict[str, Any], reading: str) -> None:
 
 def test_averaging(golden: dict[str, Any]) -> None:
     found = objective(golden, kinds={"negatives": ["+averaging"]})
-    told = golden["local_mean_over_segments"]["averaging_variant_second_view"]
-    assert close(golden, found.parts["local.loss"], told)
+    printed = golden["local_mean_over_segments"]["averaging_variant_second_view"]
+    assert close(golden, found.parts["local.loss"], printed)
     assert close(golden, found.parts["global.loss"], golden["global_mean_second_view"])
 
 
 def test_segments_of_the_same_text_as_negatives(golden: dict[str, Any]) -> None:
     found = objective(golden, "loss.local.same_sentence=keep")
-    told = golden["local_mean_over_segments"]["same_sequence_as_negative_second_view"]
-    assert close(golden, found.parts["local.loss"], told)
+    printed = golden["local_mean_over_segments"]["same_sequence_as_negative_second_view"]
+    assert close(golden, found.parts["local.loss"], printed)
     assert close(golden, found.parts["global.loss"], golden["global_mean_second_view"])
 
 
@@ -155,5 +155,5 @@ def test_entailment(golden: dict[str, Any]) -> None:
     local = golden["local_mean_over_segments"]["negatives_second_view"]
     whole = golden["global_mean_second_view"]
     alpha, beta = 0.15, 3e-4
-    told = alpha * local + (1 - alpha - beta) * whole + beta * golden["hiclv2_entailment_mean"]
-    assert close(golden, found.value, told)
+    printed = alpha * local + (1 - alpha - beta) * whole + beta * golden["hiclv2_entailment_mean"]
+    assert close(golden, found.value, printed)

@@ -123,14 +123,14 @@ def test_texts_cut_into_texts_are_a_setting(tmp_path: Path) -> None:
             f"data.path=[{file}]", "data.split_tokens=4", "train.max_steps=2", "train.device=cpu",
         ],
     )  # fmt: skip
-    told: list[str] = []
+    printed: list[str] = []
 
     class Listener(Reporter):
         def message(self, text: str) -> None:
-            told.append(text)
+            printed.append(text)
 
     train(composition, installed_registry(), out=tmp_path / "run", reporter=Listener())
-    assert any("3 texts cut into" in line and "at most 4 tokens" in line for line in told)
+    assert any("3 texts cut into" in line and "at most 4 tokens" in line for line in printed)
 
 
 # -- long texts ---------------------------------------------------------------------------------
@@ -265,16 +265,16 @@ def test_texts_longer_than_the_encoder_takes_can_be_trained_on(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("recipe", "setting", "told"),
+    ("recipe", "setting", "printed"),
     [
         ("hicl", "pool.segments.length=600", "longer than the 512 that the encoder takes"),
         ("hicl-v2", "loss.entailment.level=sentence", "a text is not a part of itself"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_loaded(
-    recipe: str, setting: str, told: str
+    recipe: str, setting: str, printed: str
 ) -> None:
-    with pytest.raises(CseError, match=told):
+    with pytest.raises(CseError, match=printed):
         compose(recipe=recipe, sets=["model.name=starter", setting])
 
 

@@ -82,15 +82,15 @@ def test_slices_equal_a_loop(lengths: list[int], length: int) -> None:
 
 
 @pytest.mark.parametrize("aggregate", ["weighted", "mean"])
-@pytest.mark.parametrize("told", [True, False])
-def test_join_equals_a_loop(aggregate: str, told: bool) -> None:
+@pytest.mark.parametrize("printed", [True, False])
+def test_join_equals_a_loop(aggregate: str, printed: bool) -> None:
     pooler = make_part("pool", "segments", length=4, aggregate=aggregate)
     sliced = pooler.slices(texts([9, 0, 4, 1, 17, 5, 0]))
     draws = torch.Generator().manual_seed(1)
     vectors = torch.randn(sliced.rows, 6, dtype=torch.float64, generator=draws)
     vectors.requires_grad_(True)
     rows = Embeddings(
-        vectors, sliced.owner * 3 + 1, sliced.slot, sliced.content_lengths(), 7 if told else None
+        vectors, sliced.owner * 3 + 1, sliced.slot, sliced.content_lengths(), 7 if printed else None
     )
     joined = pooler.join(rows)
     wanted = slow_join(rows, aggregate == "weighted")

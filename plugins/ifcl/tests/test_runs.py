@@ -140,14 +140,14 @@ def test_a_resumed_run_with_another_second_model_is_refused(tmp_path: Path) -> N
 # -- mistakes ------------------------------------------------------------------------------------
 
 
-def refused(arguments: Sequence[str], capfd: pytest.CaptureFixture[str], *told: str) -> None:
+def refused(arguments: Sequence[str], capfd: pytest.CaptureFixture[str], *printed: str) -> None:
     """Check for one line of error with these words, exit code 2, and no run left behind."""
     capfd.readouterr()
     assert cse(list(arguments)) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1 and err.startswith("error: "), err
-    for word in told:
+    for word in printed:
         assert word in err
     assert not Path(arguments[arguments.index("--out") + 1]).exists()
 
@@ -163,8 +163,8 @@ def test_a_second_model_of_another_dimension(
 ) -> None:
     wide = tiny_encoder(tmp_path / "wide", hidden=48)
     more = ["--aug.fusion.model", str(wide)]
-    told = ("aug.fusion.model", "dimension 48", "projection=random")
-    refused(words(data, tmp_path / "run", *more), capfd, *told)
+    printed = ("aug.fusion.model", "dimension 48", "projection=random")
+    refused(words(data, tmp_path / "run", *more), capfd, *printed)
     more += ["--aug.fusion.projection", "random", "--train.max_steps", "2"]
     assert cse(words(data, tmp_path / "run", *more)) == 0
 
@@ -184,8 +184,8 @@ def test_a_second_model_that_is_not_there(
 
 def test_weights_that_vanish(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     more = [f"--{QUEUE}.batches", "5", f"--{QUEUE}.forgetting", "0.2"]
-    told = (QUEUE, "batches * forgetting must be below 1", "5 * 0.2 is 1")
-    refused(words(data, tmp_path / "run", *more), capfd, *told)
+    printed = (QUEUE, "batches * forgetting must be below 1", "5 * 0.2 is 1")
+    refused(words(data, tmp_path / "run", *more), capfd, *printed)
 
 
 # -- Chinese -------------------------------------------------------------------------------------
@@ -299,9 +299,9 @@ def test_the_plan_says_which_twins_a_store_holds(view: str) -> None:
         sets=[f"negatives.queue.view={view}"],
         corpus=corpus,
     )
-    told = [note for note in made.notes if "the fraternal twins; the paper's queue" in note]
-    assert len(told) == (view == "positive")
-    assert not told or "--negatives.queue.view anchor" in told[0]
+    printed = [note for note in made.notes if "the fraternal twins; the paper's queue" in note]
+    assert len(printed) == (view == "positive")
+    assert not printed or "--negatives.queue.view anchor" in printed[0]
     own = compose(recipe="ifcl", corpus=corpus)
     assert not [note for note in own.notes if "fraternal twins" in note]
 

@@ -52,7 +52,7 @@ def test_clusters_equal_a_loop(
     draws = torch.Generator().manual_seed(neighbours)
     lengths = [1, 2, 23, 5, 2, 9, 8, 1, 40, 7, 3]
     held = documents(lengths)
-    # Small whole numbers: many equally near sentences, and products without rounding.
+    # Small integers: many equally near sentences, and products without rounding.
     vectors = torch.randint(-2, 3, (sum(lengths), 3), generator=draws).double()
     found = graph.components(*graph.nearest_edges(vectors, held, neighbours), len(vectors))
     wanted: list[int] = []
@@ -143,7 +143,7 @@ class Asked:
     """A round's context whose encoder remembers how much it was given at once."""
 
     def __init__(self, corpus: Corpus, scores: Sequence[float | None] = (), seed: int = 0) -> None:
-        self.corpus, self.most, self.told = corpus, 0, [0, 0]
+        self.corpus, self.most, self.printed = corpus, 0, [0, 0]
         self.scores, self.seed = list(scores), seed
 
     def encode(self, texts: Sequence[str]) -> torch.Tensor:
@@ -153,8 +153,8 @@ class Asked:
         return table[rows]
 
     def progress(self, done: int, total: int, what: str) -> None:
-        assert done > self.told[0]
-        self.told = [done, total]
+        assert done > self.printed[0]
+        self.printed = [done, total]
 
     def context(self) -> RoundContext:
         return RoundContext(
@@ -172,11 +172,11 @@ def test_memory_is_one_shard_and_shards_change_nothing() -> None:
     asked = Asked(corpus_of([7, 12, 1, 30, 9, 25, 2, 14]))
     rounds = {}
     for shard in (1, 40, 1000):
-        asked.most, asked.told = 0, [0, 0]
+        asked.most, asked.printed = 0, [0, 0]
         part: Any = make_part("positives", "idc", shard=shard, pairs_per_document=None)
         rounds[shard] = part.next_round(asked.context())
         assert asked.most <= max(shard, 30)
-        assert asked.told == [99, 99], "a document of one sentence is not encoded"
+        assert asked.printed == [99, 99], "a document of one sentence is not encoded"
     for shard in (40, 1000):
         for name, values in rounds[1].pairs.items():
             assert np.array_equal(values, rounds[shard].pairs[name]), name
@@ -209,7 +209,7 @@ def test_kmeans_pairs_equal_a_loop(within: str, monkeypatch: pytest.MonkeyPatch)
         "positives", "idc-kmeans", clusters=3, within=within, shard=20, pairs_per_document=None
     )
     asked = Asked(corpus)
-    asked.progress = lambda *told: None  # type: ignore[method-assign]
+    asked.progress = lambda *printed: None  # type: ignore[method-assign]
     pairs = part.next_round(asked.context()).pairs
     vectors = asked.encode(list(corpus.column("text"))).tolist()
     centres = fitted[0].cluster_centers_.tolist()

@@ -61,8 +61,8 @@ def test_documents_of_a_round_of_labels_are_encoded_in_chunks_of_their_own(
     composition = compose(recipe="infocse-plus", corpus=corpus, sets=sets)
     train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
     assert chunks == {1: {(4, 3)}, 2: {(6, 2)}, 3: {(4, 3)}, 4: {(6, 2)}}
-    told = (tmp_path / "run" / "run.toml").read_text(encoding="utf-8")
-    assert "chunk_size = 3" in told
+    printed = (tmp_path / "run" / "run.toml").read_text(encoding="utf-8")
+    assert "chunk_size = 3" in printed
 
 
 @pytest.mark.parametrize(("pairs", "size", "wanted"), [(65, 64, 2), (64, 64, 1), (7, 2, 4)])

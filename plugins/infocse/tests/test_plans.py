@@ -57,23 +57,23 @@ def test_the_starters_own_pairs_are_a_dev_set() -> None:
     assert about_patience(planned(*sets, encoder="starter"))
 
 
-def told(composition: Composition) -> str:
+def printed(composition: Composition) -> str:
     return "\n".join(composition.notes)
 
 
 def test_notes_of_the_starters_caps_are_about_parts_that_have_them() -> None:
     whole = planned(encoder="starter")
-    assert "positives.idc.pairs = 30000; positives.idc.rounds = 3" in told(whole)
-    assert "in 3 rounds of clusters" in told(whole)
+    assert "positives.idc.pairs = 30000; positives.idc.rounds = 3" in printed(whole)
+    assert "in 3 rounds of clusters" in printed(whole)
     alone = planned(encoder="starter", kinds={"positives": ["~neighbour"]})
-    assert "positives.idc.pairs = 30000" in told(alone) and "neighbour" not in told(alone)
+    assert "positives.idc.pairs = 30000" in printed(alone) and "neighbour" not in printed(alone)
     assert as_recipe(alone)["positives"][0]["pairs"] == 30_000
     replaced = planned(encoder="starter", kinds={"positives": ["idc"]})
     assert "pairs" not in as_recipe(replaced)["positives"][0]
     for words in ("idc.pairs", "neighbour.pairs", "in 3 rounds of clusters"):
-        assert words not in told(replaced)
-    assert "no effect on positives.idc, which was replaced later" in told(replaced)
-    assert "train.batch_size = 256" in told(replaced)
+        assert words not in printed(replaced)
+    assert "no effect on positives.idc, which was replaced later" in printed(replaced)
+    assert "train.batch_size = 256" in printed(replaced)
 
 
 @pytest.mark.parametrize(

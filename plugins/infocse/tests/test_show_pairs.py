@@ -32,8 +32,8 @@ def test_clusters_of_a_document_round_by_round(
         shown = [text for cluster in each["clusters"] for text in cluster] + each["unpaired"]
         assert set(shown) == own and len(shown) == 4 and each["pairs"] >= 2
     assert run(words) == 0
-    told = capsys.readouterr().out
-    assert "round 2:" in told and "cluster 1" in told
+    printed = capsys.readouterr().out
+    assert "round 2:" in printed and "cluster 1" in printed
     assert run(["data", "show-pairs", str(folder), "--rows", "2"]) == 0
     assert run([*words[:-1], "no such"]) == 2
     assert "no such document" in capsys.readouterr().err

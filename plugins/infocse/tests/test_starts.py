@@ -106,7 +106,7 @@ def test_starts_take_the_texts_of_the_chosen_pairs_piece_by_piece(
 ) -> None:
     """The same pairs, however few are looked at together, and no text that none of them needs."""
     corpus, options = corpus_of(9, 2, 14, 6), {"pairs": pairs, "pairs_per_document": 3}
-    whole, told, most = mined(name, corpus, **options), [], 0
+    whole, printed, most = mined(name, corpus, **options), [], 0
     take = type(corpus.column("text")).take
 
     def watched(self: Any, rows: Any) -> list[str]:
@@ -117,13 +117,13 @@ def test_starts_take_the_texts_of_the_chosen_pairs_piece_by_piece(
     monkeypatch.setattr(starts, "AT_ONCE", 2)
     monkeypatch.setattr(near_spans, "AT_ONCE", 2)
     monkeypatch.setattr(type(corpus.column("text")), "take", watched)
-    ctx = replace(context(corpus), progress=lambda *each: told.append(each[:2]))
+    ctx = replace(context(corpus), progress=lambda *each: printed.append(each[:2]))
     pieces = make_part("positives", name, **options).next_round(ctx).pairs
     assert {key: list(values) for key, values in pieces.items()} == {
         key: list(values) for key, values in whole.items()
     }
     assert most <= 14, "one document, or two sentences with four around each"
-    assert told[-1] == (len(whole["text"]),) * 2 and len(told) > 1
+    assert printed[-1] == (len(whole["text"]),) * 2 and len(printed) > 1
 
 
 # -- documents as sentences -------------------------------------------------------------------

@@ -36,9 +36,9 @@ def data(tmp_path: Path) -> tuple[str, ...]:
 
 
 def seen(cse: Cse, *words: str) -> dict[str, Any]:
-    told = cse("inspect", *words, "--json")
-    assert (told.code, told.err) == (0, "")
-    found: dict[str, Any] = json.loads(told.out)
+    printed = cse("inspect", *words, "--json")
+    assert (printed.code, printed.err) == (0, "")
+    found: dict[str, Any] = json.loads(printed.out)
     return found
 
 
@@ -102,11 +102,11 @@ def test_a_run_is_shown_as_its_checkpoint_left_it_and_stays_as_it_is(
     cse: Cse, encoder: str, data: tuple[str, ...], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    told = cse(
+    printed = cse(
         "train", *QUEUE, "--model", encoder, *data, *WORK, "--dev", "none",
         "--train.max_steps", "2", "--out", str(run), "-q",
     )  # fmt: skip
-    assert told.code == 0, told.err
+    assert printed.code == 0, printed.err
     before = everything(tmp_path)
     found = seen(cse, str(run), "--rows", "1", "--columns", "1")
     assert everything(tmp_path) == before
@@ -119,11 +119,11 @@ def test_a_run_is_shown_as_its_checkpoint_left_it_and_stays_as_it_is(
     (anchor,) = direction["shown"]
     assert len(anchor["negatives"]) == len(anchor["masked"]) == 1
     assert anchor["negatives_seen"] + anchor["masked_in_all"] == 6 + 12
-    told = cse("inspect", str(run), "--rows", "1", "--columns", "2")
-    assert told.code == 0, told.err
-    assert "negatives from momentum-queue: an anchor sees " in told.out
-    assert "masked (its own sentence): in-batch" in told.out and " more" in told.out
-    assert len(told.out.splitlines()) < 30
+    printed = cse("inspect", str(run), "--rows", "1", "--columns", "2")
+    assert printed.code == 0, printed.err
+    assert "negatives from momentum-queue: an anchor sees " in printed.out
+    assert "masked (its own sentence): in-batch" in printed.out and " more" in printed.out
+    assert len(printed.out.splitlines()) < 30
 
 
 def test_both_directions_and_hard_negatives_are_shown(

@@ -200,8 +200,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neighbours_are_shown_as_sentences(run: Path) -> None:
-    told, shown = neighbours_of_run(run, installed_registry(), sentences=4, k=2)
-    assert told == "positives.knn-smoothing at step-5: 12 vectors in the buffer"
+    printed, shown = neighbours_of_run(run, installed_registry(), sentences=4, k=2)
+    assert printed == "positives.knn-smoothing at step-5: 12 vectors in the buffer"
     texts = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
     assert len({each.text for each in shown}) == 4
     for each in shown:
@@ -226,10 +226,10 @@ def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
 
 def test_clusters_are_shown_as_sentences(run: Path) -> None:
     """Near are those of the same cluster alone, so twelve sentences have eleven others at most."""
-    told, shown = neighbours_of_run(
+    printed, shown = neighbours_of_run(
         run, installed_registry(), part="kmeans-smoothing", sentences=12, k=11
     )
-    assert told.startswith("positives.kmeans-smoothing")
+    assert printed.startswith("positives.kmeans-smoothing")
     groups = {frozenset([each.text, *(text for _, text in each.near)]) for each in shown}
     assert 1 < len(groups) <= 4 and sum(map(len, groups)) == 12
 

@@ -29,14 +29,14 @@ def planned(*sets: str, encoder: str = "bert-base", recipe: str | None = "mocose
     )
 
 
-def told(composition: Composition) -> str:
+def printed(composition: Composition) -> str:
     return "\n".join(line for line in composition.notes if "distance" in line)
 
 
 def test_the_papers_setting() -> None:
     base, large = planned(), planned(encoder="bert-large")
-    assert "14.67 at the start (1/(1-0.85) + 512/64), 21.33 at half the run" in told(base)
-    assert "22.67 at the start (1/(1-0.85) + 512/32)" in told(large)
+    assert "14.67 at the start (1/(1-0.85) + 512/64), 21.33 at half the run" in printed(base)
+    assert "22.67 at the start (1/(1-0.85) + 512/32)" in printed(large)
     assert not [each for made in (base, large) for each in made.warnings if "distance" in each]
 
 
@@ -75,10 +75,10 @@ def test_a_distance_far_from_the_papers_best_is_warned_of(
 
 def test_the_default_branch_lags_by_its_own_decay() -> None:
     made = planned(recipe=None)
-    assert "208.00 at the start (1/(1-0.995) + 512/64)" in told(made)
+    assert "208.00 at the start (1/(1-0.995) + 512/64)" in printed(made)
     assert any("branch ema a lower decay" in each for each in made.warnings)
     own = planned("negatives.queue.branch=none", recipe=None)
-    assert "9.00 at the start (1/(1-0) + 512/64)" in told(own)
+    assert "9.00 at the start (1/(1-0) + 512/64)" in printed(own)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_default_branch_lags_by_its_own_decay() -> None:
 def test_a_wished_distance_sets_the_size(sets: list[str], size: int) -> None:
     made = planned(*sets)
     assert value_at(made, "negatives.queue.size") == size
-    assert f"size {size} was set for distance" in told(made)
+    assert f"size {size} was set for distance" in printed(made)
     again = resolve_raw(made)
     assert value_at(again, "negatives.queue.size") == size
 
@@ -143,7 +143,7 @@ def test_a_wish_below_the_papers_own_decay_is_not_told_of_it() -> None:
 
 def test_a_branch_without_a_decay_has_no_distance() -> None:
     sets = ["negatives.queue.branch=frozen"]
-    assert not told(planned(*sets, recipe=None))
+    assert not printed(planned(*sets, recipe=None))
     with pytest.raises(CseError, match="frozen has none: give size"):
         planned(*sets, "negatives.queue.distance=20", recipe=None)
 

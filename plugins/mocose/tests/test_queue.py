@@ -251,13 +251,13 @@ def test_the_same_sentence_in_the_queue_is_no_negative_unless_it_is_kept() -> No
     """Rows 3 and 4 of the corpus have one text; with 24 rows and a queue of 48 all are there."""
     sets = ["negatives.queue.size=48", "negatives.queue.first_fill=1", "train.batch_size=24"]
     seen = {
-        told: [
+        printed: [
             each["infonce.negatives"]
             for each in run_steps(
-                {"negatives": ["queue"]}, [*sets, f"loss.infonce.same_text={told}"], steps=2
+                {"negatives": ["queue"]}, [*sets, f"loss.infonce.same_text={printed}"], steps=2
             ).scalars
         ]
-        for told in ("mask", "keep")
+        for printed in ("mask", "keep")
     }
     # In the batch 23 others; two anchors find their text once more.
     assert seen["keep"] == [24.0, 23.0 + 25.0]

@@ -298,9 +298,9 @@ def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
     assert vectors.shape == (4, 32) and np.isfinite(vectors).all()
     for place, text in enumerate(TEXTS):
         assert np.allclose(model.encode([text])[0], vectors[place], atol=1e-5)
-    told = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
-    assert "sentence-transformers cannot express this model" in told
-    assert 'Here : " X " is [MASK] .' in told and "mask-prompt" in told
+    printed = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert "sentence-transformers cannot express this model" in printed
+    assert 'Here : " X " is [MASK] .' in printed and "mask-prompt" in printed
     assert not (tmp_path / "run" / "model" / "modules.json").exists()
 
 

@@ -148,13 +148,13 @@ def test_no_row_tells_what_a_pair_tells(corpus: StarterCorpus, rows: list[dict[s
 def test_pairs_are_many_disjoint_and_scored_by_kind(
     corpus: StarterCorpus, rows: list[dict[str, str]]
 ) -> None:
-    told = {row["text"] for row in rows}
+    printed = {row["text"] for row in rows}
     sides: dict[str, set[str]] = {}
     for split in ("dev", "test"):
         pairs = corpus.pairs(split)
         assert len(pairs) == sum(COUNTS.values()) >= 1000
         sides[split] = {pair[side] for pair in pairs for side in ("sentence1", "sentence2")}
-        assert not sides[split] & told
+        assert not sides[split] & printed
         for kind, count in COUNTS.items():
             scores = {pair["score"] for pair in pairs if pair["subset"] == kind}
             assert sum(pair["subset"] == kind for pair in pairs) == count

@@ -178,9 +178,9 @@ def test_a_broken_reporter_is_found(reporter: type, test: str, text: str) -> Non
 
 def test_a_reporter_that_cannot_go_on_is_found() -> None:
     values = {"reporter": "needsanewfolder", "registry": registry()}
-    told = failures(type("Suite", (ReporterSuite,), values))
-    assert "start raised FileExistsError" in told["test_it_hears_a_run_that_goes_on"]
-    assert "test_it_hears_a_run" not in told
+    printed = failures(type("Suite", (ReporterSuite,), values))
+    assert "start raised FileExistsError" in printed["test_it_hears_a_run_that_goes_on"]
+    assert "test_it_hears_a_run" not in printed
 
 
 def test_a_sound_reporter_passes() -> None:

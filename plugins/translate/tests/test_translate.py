@@ -58,11 +58,11 @@ def test_a_column_is_translated_into_every_format(
     cse: Cse, model: str, numbers: Path, tmp_path: Path, ending: str
 ) -> None:
     out = tmp_path / f"parallel.{ending}"
-    told = cse("data", "translate", str(numbers), "--model", model, "--out", str(out),
+    printed = cse("data", "translate", str(numbers), "--model", model, "--out", str(out),
                "--batch-size", "4", "--beams", "2")  # fmt: skip
-    assert told.code == 0, told.err
-    assert f"{ROWS} rows with fraternal are in {out}" in told.out
-    assert f"rows translated: {ROWS} of {ROWS}" in told.err
+    assert printed.code == 0, printed.err
+    assert f"{ROWS} rows with fraternal are in {out}" in printed.out
+    assert f"rows translated: {ROWS} of {ROWS}" in printed.err
     corpus = load_corpus(DataOptions(path=(str(out),)), datasets={})
     assert corpus.names == ("text", "fraternal", "number")
     assert list(corpus.column("number")) == [str(row) for row in range(ROWS)]
@@ -89,15 +89,15 @@ def test_a_killed_run_goes_on_where_it_stopped(
         return translate(self, given, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Translator, "translate", stopped)
-    told = cse(*words, "--out", str(out))
-    assert (told.code, asked) == (130, [16, 16, 16]) and not out.exists()
+    printed = cse(*words, "--out", str(out))
+    assert (printed.code, asked) == (130, [16, 16, 16]) and not out.exists()
     part = tmp_path / ".out.jsonl.part"
     with open(part, "ab") as file:
         file.write(b'{"texts": ["cut sho')
     refused(cse(*words, "--out", str(out), "--beams", "2"), "holds work begun with beams 4, not 2")
-    told = cse(*words, "--out", str(out))
-    assert told.code == 0, told.err
-    assert "32 rows were translated before: going on" in told.err
+    printed = cse(*words, "--out", str(out))
+    assert printed.code == 0, printed.err
+    assert "32 rows were translated before: going on" in printed.err
     assert asked[3:] == [16, 12]
     assert out.read_bytes() == whole.read_bytes() and not part.exists()
 
@@ -106,11 +106,11 @@ def test_column_into_limit_prefix_and_json(
     cse: Cse, model: str, numbers: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "some.jsonl"
-    told = cse("data", "translate", str(numbers), "--model", model, "--out", str(out), "--column",
-               "number", "--into", "other", "--limit", "3", "--prefix", "translate: ", "--quiet",
-               "--json")  # fmt: skip
-    assert told.err == ""
-    answer = json.loads(told.out)
+    printed = cse("data", "translate", str(numbers), "--model", model, "--out", str(out),
+                  "--column", "number", "--into", "other", "--limit", "3",
+                  "--prefix", "translate: ", "--quiet", "--json")  # fmt: skip
+    assert printed.err == ""
+    answer = json.loads(printed.out)
     assert (answer["rows"], answer["column"], answer["from"], answer["cut"]) == (
         3, "other", "number", 0,
     )  # fmt: skip
@@ -125,8 +125,8 @@ def test_column_into_limit_prefix_and_json(
 def test_long_texts_are_cut_and_told(cse: Cse, model: str, tmp_path: Path) -> None:
     path, out = tmp_path / "long.txt", tmp_path / "out.tsv"
     path.write_text("one two\n" + "one " * 40 + "\n")
-    told = cse("data", "translate", str(path), "--model", model, "--out", str(out))
-    assert "1 texts were cut to 16 tokens" in told.err
+    printed = cse("data", "translate", str(path), "--model", model, "--out", str(out))
+    assert "1 texts were cut to 16 tokens" in printed.err
     cut = Translator(TranslationOptions(model=model), CPU)
     long, short = cut.translate(["one " * 40, "one " * 15])
     assert long == short and cut.cut == 1
@@ -234,19 +234,19 @@ def test_a_marian_folder(cse: Cse, tmp_path: Path) -> None:
     )  # fmt: skip
     MarianMTModel(config).save_pretrained(folder)
     out = tmp_path / "out.jsonl"
-    told = cse("data", "translate", str(path), "--model", str(folder), "--out", str(out),
+    printed = cse("data", "translate", str(path), "--model", str(folder), "--out", str(out),
                "--limit", "3")  # fmt: skip
-    assert told.code == 0, told.err
+    assert printed.code == 0, printed.err
     assert len({json.loads(line)["fraternal"] for line in out.read_text().splitlines()}) == 1
 
 
 def test_the_translated_column_trains(cse: Cse, model: str, numbers: Path, tmp_path: Path) -> None:
     out = tmp_path / "parallel.parquet"
     cse("data", "translate", str(numbers), "--model", model, "--out", str(out), "--quiet")
-    told = cse("train", "--data", str(out), "--set", "views.positive.column=fraternal",
+    printed = cse("train", "--data", str(out), "--set", "views.positive.column=fraternal",
                "--train.max_steps", "2", "--train.batch_size", "4", "--dev", "none", "--out",
                str(tmp_path / "run"))  # fmt: skip
-    assert told.code == 0, told.err
+    assert printed.code == 0, printed.err
 
 
 def test_damaged_begun_work_is_refused(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_unreadable(tmp_path: Path) -> None:
 
 def test_a_device_that_fails(tmp_path: Path) -> None:
     if not Path("/proc/self/mem").exists():
-        pytest.skip("there is no /proc/self/mem, a file whose reading fails")
+        pytest.skip("no /proc/self/mem here, a file whose reading fails")
     path = tmp_path / "a.txt"
     path.symlink_to("/proc/self/mem")
     assert "a.txt: cannot be read: Input/output error" in load_error(path)

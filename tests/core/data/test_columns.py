@@ -135,8 +135,8 @@ def test_a_required_column_has_no_gap(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "text\tnegated\ttitle", "a\tno a\tt", "b\t \t", "c\tno c\tt")
     options = DataOptions(path=(path,))
     assert len(load_corpus(options, datasets={})) == 3
-    told = "column negated is blank in 1 of 3 rows, first in row 2.*fill or remove"
-    with pytest.raises(CseError, match=told):
+    printed = "column negated is blank in 1 of 3 rows, first in row 2.*fill or remove"
+    with pytest.raises(CseError, match=printed):
         load_corpus(options, datasets={}, required_columns=("negated",))
     assert len(load_corpus(options, datasets={}, required_columns=("title",))) == 3
     with pytest.raises(CseError, match="column title is blank in 1 of 3 rows"):

@@ -178,6 +178,6 @@ def test_positives_of_another_dimension_are_refused_before_the_first_step(
         '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
         '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
     )
-    told = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
-    with pytest.raises(CseError, match=told):
+    printed = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
+    with pytest.raises(CseError, match=printed):
         Bench(encoder, folder, recipe)

@@ -340,7 +340,7 @@ def test_rows_for_a_gpu_are_laid_into_pinned_memory(
     plain = torch.empty
 
     def empty(*size: int, dtype: torch.dtype, pin_memory: bool) -> Tensor:
-        made.append(pin_memory)  # there is no such memory without a GPU
+        made.append(pin_memory)  # such memory needs a GPU
         return plain(*size, dtype=dtype)
 
     for some in (parts, parts[:1]):

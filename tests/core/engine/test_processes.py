@@ -168,7 +168,7 @@ def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
         left = 11 - 2 * pairs / 12
         assert one[0]["infonce.negatives.in-batch"] == pytest.approx(left)
         seen = [line["infonce.same_text.seen"] for line in one]
-        # Case and spacing are told apart unless it is asked for.
+        # Case and spacing differ unless it is asked for.
         assert seen == ([2, 2 + 14, 2 + 14] if how == "keep" else [0, 0, 0])
 
 

@@ -175,9 +175,9 @@ def test_flags_of_their_own_stand_before_settings() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_refused_in_one_line(text: str, line: str) -> None:
-    (told,) = refused(None, text)
-    assert line in told
-    assert "pydantic" not in told and "http" not in told and "Input" not in told
+    (printed,) = refused(None, text)
+    assert line in printed
+    assert "pydantic" not in printed and "http" not in printed and "Input" not in printed
 
 
 def test_every_mistake_is_told_at_once_with_its_path(tmp_path: Path) -> None:
@@ -200,15 +200,15 @@ def test_every_mistake_is_told_at_once_with_its_path(tmp_path: Path) -> None:
         """,
     )
     lines = refused(path, "train.epochs=0", "aug.nudge.epsilom=1")
-    told = "\n".join(lines)
+    printed = "\n".join(lines)
     assert len(lines) == 7
-    assert "params.alpha: unknown parameter (got 'gama')" in told
-    assert "train.lr: unknown parameter (got 'fast')" in told
-    assert "train.epochs: must be greater than 0 (got '0')" in told
-    assert "aug.nudge.epsilon: must be at most 1 (got 2)" in told
-    assert "aug.nudge.epsilom: unknown option (got '1'); did you mean epsilon?" in told
-    assert "negatives.ring: first must not be above size" in told
-    assert "unknown loss (got 'unheard')" in told
+    assert "params.alpha: unknown parameter (got 'gama')" in printed
+    assert "train.lr: unknown parameter (got 'fast')" in printed
+    assert "train.epochs: must be greater than 0 (got '0')" in printed
+    assert "aug.nudge.epsilon: must be at most 1 (got 2)" in printed
+    assert "aug.nudge.epsilom: unknown option (got '1'); did you mean epsilon?" in printed
+    assert "negatives.ring: first must not be above size" in printed
+    assert "unknown loss (got 'unheard')" in printed
     with pytest.raises(CseErrors):
         compose(path, "train.epochs=0")
 

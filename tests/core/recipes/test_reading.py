@@ -275,9 +275,9 @@ def test_extends_a_file_beside_it_and_refuses_circles(tmp_path: Path) -> None:
 def test_a_wrong_recipe_is_refused_in_one_line(
     installed: Path, tmp_path: Path, text: str, line: str
 ) -> None:
-    (told,) = refused(write(tmp_path, text))
-    assert line in told
-    assert str(tmp_path) in told or "remove" in told
+    (printed,) = refused(write(tmp_path, text))
+    assert line in printed
+    assert str(tmp_path) in printed or "remove" in printed
 
 
 def test_recipes_that_cannot_be_read_are_refused(installed: Path, tmp_path: Path) -> None:

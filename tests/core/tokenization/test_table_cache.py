@@ -1,4 +1,4 @@
-"""Token tables kept on disk: the same as made anew, made once, and never in the way."""
+"""Token tables kept on disk: the same as made again, made once, and never in the way."""
 
 from __future__ import annotations
 
@@ -251,8 +251,8 @@ def test_a_folder_that_cannot_be_made_is_told_once(
         warnings.simplefilter("error")
         found = token_table(TEXTS, starter_like(), 8, heard)
     same(found, starter_like().table(TEXTS, 8))
-    (told,) = heard.messages
-    assert told.startswith(f"the token cache is not written in {tmp_path / 'file' / 'tokens'}: ")
+    (printed,) = heard.messages
+    assert printed.startswith(f"the token cache is not written in {tmp_path / 'file' / 'tokens'}: ")
 
 
 class Letters:
@@ -271,8 +271,8 @@ def test_a_tokenizer_that_cannot_be_written_down_is_used_all_the_same(
     heard = Heard()
     found = token_table(TEXTS, tokenizer, 8, heard)
     assert len(found.offsets) == len(TEXTS) + 1 and made == [len(TEXTS)]
-    (told,) = heard.messages
-    assert told.startswith("the token cache is not written: ") and files(folder) == []
+    (printed,) = heard.messages
+    assert printed.startswith("the token cache is not written: ") and files(folder) == []
 
 
 @pytest.mark.parametrize(("place", "call"), [(os, "replace"), (pa.ipc, "new_file")])

@@ -1,4 +1,4 @@
-"""A collapse that is made on purpose is measured, logged and told, and a sound run is not."""
+"""A collapse that is made on purpose is measured, logged and reported, and a sound run is not."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
         "a: all sentence vectors lie along one line (collapse): mean cosine 0.200, "
         "effective rank 1.5, spearman 50.00; what may help: lower train.lr (3e-05)"
     )
-    assert look(0.995, 1.5, 50.0, "a") is None  # told already
+    assert look(0.995, 1.5, 50.0, "a") is None  # reported already
     assert look(0.5, 30.0, 60.0, "b") is look(0.5, 30.0, 31.0, "b") is None
     assert look(0.5, 30.0, 6.0, "c") is look(0.5, 30.0, 1.0, "c") is None  # may be chance
-    told = look(0.5, 30.0, 20.0, "b")
-    assert told and "the score fell below half of its best, 60.00 (collapse)" in told
+    printed = look(0.5, 30.0, 20.0, "b")
+    assert printed and "the score fell below half of its best, 60.00 (collapse)" in printed
 
 
 def test_spread_of_a_batch() -> None:

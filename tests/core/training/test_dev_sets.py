@@ -119,16 +119,16 @@ def test_without_a_suite_of_pairs_each_dev_set_is_refused_but_that_of_auto(tmp_p
     for name in ("tiny", "auto"):
         (found,) = read(Registry([tiny, *PAIRS]), name)
         assert (found.name, found.size) == ("tiny.dev", 3)
-    told = "no installed suite can read this dev set"
+    printed = "no installed suite can read this dev set"
     for registry in (Registry([tiny]), Knowing([tiny])):
         for name in ("tiny", pairs(tmp_path), str(tmp_path / "nowhere")):
-            with pytest.raises(CseError, match=told) as caught:
+            with pytest.raises(CseError, match=printed) as caught:
                 read(registry, name)
             hint = "it may be one of suite words (suite words: pip install cse-words)"
             assert str(caught.value).endswith(hint) == isinstance(registry, Knowing)
         warned = ["first"]
         assert read(registry, "auto", warned=warned) == []
-        assert len(warned) == 2 and warned[1].startswith(f"tiny.dev: {told}")
+        assert len(warned) == 2 and warned[1].startswith(f"tiny.dev: {printed}")
 
 
 def test_metrics_are_of_pairs_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reporters beside the caller's: told the same, made at the start, never in the way."""
+"""Reporters beside the caller's: given the same, made at the start, never in the way."""
 
 from __future__ import annotations
 

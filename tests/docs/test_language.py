@@ -1,0 +1,97 @@
+"""Plain English: phrases that read as translated stay out of code, messages and pages.
+
+A message says what is wrong, where, with which value, and what to type next, in the words of the
+field: ``must be at least 1 (got 0)``, ``expected one text per line, but stdin is empty``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+PHRASES = {
+    "is no": "is not a, has no, or no",
+    "anew": "again",
+    "alike": "similar, the same",
+    "wished": "wanted, target",
+    "is due": "is expected, must be",
+    "are due": "are expected, must be",
+    "mend": "fix",
+    "mends": "fixes",
+    "mended": "fixed",
+    "reckon": "count, compute",
+    "reckons": "counts, computes",
+    "reckoned": "counted, computed",
+    "told": "printed, reported, said",
+    "who feeds whom": "data flow",
+    "passes of a step": "encoder passes per step",
+    "a whole number": "an integer",
+    "whole numbers": "integers",
+}
+"""Phrases, each with what to write."""
+ALLOWED = {
+    # Language data: words and sentences that parts read or make, or that their tests give them.
+    "plugins/sncse/cse_sncse/verb_lists.py": {"mend", "reckon", "told"},
+    "plugins/sncse/tests/test_rules.py": {"is no"},
+    "plugins/starter/cse_starter/english.py": {"told"},
+    "plugins/starter/cse_starter/topics/": {"mend"},
+}
+"""What a file or a folder may hold all the same."""
+LATER = (
+    "cse_cli/data.py", "cse_cli/discovery.py", "cse_cli/manager.py", "cse_cli/resolving.py",
+    "plugins/evaluation/cse_evaluation/cli/", "plugins/evaluation/tests/", "tests/cli/",
+)  # fmt: skip
+"""What is being rebuilt: its words follow with it."""
+_FOUND = re.compile(rf"\b({'|'.join(map(re.escape, PHRASES))})\b", re.IGNORECASE)
+
+
+def files() -> list[str]:
+    """Return the project's texts: modules, pages, recipes and metadata."""
+    done = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.toml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip("not a git checkout: what is tracked is not known")
+    return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def phrases(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each phrase with the number of the line where it begins, across line breaks."""
+    joined = re.sub(r"\s", " ", text)  # of the same length, so that places stay
+    for match in _FOUND.finditer(joined):
+        yield text.count("\n", 0, match.start()) + 1, match[1].lower()
+
+
+def test_translated_phrases_stay_out() -> None:
+    found = []
+    for name in files():
+        if (ROOT / name).samefile(__file__) or name.startswith(LATER):
+            continue
+        allowed = {word for start, words in ALLOWED.items() if name.startswith(start)
+                   for word in words}  # fmt: skip
+        for line, phrase in phrases((ROOT / name).read_text(encoding="utf-8")):
+            if phrase not in allowed:
+                found.append(f"{name}:{line}: '{phrase}': write {PHRASES[phrase]}")
+    assert not found, "\n".join(found)
+
+
+def test_a_phrase_is_found_as_whole_words_and_across_lines() -> None:
+    text = "It is not it. This is\nno good: told, untold, Anew."
+    assert list(phrases(text)) == [(1, "is no"), (2, "told"), (2, "anew")]
+
+
+@pytest.mark.parametrize("start", ALLOWED)
+def test_what_is_allowed_is_still_there(start: str) -> None:
+    texts = [
+        (ROOT / name).read_text(encoding="utf-8") for name in files() if name.startswith(start)
+    ]
+    assert ALLOWED[start] == {word for text in texts for _, word in phrases(text)}
