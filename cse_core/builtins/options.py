@@ -77,15 +77,11 @@ class FrozenOptions(BranchOptions):
     @classmethod
     def _own_embeddings(cls, value: str) -> str:
         if value == "shared":
-            raise ValueError(
-                "cannot be shared: the online embeddings change, a frozen branch does not"
-            )
+            raise ValueError("cannot be shared: a frozen branch keeps its own embeddings")
         return value
 
     @model_validator(mode="after")
     def _pooler_of_another(self) -> FrozenOptions:
         if self.pooler and self.model == "self":
-            raise ValueError(
-                "pooler needs another model: with model = self the run's heads are used"
-            )
+            raise ValueError("pooler needs another model: model = self uses the run's heads")
         return self

@@ -216,9 +216,8 @@ def _parquet_tables(
                 yield convert(pa.Table.from_batches([batch]))
         except (pa.ArrowException, OSError) as error:
             hint = "copy, download or write it again"
-            raise CseError(
-                f"not a complete parquet file: {error}", where=file.name, hint=hint
-            ) from error
+            what = f"not a complete parquet file: {error}"
+            raise CseError(what, where=file.name, hint=hint) from error
 
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {

@@ -195,11 +195,7 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
         hint = "name a model with model.safetensors"
     elif isinstance(error, OSError):
         answers = hub_answers()
-        state = (
-            "the hub has no model of this name that can be loaded"
-            if answers
-            else "the hub cannot be reached"
-        )
+        state = "the hub has no such model" if answers else "the hub cannot be reached"
         what = f"no folder of this name, and {state}"
         hint = "check the spelling and the network, or give the path of a downloaded folder"
     return CseError(what, where=WHERE, value=name, hint=hint)

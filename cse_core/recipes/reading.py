@@ -171,9 +171,7 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
             if not all(type(each) is kind or each == "any" for each in every):
                 nouns = {str: "a text", int: "an integer", bool: "true or false"}
                 hint = f"{nouns[kind]}, any, or a list of these"
-                raise CseError(
-                    "has the wrong type", where=f"{where}: {key}", value=wanted, hint=hint
-                )
+                raise CseError("wrong type", where=f"{where}: {key}", value=wanted, hint=hint)
     recorded = versions.items() if isinstance(versions, dict) else ()
     known = {key: text for key, text in recorded if isinstance(text, str)}
     return Document(str(table.get("name", name)), label, table, overlay, known)

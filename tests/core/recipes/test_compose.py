@@ -557,7 +557,7 @@ def test_nothing_heavy_is_imported() -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("branch.frozen.embeddings=shared", "cannot be shared: the online embeddings change"),
+        ("branch.frozen.embeddings=shared", "cannot be shared: a frozen branch keeps"),
         ("branch.online.embeddings=shared", "has no effect: an online branch is the encoder"),
         ("branch.online.copies=encoder", "has no effect: an online branch is the encoder"),
     ],
