@@ -105,10 +105,8 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
 
 def chosen_split(name: HubName, there: Sequence[str], usual: Sequence[str]) -> str:
     """Return the split that a name means, or raise a ``CseError``."""
-    wanted = (name.split,) if name.split else usual
+    wanted = (name.split,) if name.split else (*usual, *(there if len(there) == 1 else ()))
     if found := [split for split in wanted if split in there]:
         return found[0]
-    if len(there) == 1 and not name.split:
-        return there[0]
     hint = f"its splits: {', '.join(there)}; name one: {name._replace(split=there[0])}"
     raise CseError(f"has no split {wanted[0]}", where=str(name), hint=hint)

@@ -32,9 +32,9 @@ def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
     return found
 
 
-def usual_scores(sets: Mapping[str, DevSet]) -> list[str]:
+def usual_scores(sets: Mapping[str, DevSet]) -> dict[str, str]:
     """Return the usual score of each set, ``stsb.dev.spearman``."""
-    return [f"{name}.{dev_set.choices[0]}" for name, dev_set in sets.items()]
+    return {name: f"{name}.{dev_set.choices[0]}" for name, dev_set in sets.items()}
 
 
 def choosing_score(
@@ -42,15 +42,9 @@ def choosing_score(
 ) -> str | None:
     """Return the score that chooses a checkpoint, ``mean`` of several sets; None without a set.
 
-    Args:
-        sets: The sets, as ``by_name`` returns them.
-        wanted: Name of a score, or of its set, or ``mean``; None is the usual.
-        where: For the error.
-
-    Raises:
-        CseError: If it is not a score of these sets.
+    ``wanted`` is a score, a set or ``mean``; a ``CseError`` says that there is no such score.
     """
-    usual = dict(zip(sets, usual_scores(sets), strict=True))
+    usual = usual_scores(sets)
     if wanted in (None, MEAN):
         return MEAN if len(usual) > 1 else next(iter(usual.values()), None)
     choices = [f"{name}.{score}" for name, each in sets.items() for score in each.choices]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -103,13 +102,12 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     composition = resolve(registry, recipe=folder.recipe)
     kept = {name: then[name] for name in ("precision", "device", "threads")}
     commits = then["data"].get("commits", {})
-    kept["dev"] = _at_commits(composition.train.dev, commits)
-    data = {"path": _at_commits(composition.data.path, commits)}
-    composition = replace(
-        composition,
-        train=composition.train.model_copy(update=kept),
-        data=composition.data.model_copy(update=data),
-    )
+    pinned = {name: f"{name.partition('#')[0]}#{commit}" for name, commit in commits.items()}
+    train, data = composition.train, composition.data
+    kept["dev"] = tuple(pinned.get(name, name) for name in train.dev)
+    paths = tuple(pinned.get(name, name) for name in data.path)
+    train, data = train.model_copy(update=kept), data.model_copy(update={"path": paths})
+    composition = replace(composition, train=train, data=data)
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
     if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
@@ -123,13 +121,6 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     trainer = prepared.trainer(folder)
     trainer.settings = settings
     return trainer.run(checkpoint if checkpoint.tensors else None)
-
-
-def _at_commits(names: Sequence[str], commits: Mapping[str, str]) -> tuple[str, ...]:
-    """Return names with those of the hub at the commits that a run began with."""
-    return tuple(
-        f"{name.partition('#')[0]}#{commits[name]}" if name in commits else name for name in names
-    )
 
 
 def training_corpus(

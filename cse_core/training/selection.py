@@ -55,7 +55,7 @@ class Scorer:
 
     def __init__(self, dev: Sequence[DevSet], select: str | None) -> None:
         self.dev = by_name(dev)
-        self.names = usual_scores(self.dev)
+        self.names = list(usual_scores(self.dev).values())
         self.select = choosing_score(self.dev, select)
         self.of_round = Best()
         self.of_run = Best()

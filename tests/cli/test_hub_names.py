@@ -92,6 +92,10 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     record = tomllib.loads((tmp_path / "run/run.toml").read_text(encoding="utf-8"))
     assert record["data"]["path"] == ["owner/texts"]
     assert record["run"]["data"]["commits"] == {"owner/texts": COMMIT, dev[1]: COMMIT}
+    (tmp_path / "run/result.json").unlink()  # as if it had been killed before its end
+    with served_hub(HUB) as address:  # v1 is gone
+        ((code, _, error),) = told_by([["train", "--resume", out]], tmp_path, address)
+    assert code == 0 and f"owner/texts#{COMMIT}: commit {COMMIT}" in error
     english = json.loads(scored[1])["results"]["pairs-en.test"]
     assert (english["file"], english["pairs"]) == (f"owner/pairs:en@test#{COMMIT}", 4)
     assert json.loads(german[1])["results"]["pairs-de.test"]["pairs"] == 4
@@ -106,14 +110,3 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     ]
     for (code, shown, error), wanted in zip(refused, errors, strict=True):
         assert code == 2 and shown == "" and wanted in error.splitlines()[-1]
-
-
-def test_a_run_goes_on_at_the_commits_that_it_began_with() -> None:
-    from cse_core.training.run import _at_commits
-
-    names = ("a.txt", "owner/texts:en@train", "owner/other#v1")
-    commits = {"owner/texts:en@train": COMMIT, "owner/other#v1": COMMIT}
-    assert _at_commits(names, commits) == (
-        "a.txt", f"owner/texts:en@train#{COMMIT}", f"owner/other#{COMMIT}",
-    )  # fmt: skip
-    assert _at_commits(names, {}) == names
