@@ -108,6 +108,7 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         (["eval", "encoder"], "cse-evaluation"),
         (["bench"], "cse-bench"),
         (["inspect"], "cse-inspect"),
+        (["push", "run", "a/b"], "cse-hub"),
         (["data", "translate", "texts.txt"], "cse-translate"),
     ):
         refused = core.cse(*words)

@@ -1,0 +1,1 @@
+"""Sharing of trained models on the Hugging Face hub."""
