@@ -248,8 +248,8 @@ class Card:
         else:
             why = f" ({self.why_not})" if self.why_not else ""
             yield (
-                f"sentence-transformers cannot express this model{why}: what it computes from this "
-                "folder are other vectors. Use cse:"
+                f"sentence-transformers cannot express this model{why}: it computes different "
+                "vectors from this folder. Use cse:"
             )
         yield _code("cse encode MODEL --text 'a sentence'", "sh")
 

@@ -174,21 +174,10 @@ def _write_json(path: Path, value: object) -> None:
 
 
 def _readme(about: dict[str, Any], why_not: str | None) -> str:
-    lines = ["---", "library_name: sentence-transformers", "tags: [sentence-similarity]", "---", ""]
-    lines += ["# A sentence encoder trained with cse", ""]
+    """Return a few lines; the command line writes the model's card in their place."""
     said = {key: re.sub(r"([\\`\[<])", r"\\\1", fact) for key, fact in about.items() if fact}
-    lines += [f"- {key}: {fact}" for key, fact in said.items()]
-    lines += ["", "Encode texts:", "", "    cse encode MODEL --text 'a sentence'", ""]
-    if why_not is None:
-        lines += [
-            "or, with sentence-transformers:",
-            "",
-            "    from sentence_transformers import SentenceTransformer",
-            '    SentenceTransformer("MODEL").encode(["a sentence"])',
-        ]
-    else:
-        lines += [
-            f"sentence-transformers cannot express this model ({why_not}): from this folder",
-            "it computes different vectors. Use `cse encode` or `cse_core.models.load`.",
-        ]
+    lines = ["# A sentence encoder trained with cse", "", *(f"- {k}: {f}" for k, f in said.items())]
+    if why_not is not None:
+        lines += ["", f"sentence-transformers cannot express this model ({why_not}): it computes"]
+        lines += ["different vectors from this folder. Use `cse encode MODEL`."]
     return "\n".join(lines) + "\n"

@@ -63,7 +63,7 @@ def push(
         say_json({**told, "url": url})
         return
     _warn_of_licence(package, "push again with --update --licence ID")
-    say(f"pushed {len(package.files)} files, {_in_words(sum(package.sizes().values()))}: {url}")
+    say(f"pushed {len(package.sizes())} files, {_in_words(sum(package.sizes().values()))}: {url}")
     say("next:")
     say(f"  hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
     if (package.model / "modules.json").is_file():
