@@ -42,7 +42,7 @@ def choosing_score(
 ) -> str | None:
     """Return the score that chooses a checkpoint, ``mean`` of several sets; None without a set.
 
-    ``wanted`` is a score, a set or ``mean``; a ``CseError`` says that there is not a such score.
+    ``wanted`` is a score, a set or ``mean``; an unknown one raises a ``CseError``.
     """
     usual = usual_scores(sets)
     if wanted in (None, MEAN):

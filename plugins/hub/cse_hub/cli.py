@@ -48,10 +48,10 @@ def push(
 
     check_name(name)
     package = Package.of(run, name, licence)
-    told = {"repository": name, "files": package.sizes(), "licence": package.licence}
+    shown = {"repository": name, "files": package.sizes(), "licence": package.licence}
     if dry_run:
         if json:
-            say_json({**told, "url": None})
+            say_json({**shown, "url": None})
             return
         say(f"would be sent to {name}:")
         for file, size in package.sizes().items():
@@ -60,7 +60,7 @@ def push(
         return
     url = send(package, private=private, update=update, message=message)
     if json:
-        say_json({**told, "url": url})
+        say_json({**shown, "url": url})
         return
     _warn_of_licence(package, "push again with --update --licence ID")
     say(f"pushed {len(package.sizes())} files, {_in_words(sum(package.sizes().values()))}: {url}")

@@ -98,13 +98,13 @@ def send(package: Package, *, private: bool, update: bool, message: str) -> str:
         message: Of the commit.
 
     Raises:
-        CseError: If there is no token or no network, the name is taken, or the hub says no.
+        CseError: If a token or the network is missing, the name is taken, or the hub says no.
     """
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
 
     if get_token() is None:
         hint = "log in with `hf auth login`, or set HF_TOKEN to a token that may write"
-        raise CseError("there is no token of the Hugging Face hub", where="cse push", hint=hint)
+        raise CseError("no token for the Hugging Face hub", where="cse push", hint=hint)
     if not hub_answers():
         hint = "check the network and HF_HUB_OFFLINE, then type the same again"
         raise CseError("the Hugging Face hub cannot be reached", where="cse push", hint=hint)
@@ -122,7 +122,7 @@ def _model(run: Path) -> Path:
     """Return the folder of a run's model."""
     if not exists(run):
         hint = "name the folder that `cse train` made, such as runs/NAME"
-        raise CseError("there is no such run", where="RUN", value=str(run), hint=hint)
+        raise CseError("no such run", where="RUN", value=str(run), hint=hint)
     for folder in (run / "model", run):
         if (folder / MANIFEST).is_file():
             return folder
@@ -130,7 +130,7 @@ def _model(run: Path) -> Path:
         hint = f"finish it with `cse train --resume {run}`"
         raise CseError("this run has saved no model yet", where="RUN", value=str(run), hint=hint)
     hint = "name a run, or the folder of a model that cse saved"
-    raise CseError(f"is no run: it has no {MANIFEST}", where="RUN", value=str(run), hint=hint)
+    raise CseError(f"is not a run: it has no {MANIFEST}", where="RUN", value=str(run), hint=hint)
 
 
 def _card(path: Path | None, name: str, licence: str | None) -> tuple[str, str | None]:
@@ -149,7 +149,7 @@ def _card(path: Path | None, name: str, licence: str | None) -> tuple[str, str |
         return str(card), named if named is None else str(named)
     except Exception as error:  # what people edited may be anything
         reason = " ".join(str(error).split())[:_LONGEST]
-        hint = "mend the lines between the two ---, or remove the file"
+        hint = "fix the lines between the two ---, or remove the file"
         raise CseError(f"cannot be read: {reason}", where=str(path), hint=hint) from None
 
 
@@ -197,7 +197,7 @@ def _refusals(name: str, *, made: bool) -> Iterator[None]:
             ),
         }.get(code or 0, ("", ""))
         if not what:
-            told = re.sub(r"\(Request ID: [^)]*\)", "", " ".join(str(error).split())).strip()
-            what = f"could not be pushed: {(told or type(error).__name__)[:_LONGEST]}"
+            shown = re.sub(r"\(Request ID: [^)]*\)", "", " ".join(str(error).split())).strip()
+            what = f"could not be pushed: {(shown or type(error).__name__)[:_LONGEST]}"
             hint = f"see what the hub says{again}"
         raise CseError(what, where="OWNER/NAME", value=name, hint=hint) from error

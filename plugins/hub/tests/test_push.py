@@ -66,9 +66,9 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_run_is_pushed_with_card_and_recipe_and_nothing_else(
     hub: Any, cse: Cse, trained: Path
 ) -> None:
-    told = cse("push", str(trained), "me/mine", "--licence", "mit", "--message", "first")
-    assert told.code == 0 and "warning" not in told.err, told
-    assert f"{hub.url}/me/mine" in told.out and "hf download me/mine" in told.out
+    printed = cse("push", str(trained), "me/mine", "--licence", "mit", "--message", "first")
+    assert printed.code == 0 and "warning" not in printed.err, printed
+    assert f"{hub.url}/me/mine" in printed.out and "hf download me/mine" in printed.out
     (name,) = hub.repositories
     repository = hub.repositories[name]
     assert (name, repository.private, repository.messages) == ("me/mine", False, ["first"])
@@ -106,15 +106,15 @@ def test_a_name_that_is_taken_needs_update(hub: Any, cse: Cse, trained: Path) ->
     assert hub.repositories["me/mine"].private
     refused(cse("push", str(trained), "me/mine"), "there is a repository of this name already",
             "--update")  # fmt: skip
-    told = cse("push", str(trained), "me/mine", "--update", "--json", "--licence", "mit")
-    assert told.code == 0 and json.loads(told.out)["url"] == f"{hub.url}/me/mine"
+    printed = cse("push", str(trained), "me/mine", "--update", "--json", "--licence", "mit")
+    assert printed.code == 0 and json.loads(printed.out)["url"] == f"{hub.url}/me/mine"
     assert len(hub.repositories["me/mine"].messages) == 2
 
 
 def test_a_dry_run_asks_nobody(hub: Any, cse: Cse, trained: Path) -> None:
-    told = cse("push", str(trained), "me/mine", "--dry-run")
-    assert told.code == 0 and "model.safetensors" in told.out and not hub.asked
-    assert "names no licence" in told.err
+    printed = cse("push", str(trained), "me/mine", "--dry-run")
+    assert printed.code == 0 and "model.safetensors" in printed.out and not hub.asked
+    assert "names no licence" in printed.err
 
 
 def test_without_a_token(
@@ -123,8 +123,8 @@ def test_without_a_token(
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
-    told = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(told, "there is no token of the Hugging Face hub", "hf auth login")
+    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
+    refused(printed, "no token for the Hugging Face hub", "hf auth login")
     assert not hub.asked
 
 
@@ -132,13 +132,13 @@ def test_a_token_that_the_hub_does_not_know(
     hub: Any, cse: Cse, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_another")
-    told = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(told, "the hub refuses the token (got 'me/mine')", "hf auth login")
+    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
+    refused(printed, "the hub refuses the token (got 'me/mine')", "hf auth login")
 
 
 def test_another_owner(hub: Any, cse: Cse, trained: Path) -> None:
-    told = cse("push", str(trained), "them/mine", "--licence", "mit")
-    refused(told, "the token may not write there (got 'them/mine')")
+    printed = cse("push", str(trained), "them/mine", "--licence", "mit")
+    refused(printed, "the token may not write there (got 'them/mine')")
 
 
 def test_without_a_network(
@@ -148,19 +148,19 @@ def test_without_a_network(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{port}")
-    told = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(told, "the Hugging Face hub cannot be reached")
+    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
+    refused(printed, "the Hugging Face hub cannot be reached")
 
 
 def test_what_the_hub_says_is_one_line(hub: Any, cse: Cse, trained: Path) -> None:
     hub.broken = "/commit/"
-    told = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(told, "could not be pushed", "The stand-in says no", "--update")
+    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
+    refused(printed, "could not be pushed", "The stand-in says no", "--update")
 
 
 def test_what_is_no_model(hub: Any, cse: Cse, trained: Path, tmp_path: Path) -> None:
-    refused(cse("push", str(tmp_path / "none"), "me/x"), "there is no such run")
-    refused(cse("push", str(tmp_path), "me/x"), "is no run")
+    refused(cse("push", str(tmp_path / "none"), "me/x"), "no such run")
+    refused(cse("push", str(tmp_path), "me/x"), "is not a run")
     (tmp_path / "run.toml").touch()
     refused(cse("push", str(tmp_path), "me/x"), "this run has saved no model yet", "--resume")
     for name in ("x", "me/x/y", "me/x y", "/x", "me/"):
