@@ -48,17 +48,10 @@ def push(
 
     check_name(name)
     package = Package.of(run, name, licence)
-<<<<<<< HEAD
-    shown = {"repository": name, "files": package.sizes(), "licence": package.licence}
-    if dry_run:
-        if json:
-            say_json({**shown, "url": None})
-=======
     facts = {"repository": name, "files": package.sizes(), "licence": package.licence}
     if dry_run:
         if json:
             say_json({**facts, "url": None})
->>>>>>> a08923c (Words of cse push in plain English)
             return
         say(f"would be sent to {name}:")
         for file, size in package.sizes().items():
@@ -67,11 +60,7 @@ def push(
         return
     url = send(package, private=private, update=update, message=message)
     if json:
-<<<<<<< HEAD
-        say_json({**shown, "url": url})
-=======
         say_json({**facts, "url": url})
->>>>>>> a08923c (Words of cse push in plain English)
         return
     _warn_of_licence(package, "push again with --update --licence ID")
     say(f"pushed {len(package.sizes())} files, {_in_words(sum(package.sizes().values()))}: {url}")

@@ -104,11 +104,7 @@ def send(package: Package, *, private: bool, update: bool, message: str) -> str:
 
     if get_token() is None:
         hint = "log in with `hf auth login`, or set HF_TOKEN to a token that may write"
-<<<<<<< HEAD
-        raise CseError("no token for the Hugging Face hub", where="cse push", hint=hint)
-=======
         raise CseError("no token of the Hugging Face hub is set", where="cse push", hint=hint)
->>>>>>> a08923c (Words of cse push in plain English)
     if not hub_answers():
         hint = "check the network and HF_HUB_OFFLINE, then type the same again"
         raise CseError("the Hugging Face hub cannot be reached", where="cse push", hint=hint)
@@ -126,11 +122,7 @@ def _model(run: Path) -> Path:
     """Return the folder of a run's model."""
     if not exists(run):
         hint = "name the folder that `cse train` made, such as runs/NAME"
-<<<<<<< HEAD
-        raise CseError("no such run", where="RUN", value=str(run), hint=hint)
-=======
         raise CseError("there is nothing of this name", where="RUN", value=str(run), hint=hint)
->>>>>>> a08923c (Words of cse push in plain English)
     for folder in (run / "model", run):
         if (folder / MANIFEST).is_file():
             return folder
@@ -205,12 +197,7 @@ def _refusals(name: str, *, made: bool) -> Iterator[None]:
             ),
         }.get(code or 0, ("", ""))
         if not what:
-<<<<<<< HEAD
-            shown = re.sub(r"\(Request ID: [^)]*\)", "", " ".join(str(error).split())).strip()
-            what = f"could not be pushed: {(shown or type(error).__name__)[:_LONGEST]}"
-=======
             said = re.sub(r"\(Request ID: [^)]*\)", "", " ".join(str(error).split())).strip()
             what = f"could not be pushed: {(said or type(error).__name__)[:_LONGEST]}"
->>>>>>> a08923c (Words of cse push in plain English)
             hint = f"see what the hub says{again}"
         raise CseError(what, where="OWNER/NAME", value=name, hint=hint) from error

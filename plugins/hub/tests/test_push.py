@@ -66,15 +66,9 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_run_is_pushed_with_card_and_recipe_and_nothing_else(
     hub: Any, cse: Cse, trained: Path
 ) -> None:
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--licence", "mit", "--message", "first")
-    assert printed.code == 0 and "warning" not in printed.err, printed
-    assert f"{hub.url}/me/mine" in printed.out and "hf download me/mine" in printed.out
-=======
     answer = cse("push", str(trained), "me/mine", "--licence", "mit", "--message", "first")
     assert answer.code == 0 and "warning" not in answer.err, answer
     assert f"{hub.url}/me/mine" in answer.out and "hf download me/mine" in answer.out
->>>>>>> a08923c (Words of cse push in plain English)
     (name,) = hub.repositories
     repository = hub.repositories[name]
     assert (name, repository.private, repository.messages) == ("me/mine", False, ["first"])
@@ -112,26 +106,15 @@ def test_a_name_that_is_taken_needs_update(hub: Any, cse: Cse, trained: Path) ->
     assert hub.repositories["me/mine"].private
     refused(cse("push", str(trained), "me/mine"), "there is a repository of this name already",
             "--update")  # fmt: skip
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--update", "--json", "--licence", "mit")
-    assert printed.code == 0 and json.loads(printed.out)["url"] == f"{hub.url}/me/mine"
-=======
     answer = cse("push", str(trained), "me/mine", "--update", "--json", "--licence", "mit")
     assert answer.code == 0 and json.loads(answer.out)["url"] == f"{hub.url}/me/mine"
->>>>>>> a08923c (Words of cse push in plain English)
     assert len(hub.repositories["me/mine"].messages) == 2
 
 
 def test_a_dry_run_asks_nobody(hub: Any, cse: Cse, trained: Path) -> None:
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--dry-run")
-    assert printed.code == 0 and "model.safetensors" in printed.out and not hub.asked
-    assert "names no licence" in printed.err
-=======
     answer = cse("push", str(trained), "me/mine", "--dry-run")
     assert answer.code == 0 and "model.safetensors" in answer.out and not hub.asked
     assert "names no licence" in answer.err
->>>>>>> a08923c (Words of cse push in plain English)
 
 
 def test_without_a_token(
@@ -140,13 +123,8 @@ def test_without_a_token(
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(printed, "no token for the Hugging Face hub", "hf auth login")
-=======
     answer = cse("push", str(trained), "me/mine", "--licence", "mit")
     refused(answer, "no token of the Hugging Face hub is set", "hf auth login")
->>>>>>> a08923c (Words of cse push in plain English)
     assert not hub.asked
 
 
@@ -154,15 +132,6 @@ def test_a_token_that_the_hub_does_not_know(
     hub: Any, cse: Cse, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_another")
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(printed, "the hub refuses the token (got 'me/mine')", "hf auth login")
-
-
-def test_another_owner(hub: Any, cse: Cse, trained: Path) -> None:
-    printed = cse("push", str(trained), "them/mine", "--licence", "mit")
-    refused(printed, "the token may not write there (got 'them/mine')")
-=======
     answer = cse("push", str(trained), "me/mine", "--licence", "mit")
     refused(answer, "the hub refuses the token (got 'me/mine')", "hf auth login")
 
@@ -170,7 +139,6 @@ def test_another_owner(hub: Any, cse: Cse, trained: Path) -> None:
 def test_another_owner(hub: Any, cse: Cse, trained: Path) -> None:
     answer = cse("push", str(trained), "them/mine", "--licence", "mit")
     refused(answer, "the token may not write there (got 'them/mine')")
->>>>>>> a08923c (Words of cse push in plain English)
 
 
 def test_without_a_network(
@@ -180,32 +148,18 @@ def test_without_a_network(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{port}")
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(printed, "the Hugging Face hub cannot be reached")
-=======
     answer = cse("push", str(trained), "me/mine", "--licence", "mit")
     refused(answer, "the Hugging Face hub cannot be reached")
->>>>>>> a08923c (Words of cse push in plain English)
 
 
 def test_what_the_hub_says_is_one_line(hub: Any, cse: Cse, trained: Path) -> None:
     hub.broken = "/commit/"
-<<<<<<< HEAD
-    printed = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(printed, "could not be pushed", "The stand-in says no", "--update")
-
-
-def test_what_is_no_model(hub: Any, cse: Cse, trained: Path, tmp_path: Path) -> None:
-    refused(cse("push", str(tmp_path / "none"), "me/x"), "no such run")
-=======
     answer = cse("push", str(trained), "me/mine", "--licence", "mit")
     refused(answer, "could not be pushed", "The stand-in says no", "--update")
 
 
 def test_what_cannot_be_pushed(hub: Any, cse: Cse, trained: Path, tmp_path: Path) -> None:
     refused(cse("push", str(tmp_path / "none"), "me/x"), "there is nothing of this name")
->>>>>>> a08923c (Words of cse push in plain English)
     refused(cse("push", str(tmp_path), "me/x"), "is not a run")
     (tmp_path / "run.toml").touch()
     refused(cse("push", str(tmp_path), "me/x"), "this run has saved no model yet", "--resume")
