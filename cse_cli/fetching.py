@@ -57,10 +57,6 @@ class Web:
             self._known[url] = self._read(url)
         return self._known[url]
 
-    def forget(self) -> None:
-        """Free what was downloaded."""
-        self._known.clear()
-
     def _read(self, url: str) -> bytes:
         parts = urlsplit(url)
         if self.mirror is not None and "://" not in self.mirror:

@@ -30,6 +30,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     Raises:
         CseError: What is wrong with it.
     """
+    from cse_cli.known_sets import known_set
     from cse_cli.model_config import check_config
     from cse_core.recipes.compose import resolve
 
@@ -43,7 +44,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         sets=choice.sets,
         model=choice.model,
         data=choice.data,
-        dev=choice.dev,
+        dev=[known_set(name, installed, "--dev") for name in choice.dev],
         lookup=lookup if look else None,
     )
     check_config(composition.model.name, installed.registry)

@@ -283,3 +283,27 @@ def test_sentences_of_a_paragraph() -> None:
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(Exception, match=r"no file STS.input.x.txt in what was fetched, but a.txt"):
         list(raw_files.graded({"a.txt": b""}, parts=["x"]))
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_a_fetched_set_is_a_dev_set_and_pairs_by_its_name(
+    here: Cse, home: Path, tmp_path: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch,
+    web: dict[str, bytes],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    train = ("train", "--data", str(sentences), "--dev", "stsb.dev", "--dry-run")
+    refused(
+        here(*train),
+        f"--dev: this set of suite sts is not in {home} (got 'stsb.dev'); `cse data fetch sts`",
+    )
+    with served(web) as (address, _):
+        assert here("data", "fetch", "sts", "--from", address).code == 0
+    told = here(*train, "--json")
+    assert told.code == 0, told.err
+    plan = json.loads(told.out)
+    assert plan["settings"]["train"]["dev"] == [str(home / "sts/stsb.dev.tsv.gz")]
+    assert plan["evaluation"]["chosen_by"] == "stsb.dev.spearman"
+    scored = here("eval", "starter", "--pairs", "sickr.dev", "--json", "--no-baselines")
+    assert json.loads(scored.out)["results"]["sickr.dev"]["pairs"] == 500
+    (tmp_path / "stsb.dev").write_text("mine", encoding="utf-8")  # a file goes before
+    refused(here(*train), "stsb.dev: unknown file type")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_cli.installed import Installed
+from cse_cli.known_sets import known_set
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def find_sets(
         if suite.missing:
             missing = ", ".join(suite.missing)
             found.notes.append(f"not there, looked for in {suite.folder}: {missing}")
-    found.sets += [find_pairs(file) for file in files]
+    found.sets += [find_pairs(known_set(file, plugins, "--pairs")) for file in files]
     made_up = set()
     for name in wanted:
         pairs = _installed_pairs(name, plugins)
