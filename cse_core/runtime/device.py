@@ -93,7 +93,7 @@ def resolve_device(name: str = "auto") -> torch.device:
     Apple's ``mps`` is taken only when it is named.
 
     Raises:
-        CseError: If no such device on this machine.
+        CseError: If this machine has no such device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

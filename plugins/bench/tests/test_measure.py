@@ -111,7 +111,7 @@ def test_a_batch_larger_than_the_data_takes_it_all(encoder: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "device", "words"),
     [("fp16", "cpu", "100 times slower"), ("auto", "cpu", "not a number format to measure"),
-     ("fp8", "cpu", "fp32"), ("fp32", "rocket", "no such device")],
+     ("fp8", "cpu", "fp32"), ("fp32", "rocket", "unknown device")],
 )  # fmt: skip
 def test_what_cannot_be_measured(name: str, device: str, words: str) -> None:
     with pytest.raises(CseError, match=words):
