@@ -126,7 +126,7 @@ class SuiteSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ReporterSpec:
-    """Someone who hears of a training run: ``cse train --report NAME``.
+    """A reporter of a training run: ``cse train --report NAME``.
 
     Attributes:
         factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.runtime.reporter.Reporter``.

@@ -233,7 +233,7 @@ class PositiveMiner(Part):
 
 
 class NegativeStore(Part):
-    """Holds negatives, or weighs those there are."""
+    """Holds negatives, or weighs existing ones."""
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
         """Return negatives for the batch's anchors, detached unless made in this step."""

@@ -207,7 +207,7 @@ class MinerSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSpec(ComponentSpec):
-    """A part that holds negatives beyond the batch, or weighs those there are.
+    """A part that holds negatives beyond the batch, or weighs existing ones.
 
     Attributes:
         encodes: Function of the options that returns the views that its branch encodes, where they

@@ -30,7 +30,7 @@ def cse_negative_stores() -> list[StoreSpec]:
     return [
         StoreSpec(
             name="retrieved",
-            summary="sentences of the corpus that are near to the batch's, encoded with gradient",
+            summary="corpus sentences similar to the batch's, encoded with gradient",
             factory="cse_cards.retrieved:Retrieved",
             options=RetrievedOptions,
             provides=lambda options: (f"view:{options.view}",),
@@ -46,7 +46,7 @@ def cse_recipes() -> list[RecipeSpec]:
     return [
         RecipeSpec(
             name="cards",
-            summary="first letters of other case as positives, retrieved sentences as negatives",
+            summary="changed case of first letters in positives, retrieved sentences as negatives",
             path="cse_cards:recipes/cards.toml",
             paper=PAPER,
         )

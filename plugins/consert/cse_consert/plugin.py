@@ -24,14 +24,14 @@ def cse_augmenters() -> list[AugmenterSpec]:
     return [
         AugmenterSpec(
             name="token-shuffle",
-            summary="the positions of a row's tokens in another order",
+            summary="shuffles the positions of a row's tokens",
             factory="cse_consert.token_shuffle:TokenShuffle",
             options=TokenShuffleOptions,
             paper=PAPER,
         ),
         AugmenterSpec(
             name="token-cutoff",
-            summary="the embeddings of some tokens of a row to zero",
+            summary="sets the embeddings of some tokens of a row to zero",
             factory="cse_consert.token_cutoff:TokenCutoff",
             options=TokenCutoffOptions,
             point=_point,
@@ -39,7 +39,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
         ),
         AugmenterSpec(
             name="feature-cutoff",
-            summary="some features to zero for all tokens of a row",
+            summary="sets some features to zero for all tokens of a row",
             factory="cse_consert.feature_cutoff:FeatureCutoff",
             options=FeatureCutoffOptions,
             point=_point,
@@ -47,7 +47,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
         ),
         AugmenterSpec(
             name="embedding-dropout",
-            summary="some elements of a row's embeddings to zero",
+            summary="sets some elements of a row's embeddings to zero",
             factory="cse_consert.embedding_dropout:EmbeddingDropout",
             options=EmbeddingDropoutOptions,
             point=_point,

@@ -23,7 +23,7 @@ def cse_negative_stores() -> list[StoreSpec]:
         ),
         StoreSpec(
             name="instance-weights",
-            summary="takes out negatives that a frozen second encoder finds too similar",
+            summary="removes negatives that a frozen second encoder finds too similar",
             factory="cse_dclr.instance_weights:InstanceWeights",
             options=InstanceWeightsOptions,
             encodes=lambda options: tuple(dict.fromkeys(("anchor", options.view))),
@@ -54,7 +54,7 @@ def cse_recipes() -> list[RecipeSpec]:
     return [
         RecipeSpec(
             name="dclr",
-            summary="noise as negatives, and false negatives taken out by a second encoder",
+            summary="noise as negatives, and a second encoder that removes false negatives",
             path="cse_dclr:recipes/dclr.toml",
             paper=PAPER,
         )

@@ -14,7 +14,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
     return [
         AugmenterSpec(
             name="word-repetition",
-            summary="some tokens or words of a row twice, so that lengths differ",
+            summary="repeats some tokens or words of a row, so that lengths differ",
             factory="cse_esimcse.word_repetition:WordRepetition",
             options=WordRepetitionOptions,
             paper=PAPER,

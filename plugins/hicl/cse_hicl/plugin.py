@@ -77,7 +77,7 @@ def cse_losses() -> list[LossSpec]:
     return [
         LossSpec(
             name="entailment",
-            summary="a segment's own text among the other texts of the batch (HiCLv2)",
+            summary="a segment against its own text among the texts of the batch (HiCLv2)",
             factory="cse_hicl.entailment:Entailment",
             options=EntailmentOptions,
             requires=lambda options: (f"level:{options.level}", f"view:{options.sentences}"),

@@ -164,7 +164,7 @@ def cse_metrics() -> list[MetricSpec]:
     return [
         MetricSpec(
             name="mutual-information",
-            summary="of the twins in training and of pairs with the highest score, with their N",
+            summary="mutual information of the twins and of the highest-scored pairs, with N",
             factory="cse_ifcl.mutual_information:MutualInformation",
             options=MutualInformationOptions,
             paper=PAPER,

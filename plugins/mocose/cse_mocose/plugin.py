@@ -21,7 +21,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
     return [
         AugmenterSpec(
             name="fgsm",
-            summary="a step along the sign of the gradient, on word embeddings",
+            summary="moves word embeddings along the sign of the gradient",
             factory="cse_mocose.fgsm:Fgsm",
             options=FgsmOptions,
             point="word_embeddings",
@@ -32,7 +32,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
         ),
         AugmenterSpec(
             name="token-drop",
-            summary="the word embeddings of some places of a padded row to zero",
+            summary="sets the word embeddings of some places of a padded row to zero",
             factory="cse_mocose.token_drop:TokenDrop",
             options=TokenDropOptions,
             point="word_embeddings",
@@ -54,7 +54,7 @@ def cse_poolers() -> list[HeadSpec]:
         ),
         HeadSpec(
             name="predictor",
-            summary="linear layers that end in tanh, in the online branch alone",
+            summary="linear layers that end in tanh, only in the online branch",
             factory="cse_mocose.heads:Predictor",
             options=PredictorOptions,
             paper=PAPER,

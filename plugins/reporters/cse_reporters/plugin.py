@@ -11,13 +11,13 @@ def cse_reporters() -> list[ReporterSpec]:
     return [
         ReporterSpec(
             name="csv",
-            summary="metrics.csv beside metrics.jsonl, a column for each key",
+            summary="metrics.csv next to metrics.jsonl, one column per key",
             factory="cse_reporters.csv_reporter:CsvReporter",
             options=CsvOptions,
         ),
         ReporterSpec(
             name="tensorboard",
-            summary="the numbers of metrics.jsonl as events of TensorBoard",
+            summary="the numbers of metrics.jsonl as TensorBoard events",
             factory="cse_reporters.tensorboard_reporter:TensorboardReporter",
             options=TensorboardOptions,
         ),

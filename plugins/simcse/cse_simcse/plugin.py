@@ -27,7 +27,7 @@ def cse_negative_stores() -> list[StoreSpec]:
     return [
         StoreSpec(
             name="hard-negatives",
-            summary="a negative of its own for each sentence, from a column, its weight a logit",
+            summary="each sentence's own negative from a column, with a weight as a logit",
             factory="cse_simcse.hard_negatives:HardNegatives",
             options=HardNegativesOptions,
             provides=lambda options: (f"view:{options.view}",),
