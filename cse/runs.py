@@ -72,6 +72,7 @@ def train(  # noqa: D417
     recipe: File | Plan | None = None,
     *,
     out: File | None = None,
+    force: bool = False,
     quiet: bool = False,
     model: File | None = None,
     data: Files = None,
@@ -95,6 +96,7 @@ def train(  # noqa: D417
     Args:
         recipe: As in :func:`cse.plan`; or a plan, which stands alone.
         out: Folder of the run; by default ``runs/`` and the recipe's name and the time.
+        force: Whether a run that lies in ``out`` is replaced.
         quiet: Whether nothing is shown. By default a bar shows the progress in a terminal or a
             notebook, lines elsewhere.
 
@@ -122,7 +124,7 @@ def train(  # noqa: D417
     else:
         composition, _, plugins = compose(recipe, kinds=kinds, **others)  # type: ignore[arg-type]
     check_reporters(composition, plugins)
-    return _run(composition, None if out is None else Path(out), plugins, quiet)
+    return _run(composition, None if out is None else Path(out), plugins, quiet, force)
 
 
 def resume(run: File, *, quiet: bool = False) -> Run:
@@ -137,13 +139,17 @@ def resume(run: File, *, quiet: bool = False) -> Run:
 
 
 def _run(
-    composition: Composition | None, folder: Path | None, plugins: Installed, quiet: bool
+    composition: Composition | None,
+    folder: Path | None,
+    plugins: Installed,
+    quiet: bool,
+    force: bool = False,
 ) -> Run:
     from cse_cli.running import run
     from cse_core.training.signals import Stopped
 
     try:
-        outcome, path, reporter = run(composition, folder, plugins, quiet=quiet)
+        outcome, path, reporter = run(composition, folder, plugins, quiet=quiet, force=force)
     except Stopped as stopped:
         raise KeyboardInterrupt(
             f"{stopped}; go on with cse.resume({str(stopped.folder)!r})"

@@ -30,6 +30,7 @@ def run(
     *,
     quiet: bool = False,
     json: bool = False,
+    force: bool = False,
 ) -> tuple[Outcome, Path, SilentReporter]:
     """Train into a folder; without a composition, go on with the run that is there.
 
@@ -39,6 +40,7 @@ def run(
         plugins: The installed plugins.
         quiet: Whether nothing is shown while it runs.
         json: The same.
+        force: Whether a run that is there is replaced.
 
     Returns:
         What came of it, its folder, and what was reported meanwhile.
@@ -57,7 +59,7 @@ def run(
     elif folder is None:
         folder = _new_folder(composition)
     if composition is not None and first:
-        check_out(folder)
+        check_out(folder, force=force)
     from cse_cli.models import libraries_quiet
     from cse_cli.progress import reporter_for
     from cse_core.training import run as training
@@ -81,6 +83,7 @@ def run(
                     out=folder,
                     reporter=reporter,
                     corpus=plugins.known_corpus(composition.data),
+                    replace_run=force,
                 )
         except Stopped as stopped:
             stopped.folder = folder

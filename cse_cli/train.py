@@ -81,6 +81,14 @@ def train(
             rich_help_panel=RUN,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace the run that lies in the folder of --out.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
     seed: SeedOption = None,
     resume: Annotated[
         Path | None,
@@ -145,7 +153,7 @@ def train(
     )
     plugins = installed(context)
     if resume is not None:
-        refuse_beside_resume(choice, out, save_recipe, dry_run)
+        refuse_beside_resume(choice, out, save_recipe, dry_run, force)
         _run(None, resume, plugins, quiet=quiet, json=json)
         return
     from cse_cli.resolving import resolve_choice
@@ -155,10 +163,10 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        planned = planned_run(composition, plugins, out)
+        planned = planned_run(composition, plugins, out, force=force)
         show_plan(composition, choice, plugins, planned, json=json)
         return
-    _run(composition, out, plugins, quiet=quiet, json=json)
+    _run(composition, out, plugins, quiet=quiet, json=json, force=force)
 
 
 def _run(
@@ -168,13 +176,16 @@ def _run(
     *,
     quiet: bool,
     json: bool,
+    force: bool = False,
 ) -> None:
     """Train into a folder, or go on with the run that is there, and print what came of it."""
     from cse_cli.running import is_first, run
     from cse_core.training.signals import Stopped
 
     try:
-        outcome, folder, reporter = run(composition, folder, plugins, quiet=quiet, json=json)
+        outcome, folder, reporter = run(
+            composition, folder, plugins, quiet=quiet, json=json, force=force
+        )
     except Stopped as stopped:
         if is_first():
             tell(f"{stopped}; continue with `cse train --resume {stopped.folder}`")

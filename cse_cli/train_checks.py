@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
 
-FOLDERS = ("checkpoints", "rounds", "model")
-"""Folders of a run."""
 
-
-def check_out(folder: Path) -> None:
-    """Refuse a folder that cannot become a run's.
+def check_out(folder: Path, *, force: bool = False) -> None:
+    """Refuse a folder that cannot become a run's; with ``force`` a run in it may be replaced.
 
     Raises:
         CseError: If it holds a run or a link, or cannot be made or written to.
@@ -30,9 +27,11 @@ def check_out(folder: Path) -> None:
 
     from cse_core.training.run_folder import RunFolder
 
-    RunFolder.check_free(folder)
+    if not force:
+        RunFolder.check_free(folder)
     check_links(folder, "--out")
-    held = sorted(_visible(folder) or ())
+    replaced = force and RunFolder(folder).recipe.is_file()
+    held = [] if replaced else sorted(_visible(folder) or ())
     if held == ["checkpoints"] and _visible(folder / held[0]) == []:
         held = []
     if held:
@@ -76,9 +75,9 @@ def check_links(folder: Path, where: str) -> None:
     from itertools import chain
 
     from cse_core.runtime.model_files import RUN_FILE
-    from cse_core.training.run_folder import LOCK, RESULT
+    from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
 
-    own = (folder / name for name in (RUN_FILE, RESULT, LOCK, "metrics.jsonl", *FOLDERS))
+    own = (folder / n for n in (RUN_FILE, RESULT, LOCK, METRICS, EVALUATIONS, *FOLDERS))
     walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
     inside = (Path(at, each) for walk in walks for at, *names in walk for each in sum(names, []))
     for each in chain(own, inside):
@@ -103,7 +102,9 @@ def check_reporters(composition: Composition, plugins: Installed) -> None:
         reporters_of(composition.train.report, plugins.registry)
 
 
-def planned_run(composition: Composition, plugins: Installed, out: Path | None) -> PlannedRun:
+def planned_run(
+    composition: Composition, plugins: Installed, out: Path | None, *, force: bool = False
+) -> PlannedRun:
     """Refuse what a run refuses before it begins, and say where it will lie and how it is scored.
 
     Raises:
@@ -112,7 +113,7 @@ def planned_run(composition: Composition, plugins: Installed, out: Path | None) 
     from cse_cli.plan_scores import PlannedRun
 
     if out is not None:
-        check_out(out)
+        check_out(out, force=force)
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
     return PlannedRun(folder, out is None, sets)
@@ -176,7 +177,7 @@ def _look_at_hub(name: HubName) -> None:
 
 
 def refuse_beside_resume(
-    choice: Choice, out: Path | None, save_recipe: Path | None, dry_run: bool
+    choice: Choice, out: Path | None, save_recipe: Path | None, dry_run: bool, force: bool
 ) -> None:
     """Refuse flags that would change a run which goes on.
 
@@ -192,6 +193,7 @@ def refuse_beside_resume(
         "--out": out,
         "--save-recipe": save_recipe,
         "--dry-run": dry_run,
+        "--force": force,
         **{f"--{kind}": names for kind, names in choice.kinds.items()},
     }
     beside = [flag for flag, value in others.items() if value]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Le, Lt
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 
 from cse_core.schedule import Schedule
 
+_LOCATION = "a file or a folder"
+Location = Annotated[str, _LOCATION]
+"""Text of an option that may name a file or a folder; ``run.toml`` keeps the whole path of one."""
 LARGEST = 10**9
 """Largest number, of either sign, that an option without an upper bound of its own may have."""
 
@@ -30,6 +34,12 @@ class Options(BaseModel):
                 if any(isinstance(end, int | float) and not abs(end) <= LARGEST for end in ends):
                     raise ValueError(f"must be a number of at most {LARGEST:,}")
         return value
+
+
+def is_location(info: FieldInfo) -> bool:
+    """Tell whether an option is a :data:`Location`, or holds some."""
+    beside = (getattr(each, "__metadata__", ()) for each in get_args(info.annotation))
+    return any(_LOCATION in metadata for metadata in (info.metadata, *beside))
 
 
 class AugmenterOptions(Options):

@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from cse_core.options import BranchOptions, HeadOptions, LossOptions, PoolerOptions, Temperature
+from cse_core.options import (
+    BranchOptions,
+    HeadOptions,
+    Location,
+    LossOptions,
+    PoolerOptions,
+    Temperature,
+)
 from cse_core.schedule import Schedule
 
 
@@ -68,7 +75,7 @@ class FrozenOptions(BranchOptions):
 
     mode: Literal["train", "eval"] = "eval"
     """train: dropout on; eval: dropout off."""
-    model: str = "self"
+    model: Location = "self"
     """Encoder by name or folder; self: the run's own, as it is at the start."""
     pooler: bool = False
     """Use the encoder's own trained pooler (dense, tanh) as its head."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cse_core.options import Options, Patience
+from cse_core.options import Location, Options, Patience
 
 COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
 """Columns that the core knows; parts may require others."""
@@ -26,7 +26,7 @@ _Decay = Annotated[float, Field(ge=0, lt=1)]
 class ModelOptions(Options):
     """The encoder."""
 
-    name: str = "starter"
+    name: Location = "starter"
     """Encoder to start from: a folder, a run, an installed encoder, or a Hugging Face hub name."""
     max_length: int = Field(default=32, ge=2)
     """Longest training row in tokens, with special tokens and prompt; with segments, the content
@@ -44,7 +44,7 @@ class ModelOptions(Options):
 class DataOptions(Options):
     """The training texts."""
 
-    path: tuple[str, ...] = ("starter",)
+    path: tuple[Location, ...] = ("starter",)
     """Files, names of installed data sets, or names on the Hugging Face hub."""
     unit: Literal["sentence", "paragraph", "document"] = "sentence"
     """What a row is when the data has documents."""
@@ -102,7 +102,7 @@ class TrainOptions(Options):
     to 0.1016."""
     seed: int = Field(default=42, ge=0, le=2**63 - 1)
     """Random seed."""
-    dev: tuple[str, ...] = ("auto",)
+    dev: tuple[Location, ...] = ("auto",)
     """Dev sets that choose the checkpoint: files of graded pairs or of documents with titles,
     installed names, or none; auto uses the starter's pairs with the starter's data."""
     select: str | None = None

@@ -29,7 +29,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.export import public_name
-from cse_core.training.recipe_file import dump_recipe
+from cse_core.training.recipe_file import dump_recipe, with_whole_paths
 from cse_core.training.reporters import Reporters, reporters_of
 from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
@@ -46,8 +46,9 @@ def train(
     out: Path,
     reporter: Reporter,
     corpus: Corpus | None = None,
+    replace_run: bool = False,
 ) -> Outcome:
-    """Train a composition into the new run folder ``out``.
+    """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
     every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`.
@@ -56,7 +57,8 @@ def train(
         CseError: If a file is missing or wrong, or the folder already holds a run.
         Stopped: If the process was asked to stop.
     """
-    RunFolder.check_free(out)
+    if not replace_run:
+        RunFolder.check_free(out)
     prepared = Prepared(composition, registry, reporter, corpus)
     # A name with the time in it differs between processes.
     out = Path(distributed.from_first(partial(str, out)))
@@ -68,6 +70,8 @@ def train(
     with ExitStack() as held:
         if prepared.main:
             held.enter_context(trainer.folder.held("--out"))
+            if replace_run:
+                trainer.folder.clear()
             RunFolder.check_free(out)
             trainer.settings = prepared.record().encode()
             begin(trainer.folder, trainer.settings)
@@ -90,8 +94,8 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
         raise CseError(
             f"run {str(path)!r} has already finished",
             where="--resume",
-            hint=f"evaluate it with `cse eval {path}`, or repeat it with "
-            f"`cse train --recipe {folder.recipe} --out DIR`",
+            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
+            f"--model {path} beside that trains its model further",
         )
     checkpoint, damaged = last_checkpoint(folder)
     settings = checkpoint.files[RUN_FILE]
@@ -107,7 +111,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     kept["dev"] = tuple(pinned.get(name, name) for name in train.dev)
     paths = tuple(pinned.get(name, name) for name in data.path)
     train, data = train.model_copy(update=kept), data.model_copy(update={"path": paths})
-    composition = replace(composition, train=train, data=data)
+    composition = replace(composition, recipe=written.get("name"), train=train, data=data)
     prepared = Prepared(composition, registry, reporter)
     prepared.report()
     if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
@@ -159,7 +163,7 @@ class Prepared:
         reporter: Reporter,
         corpus: Corpus | None = None,
     ) -> None:
-        self.composition = composition
+        self.composition, self.registry = composition, registry
         options = composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.world()
@@ -223,7 +227,8 @@ class Prepared:
                 },
             },
         }
-        return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
+        located = with_whole_paths(self.composition, self.registry)
+        return dump_recipe(located) + "\n" + tomlkit.dumps(facts)
 
     def report(self) -> None:
         """Report what was read, and where and in which number format it is trained."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from cse_core.errors import CseError
@@ -24,7 +25,8 @@ from cse_core.runtime.atomic_files import (
 )
 from cse_core.runtime.model_files import RUN_FILE
 
-RESULT, METRICS = "result.json", "metrics.jsonl"
+RESULT, METRICS, EVALUATIONS = "result.json", "metrics.jsonl", "evaluations.jsonl"
+FOLDERS = ("model", "rounds", "checkpoints")
 LOCK = ".lock"
 """Holds the number of the process that trains into the folder."""
 _STEP = r"(?:round-(\d{1,9})-)?step-(\d{1,18})"
@@ -40,8 +42,22 @@ class RunFolder:
     def check_free(path: Path) -> None:
         """Raise a ``CseError`` if the folder holds a run."""
         if (path / RUN_FILE).exists() or RunFolder(path).start.exists():
-            hint = f"name another folder, or continue it with `cse train --resume {path}`"
+            hint = f"`cse train --resume {path}` continues it, --force replaces it"
             raise CseError("already holds a run", where="--out", value=str(path), hint=hint)
+
+    def clear(self) -> None:
+        """Remove what a run wrote, and nothing else; ``run.toml``, by which it is one, at the end.
+
+        Raises:
+            CseError: If something cannot be removed.
+        """
+        with disk_errors(self.path):
+            for name in (RESULT, METRICS, EVALUATIONS, *FOLDERS, RUN_FILE):
+                path = self.path / name
+                if path.is_dir() and not path.is_symlink():
+                    rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
 
     @staticmethod
     def open(path: Path) -> RunFolder:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cse_core.options import AugmenterOptions, StoreOptions
+from cse_core.options import AugmenterOptions, Location, StoreOptions
 
 
 class CaseSwitchOptions(AugmenterOptions):
@@ -24,7 +24,7 @@ class RetrievedOptions(StoreOptions):
 
     view: Annotated[str, Field(pattern=r"^negative-.+$")] = "negative-retrieved"
     """View that it makes of the retrieved sentences: negative-NAME."""
-    model: str | None = None
+    model: Location | None = None
     """Encoder, by name or folder, that finds the neighbours; by default the run's own, before
     training."""
     pool: Literal["mean", "cls"] = "mean"

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from cse_core.options import (
     AugmenterOptions,
+    Location,
     LossOptions,
     MetricOptions,
     StoreOptions,
@@ -38,7 +39,7 @@ class FusionOptions(AugmenterOptions):
     at: Literal["word_embeddings", "input_embeddings"] = "input_embeddings"
     """word_embeddings: both models' word tables are fused; input_embeddings: the outputs of both
     embedding layers, after position, type and LayerNorm."""
-    model: str | None = None
+    model: Location | None = None
     """Encoder of the other language by name or folder; by default a frozen copy of the run's own
     embeddings."""
     column: str = "fraternal"
@@ -66,7 +67,7 @@ class WordOptions(AugmenterOptions):
 class LexiconOptions(WordOptions):
     """Options of ``synonym`` and ``random-insertion``."""
 
-    lexicon: str | None = None
+    lexicon: Location | None = None
     """Table of synonyms: columns word and synonym, one a row. synonym needs one; without it
     random-insertion inserts words of the text itself."""
 

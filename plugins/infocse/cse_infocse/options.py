@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cse_core.options import AugmenterOptions, MinerOptions, Patience, PoolerOptions
+from cse_core.options import AugmenterOptions, Location, MinerOptions, Patience, PoolerOptions
 
 LEVEL = "slice"
 """The level of the sentences that a document is cut into."""
@@ -111,7 +111,7 @@ class SpanOptions(PairOptions):
 class LabelsOptions(MinerOptions):
     """Options of ``labels``."""
 
-    file: str | None = None
+    file: Location | None = None
     """Labelled pairs: articles with titles, or a table with text and positive; by default the
     training data's own titles and documents."""
     limit: Annotated[int, Field(ge=2)] | None = None

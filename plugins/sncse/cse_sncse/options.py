@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from cse_core.options import AugmenterOptions, LossOptions, PoolerOptions
+from cse_core.options import AugmenterOptions, Location, LossOptions, PoolerOptions
 from cse_core.schedule import Schedule
 
 TEXT, MASK = "[X]", "[MASK]"
@@ -34,7 +34,7 @@ class NegationOptions(AugmenterOptions):
     of that parse, faults included; column: negated sentences from the data."""
     column: str = "negated"
     """Column of the negated sentences, with method column."""
-    spacy_model: str = "en_core_web_sm"
+    spacy_model: Location = "en_core_web_sm"
     """Name or folder of the spaCy pipeline, with methods spacy and code."""
 
 

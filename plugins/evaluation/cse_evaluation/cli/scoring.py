@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
@@ -15,6 +16,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.evaluation.suites import Progress, SuiteScore
 from cse_evaluation.cli.changes import Changes
 from cse_evaluation.cli.graded import Sets, find_sets, read_texts
+from cse_evaluation.cli.kept import keep
 from cse_evaluation.cli.probes import (
     Groups,
     find_tasks,
@@ -96,6 +98,22 @@ class Request:
         if not models:
             raise CseError("no model is named", hint="name a run, a model folder or starter")
         return cls(tuple(models), **values)
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that are not the defaults, files by their whole paths."""
+        found: dict[str, Any] = {}
+        for each in fields(self)[1:]:
+            value = getattr(self, each.name)
+            if value != each.default:
+                several = isinstance(value, tuple)
+                texts = [_whole(one) for one in (value if several else [value])]
+                found[each.name] = texts if several else texts[0]
+        return found
+
+
+def _whole(value: Any) -> Any:
+    there = isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
+    return os.path.abspath(value) if there else value
 
 
 @dataclass
@@ -244,6 +262,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     if pairs_out is not None:
         write_pairs_out(pairs_out, sets.sets, [r.cosines for r in found.results[0] if not r.sets])
         tell(f"pairs with their cosines are in {pairs_out}")
+    keep(request.models, request.changed(), found.to_dict())
     return found
 
 

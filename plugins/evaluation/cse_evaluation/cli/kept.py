@@ -1,0 +1,44 @@
+"""Evaluations that a run's folder keeps: one line each in ``evaluations.jsonl``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cse_cli.console import warn
+from cse_core import __version__
+
+
+def keep(models: tuple[str, ...], options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Add each model's scores to its run's folder; models that are no runs keep none.
+
+    Args:
+        models: The models as they were named.
+        options: How they were scored, where that is not the default.
+        found: What ``cse eval --json`` prints.
+    """
+    from cse_core.runtime.model_files import RUN_FILE
+    from cse_core.training.run_folder import EVALUATIONS
+
+    for name, scores in zip(models, found.get("models", [found]), strict=True):
+        path = Path(name).expanduser() / EVALUATIONS
+        if not path.with_name(RUN_FILE).is_file():
+            continue
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": __version__,
+            "options": dict(options),
+            "encoder": scores["encoder"],
+            "results": scores["results"],
+        }
+        if path.is_symlink():
+            warn(f"{path} is a link: the scores are not kept there")
+            continue
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            warn(f"{path}: the scores are not kept: {error.strerror or error}")
