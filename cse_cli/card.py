@@ -85,8 +85,6 @@ class Card:
         document = tomlkit.parse((run / RUN_FILE).read_text(encoding="utf-8"))
         settings = document.unwrap()
         manifest = json.loads((model / MANIFEST).read_text(encoding="utf-8"))
-        old = (model / "README.md").read_text(encoding="utf-8")
-        why_not = re.search(r"cannot express this model \((.*)\)", old)
         base = encoder_source(settings["model"]["name"], manifest, registry)
         return cls(
             name=run.resolve().name,
@@ -95,7 +93,7 @@ class Card:
             manifest=manifest,
             recipe=_portable_recipe(document),
             portable=(model / "modules.json").is_file(),
-            why_not=why_not[1] if why_not else "",
+            why_not=manifest.get("why_not") or "",
             base=base,
             texts=tuple(text_source(name, registry) for name in settings["data"]["path"]),
             papers=tuple(dict.fromkeys(_papers(settings, registry))),

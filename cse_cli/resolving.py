@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.flags import Choice
-from cse_core.errors import CseError
+from cse_core.errors import CseError, CseErrors, noted, raise_all
 
 if TYPE_CHECKING:
     from cse_cli.installed import Installed
@@ -37,18 +37,35 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     def lookup(options: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
         return _rows_and_columns(options, installed)
 
-    composition = resolve(
-        installed.registry,
-        recipe=choice.recipe,
-        kinds=cast("dict[Kind, list[str]]", choice.kinds),
-        sets=choice.sets,
-        model=choice.model,
-        data=choice.data,
-        dev=[known_set(name, installed, "--dev") for name in choice.dev],
-        lookup=lookup if look else None,
-    )
+    dev = [known_set(name, installed, "--dev") for name in choice.dev]
+    try:
+        composition = resolve(
+            installed.registry,
+            recipe=choice.recipe,
+            kinds=cast("dict[Kind, list[str]]", choice.kinds),
+            sets=choice.sets,
+            model=choice.model,
+            data=choice.data,
+            dev=dev,
+            lookup=lookup if look else None,
+        )
+    except CseError as error:
+        errors = [*error.errors] if isinstance(error, CseErrors) else [error]
+        if dev and look:
+            with noted(errors):
+                _check_dev(dev, installed)
+        raise_all(errors)
+        raise
     check_config(composition.model.name, installed.registry)
     return composition
+
+
+def _check_dev(names: list[str], installed: Installed) -> None:
+    """Refuse dev sets that cannot be read, beside other mistakes."""
+    from cse_core.evaluation.dev_sets import dev_sets
+    from cse_core.recipes.settings import TrainOptions
+
+    dev_sets(TrainOptions(dev=tuple(names)), (), installed.registry, lambda _: None)
 
 
 def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:

@@ -77,10 +77,18 @@ def _check_unfinished(folder: RunFolder) -> None:
             value=str(folder.path),
             hint=f"remove {result} to save the model again from the last checkpoint",
         )
-    if not whole and result.is_file() and not result.is_symlink():
+    if whole:
+        path = folder.path
+        raise CseError(
+            f"run {str(path)!r} has already finished",
+            where="--resume",
+            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
+            f"--model {path} beside that trains its model further",
+        )
+    if result.is_file() and not result.is_symlink():
         tell(f"{result} is damaged: writing it again")
         result.unlink(missing_ok=True)
-    elif not whole:
+    else:
         raise CseError("is not a file", where=str(result), hint="move it away")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from cse_cli.installed import Installed
 from cse_cli.resuming import check_run
 from cse_cli.train_checks import check_links, check_out, default_folder
 from cse_cli.train_report import show_in_short
+from cse_cli.whole_paths import with_whole_paths
 
 if TYPE_CHECKING:
     from cse_cli.progress import SilentReporter
@@ -78,7 +79,7 @@ def run(
                     outcome = training.resume(folder, plugins.registry, reporter=reporter)
             else:
                 outcome = training.train(
-                    composition,
+                    with_whole_paths(composition, plugins.registry),
                     plugins.registry,
                     out=folder,
                     reporter=reporter,
@@ -90,6 +91,7 @@ def run(
             raise
         if first:
             _write_card(folder, plugins, reporter)
+            _point_to(folder)
     return outcome, folder, reporter
 
 
@@ -101,6 +103,17 @@ def _write_card(folder: Path, plugins: Installed, reporter: SilentReporter) -> N
         write_card(folder, plugins.registry)
     except (OSError, ValueError, KeyError) as error:
         reporter.warning(f"the model is saved without its card: {type(error).__name__}: {error}")
+
+
+def _point_to(folder: Path) -> None:
+    """Let ``runs/latest`` point to a finished run in a folder ``runs``."""
+    link = folder.parent / "latest"
+    if folder.parent.name != "runs" or (link.exists() and not link.is_symlink()):
+        return
+    beside = folder / f".latest-{os.getpid():08}"
+    with suppress(OSError):
+        beside.symlink_to(folder.name, target_is_directory=True)
+        os.replace(beside, link)
 
 
 def _new_folder(composition: Composition) -> Path:

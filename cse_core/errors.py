@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -98,11 +99,21 @@ def raise_all(errors: Sequence[CseError]) -> None:
         raise CseErrors(errors)
 
 
+@contextmanager
+def noted(errors: list[CseError]) -> Iterator[None]:
+    """Add the mistakes that a block raises to a list, and go on behind it."""
+    try:
+        yield
+    except CseError as error:
+        errors += error.errors if isinstance(error, CseErrors) else [error]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the hint for an unknown name: close matches, or what there is."""
     names = sorted(set(known))
     swapped = [text for text in (name.replace("_", "-"), name.replace("-", "_")) if text in names]
-    close = swapped[:1] or get_close_matches(name, names, n=2, cutoff=0.6)
+    begin = [text for text in names if text.startswith(name)] if len(name) > 1 else []
+    close = swapped[:1] or get_close_matches(name, names, n=2, cutoff=0.6) or begin[:2]
     if close:
         return "did you mean " + " or ".join(close) + "?"
     return "known: " + ", ".join(names) if names else "there are none"

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cse_core.errors import CseError, raise_all
+from cse_core.errors import CseError, noted, raise_all
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
@@ -52,18 +52,27 @@ def resolve(
     """
     chain = read_recipe(recipe, registry) if recipe is not None else ()
     documents = (default_document(alone=not chain), *chain)
-    facts = facts or model_facts(_model_name(documents, sets, model), registry)
+    errors: list[CseError] = []
+    if facts is None:
+        facts = Facts(model=_model_name(documents, sets, model))
+        with noted(errors):
+            facts = model_facts(facts.model, registry)
     draft = merge_documents(documents, facts)
-    apply_kinds(draft, kinds or {})
+    with noted(errors):
+        apply_kinds(draft, kinds or {})
     if model is not None:
         draft.tables["model"]["name"] = model
     if data:
         draft.tables["data"]["path"] = list(data)
     if dev:
         draft.tables["train"]["dev"] = list(dev)
-    apply_sets(draft, sets, registry)
-    run = _typed(draft, registry, facts, chain[-1].name if chain else None)
-    run = replace(run, facts=_facts_of_data(run, lookup))
+    with noted(errors):
+        apply_sets(draft, sets, registry)
+    run = _typed(draft, registry, facts, chain[-1].name if chain else None, errors)
+    if not any((error.where or "").startswith("data.") for error in errors):
+        with noted(errors):
+            run = replace(run, facts=_facts_of_data(run, lookup))
+    raise_all(errors)
     run = _completed(run, registry)
     names = Counter((found.spec.kind, found.name) for found in registry.parts())
     return replace(
@@ -86,9 +95,11 @@ def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str |
     return str(name)
 
 
-def _typed(draft: Draft, registry: Registry, facts: Facts, recipe: str | None) -> Composition:
-    """Return the draft typed; raises every mistake that was found on the way."""
-    reader = OptionReader()
+def _typed(
+    draft: Draft, registry: Registry, facts: Facts, recipe: str | None, errors: list[CseError]
+) -> Composition:
+    """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
+    reader = OptionReader(errors=errors)
     reader.read_params(draft.params, facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
@@ -100,15 +111,11 @@ def _typed(draft: Draft, registry: Registry, facts: Facts, recipe: str | None) -
     }
     parts = []
     for item in chain.from_iterable(draft.parts.values()):
-        try:
+        with noted(errors):
             found = registry.find(item.kind, item.use, where=f"--{item.kind}")
-        except CseError as error:
-            reader.errors.append(error)
-            continue
-        options = reader.options(found.spec.options, item.options, item.path)
-        if options is not None:
-            parts.append(PlannedPart.of(found, options, item.name))
-    raise_all(reader.errors)
+            options = reader.options(found.spec.options, item.options, item.path)
+            if options is not None:
+                parts.append(PlannedPart.of(found, options, item.name))
     return Composition(
         recipe=recipe,
         **core,

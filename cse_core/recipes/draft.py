@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from cse_core.errors import CseError, did_you_mean, raise_all
+from cse_core.errors import CseError, did_you_mean, noted, raise_all
 from cse_core.recipes.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
 from cse_core.recipes.values import FlagText
 from cse_core.records import Facts, Kind
@@ -236,7 +236,7 @@ def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
             if before:
                 draft.notes.append(f"{flag} replaces {', '.join(before)} of the recipe")
         for value in values:
-            try:
+            with noted(errors):
                 if value.startswith("~"):
                     draft.remove(kind, value[1:], where=flag)
                     continue
@@ -246,8 +246,6 @@ def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
                 if draft.find(kind, name) is not None:
                     raise _named_twice(kind, name, flag)
                 draft.parts[kind].append(Instance(kind, f"{owner}{slash}{bare}", name))
-            except CseError as error:
-                errors.append(error)
         if kind == "pool" and any(not value.startswith("+") for value in values):
             pooler = draft.tables["inference"].pop("pool", None)
             if pooler is not None:
@@ -265,7 +263,7 @@ def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
     for text in sets:
         path, separator, value = text.partition("=")
         steps = path.strip().split(".")
-        try:
+        with noted(errors):
             if not separator or not all(steps):
                 hint = "write --set train.lr=3e-5"
                 raise CseError("is not PATH=VALUE", where="--set", value=text, hint=hint)
@@ -275,8 +273,6 @@ def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
                 options[step] = dict(table) if isinstance(table, Mapping) else {}
                 options = options[step]
             options[inner[-1]] = FlagText(value.strip())
-        except CseError as error:
-            errors.append(error)
     raise_all(errors)
 
 

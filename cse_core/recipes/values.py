@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError, did_you_mean, noted
 from cse_core.options import Options
 from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.option_types import Accepts, accepts, field_accepts, in_words
@@ -44,17 +44,15 @@ class OptionReader:
         """Evaluate the parameters in order; each may use those before it, and ``hidden``."""
         known: dict[str, float] = {} if hidden is None else {"hidden": hidden}
         for name, value in written.items():
-            where = f"params.{name}"
-            try:
+            where, self.params[name] = f"params.{name}", 1.0
+            with noted(self.errors):
                 if isinstance(value, str):
-                    self.params[name] = evaluate(value, {**known, **self.params}, where=where)
+                    self.params[name] = evaluate(value, known, where=where)
                 elif isinstance(value, int | float) and not isinstance(value, bool):
                     self.params[name] = evaluate(repr(value), {}, where=where)
                 else:
                     raise CseError("must be a number", where=where, value=value)
-            except CseError as error:
-                self.errors.append(error)
-                self.params[name] = 1.0
+            known[name] = self.params[name]
 
     def options(
         self, model: type[OptionsT], written: Mapping[str, Any], path: str
@@ -65,13 +63,11 @@ class OptionReader:
         for name, value in written.items():
             where = f"{path}.{name}"
             info = model.model_fields.get(name)
-            try:
+            with noted(self.errors):
                 if info is None:
                     hint = _unknown_option(name, model)
                     raise CseError("unknown option", where=where, value=value, hint=hint)
                 values[name] = self._value(value, field_accepts(info), where)
-            except CseError as error:
-                self.errors.append(error)
         try:
             options = model.model_validate(values)
         except ValidationError as error:

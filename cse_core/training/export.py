@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -58,14 +57,14 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
 def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
     """Write the model folder, whole or not at all.
 
-    ``about`` holds facts for the README: what was trained on what, and what chose it. They are
-    written in one line each, and what cannot be seen in them as an escape.
+    ``about`` holds facts for its card: what was trained on what, and what chose it. What cannot be
+    seen in them is written as an escape.
     """
     about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
     row, heads, slicer = inference_choices(composition)
     sentence_encoder = inference_encoder(assembly)
-    manifest = {
+    manifest: dict[str, Any] = {
         "format": 1,
         "max_length": sentence_encoder.max_length,
         "row": _choice(row),
@@ -92,9 +91,9 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
                 for key, value in module.state_dict().items()
             }
             write_tensors(beside / HEADS, tensors)
+        manifest["why_not"] = _write_sentence_transformers(sentence_encoder, beside, row, slicer)
         _write_json(beside / MANIFEST, manifest)
-        why_not = _write_sentence_transformers(sentence_encoder, beside, row, slicer)
-        (beside / "README.md").write_text(_readme(about, why_not), encoding="utf-8")
+        (beside / "README.md").write_text(_readme(manifest["why_not"]), encoding="utf-8")
 
 
 def public_name(name: str) -> str:
@@ -173,11 +172,10 @@ def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
-def _readme(about: dict[str, Any], why_not: str | None) -> str:
+def _readme(why_not: str | None) -> str:
     """Return a few lines; the command line writes the model's card in their place."""
-    said = {key: re.sub(r"([\\`\[<])", r"\\\1", fact) for key, fact in about.items() if fact}
-    lines = ["# A sentence encoder trained with cse", "", *(f"- {k}: {f}" for k, f in said.items())]
+    text = "# A sentence encoder trained with cse\n"
     if why_not is not None:
-        lines += ["", f"sentence-transformers cannot express this model ({why_not}): it computes"]
-        lines += ["different vectors from this folder. Use `cse encode MODEL`."]
-    return "\n".join(lines) + "\n"
+        text += f"\nsentence-transformers cannot express this model ({why_not}): it computes\n"
+        text += "different vectors from this folder. Use `cse encode MODEL`.\n"
+    return text

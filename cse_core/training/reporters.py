@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial, partialmethod
+from functools import partialmethod
 from typing import Any
 
 from cse_core.errors import CseError, raise_all
-from cse_core.options import Options
 from cse_core.recipes.values import FlagText, OptionReader
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory
@@ -65,7 +64,7 @@ def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callabl
     Raises:
         CseError: If there is none of a name, or it has no such option or value.
     """
-    makers: dict[str, Callable[[], Reporter]] = {}
+    makers: dict[str, Any] = {}
     reader = OptionReader()
     for text in wanted:
         name, _, settings = text.partition(":")
@@ -78,11 +77,6 @@ def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callabl
                 raise CseError("is not OPTION=VALUE", where=WHERE, value=setting, hint=hint)
             given[option] = FlagText(value)
         options = reader.options(spec.options, given, f"{WHERE}: {name}")
-        makers[text] = partial(_made, spec.factory, options)
+        makers[text] = lambda s=spec, o=options: load_factory(s.factory, where=WHERE)(o)
     raise_all(reader.errors)
     return makers
-
-
-def _made(factory: str, options: Options | None) -> Reporter:
-    reporter: Reporter = load_factory(factory, where=WHERE)(options)
-    return reporter

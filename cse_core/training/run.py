@@ -29,7 +29,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.export import public_name
-from cse_core.training.recipe_file import dump_recipe, with_whole_paths
+from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.reporters import Reporters, reporters_of
 from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
@@ -91,12 +91,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     """
     folder = RunFolder.open(path)
     if (path / RESULT).is_file():
-        raise CseError(
-            f"run {str(path)!r} has already finished",
-            where="--resume",
-            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
-            f"--model {path} beside that trains its model further",
-        )
+        raise CseError(f"run {str(path)!r} has already finished", where="--resume")
     checkpoint, damaged = last_checkpoint(folder)
     settings = checkpoint.files[RUN_FILE]
     if os.environ.get("RANK", "0") == "0":
@@ -163,7 +158,7 @@ class Prepared:
         reporter: Reporter,
         corpus: Corpus | None = None,
     ) -> None:
-        self.composition, self.registry = composition, registry
+        self.composition = composition
         options = composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.world()
@@ -227,15 +222,15 @@ class Prepared:
                 },
             },
         }
-        located = with_whole_paths(self.composition, self.registry)
-        return dump_recipe(located) + "\n" + tomlkit.dumps(facts)
+        return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
 
     def report(self) -> None:
         """Report what was read, and where and in which number format it is trained."""
         report, encoder = self.corpus.report, self.assembly.online.encoder
         message = self.reporter.message
+        names = ", ".join(map(public_name, self.composition.data.path))
         message(
-            f"{len(self.corpus):,} rows of {', '.join(self.composition.data.path)}"
+            f"{len(self.corpus):,} rows of {names}"
             + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
         )
         for line in report.messages:

@@ -149,16 +149,9 @@ class RunFolder:
         return sorted(found, key=place_of)
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write what came of the run, and let ``runs/latest`` point to one in a folder ``runs``."""
+        """Write what came of the run."""
         with disk_errors(self.path / RESULT):
             write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
-        link = self.path.parent / "latest"
-        if self.path.parent.name != "runs" or (link.exists() and not link.is_symlink()):
-            return
-        beside = self.path / f".latest-{os.getpid():08}"
-        with suppress(OSError):
-            beside.symlink_to(self.path.name, target_is_directory=True)
-            os.replace(beside, link)
 
 
 def place_of(checkpoint: Path) -> tuple[int, ...]:

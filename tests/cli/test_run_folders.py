@@ -52,7 +52,8 @@ def test_a_run_repeats_and_resumes_from_anywhere(
     assert weights == (moved / "model/model.safetensors").read_bytes()
     for file in filter(Path.is_file, whole.rglob("*")):
         resumed = moved / "model" / file.relative_to(whole)
-        assert resumed.read_bytes() == file.read_bytes(), file
+        if file.name != "README.md":  # which names the run by its folder
+            assert resumed.read_bytes() == file.read_bytes(), file
 
 
 def test_a_finished_run_says_how_to_repeat_it_and_go_on(cse: Cse, run: Path) -> None:
