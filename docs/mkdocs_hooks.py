@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIRST = {
-    "Start": ("quickstart", "python", "recipes", "combine", "evaluation", "results"),
+    "Start": ("quickstart", "python", "recipes", "combine", "evaluation", "mteb", "results"),
     "Plugins": ("write-a-plugin", "hooks", "contracts", "plugin-policy"),
     "How it works": ("lifecycle", "architecture", "speed", "performance"),
     "What is promised": ("reliability", "security"),

@@ -104,7 +104,7 @@ def send(package: Package, *, private: bool, update: bool, message: str) -> str:
 
     if get_token() is None:
         hint = "log in with `hf auth login`, or set HF_TOKEN to a token that may write"
-        raise CseError("no token of the Hugging Face hub is set", where="cse push", hint=hint)
+        raise CseError("no token for the Hugging Face hub", where="cse push", hint=hint)
     if not hub_answers():
         hint = "check the network and HF_HUB_OFFLINE, then type the same again"
         raise CseError("the Hugging Face hub cannot be reached", where="cse push", hint=hint)
@@ -122,7 +122,7 @@ def _model(run: Path) -> Path:
     """Return the folder of a run's model."""
     if not exists(run):
         hint = "name the folder that `cse train` made, such as runs/NAME"
-        raise CseError("there is nothing of this name", where="RUN", value=str(run), hint=hint)
+        raise CseError("no such run", where="RUN", value=str(run), hint=hint)
     for folder in (run / "model", run):
         if (folder / MANIFEST).is_file():
             return folder

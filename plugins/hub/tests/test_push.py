@@ -124,7 +124,7 @@ def test_without_a_token(
     monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
     answer = cse("push", str(trained), "me/mine", "--licence", "mit")
-    refused(answer, "no token of the Hugging Face hub is set", "hf auth login")
+    refused(answer, "no token for the Hugging Face hub", "hf auth login")
     assert not hub.asked
 
 
@@ -159,7 +159,7 @@ def test_what_the_hub_says_is_one_line(hub: Any, cse: Cse, trained: Path) -> Non
 
 
 def test_what_cannot_be_pushed(hub: Any, cse: Cse, trained: Path, tmp_path: Path) -> None:
-    refused(cse("push", str(tmp_path / "none"), "me/x"), "there is nothing of this name")
+    refused(cse("push", str(tmp_path / "none"), "me/x"), "no such run")
     refused(cse("push", str(tmp_path), "me/x"), "is not a run")
     (tmp_path / "run.toml").touch()
     refused(cse("push", str(tmp_path), "me/x"), "this run has saved no model yet", "--resume")
