@@ -12,6 +12,7 @@ from cse_cli import flags
 from cse_cli.completion import complete_data, complete_model, complete_part, complete_recipe
 from cse_cli.flags import Choice
 from cse_cli.installed import Installed
+from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.records import CommandSpec
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 PARTS, RUN, SHOWN = "Parts", "Run", "What is shown"
 """Panels of help."""
 _COMPLETION = "_CSE_COMPLETE"
+_HELP, _HELP_ALL = ("--help", "-h"), "--help-all"
 
 
 def asked(words: Sequence[str]) -> list[str]:
@@ -44,22 +46,53 @@ def with_settings(words: list[str], chosen: CommandSpec | None) -> list[str]:
     return flags.settings_as_sets(words) if takes_choice(words, chosen) else words
 
 
+def take_topic(words: list[str], chosen: CommandSpec | None) -> tuple[list[str], str | None]:
+    """Take what help is asked about out of a command line that chooses a composition.
+
+    Returns:
+        The words with ``--help`` alone, and the topic: a path of options after ``--help``, empty
+        for all (``--help-all``), None for the command's own flags.
+    """
+    if not takes_choice(words, chosen):
+        return words, None
+    if _HELP_ALL in words:
+        return ["--help" if word == _HELP_ALL else word for word in words], ""
+    for place, word in enumerate(words[:-1]):
+        if place and word in _HELP and not words[place + 1].startswith("-"):
+            return [*words[: place + 1], *words[place + 2 :]], words[place + 1]
+    return words, None
+
+
 def with_help(
-    command: Callable[..., None], words: Sequence[str], plugins: Installed
+    command: Callable[..., None], words: Sequence[str], plugins: Installed, topic: str | None
 ) -> Callable[..., None]:
-    """Return a command with a flag for each option of the chosen parts where help is asked for.
+    """Return a command with a flag for each option that help is asked about.
 
     Args:
         command: One of those that choose a composition; it has the name of its function.
         words: The command line.
         plugins: The installed plugins, loaded only for help.
+        topic: As :func:`take_topic` returns it.
+
+    Raises:
+        CseError: If no option of the run has this topic.
     """
-    help_asked = any(word in ("--help", "-h") for word in words) or _COMPLETION in os.environ
+    completing = _COMPLETION in os.environ
+    help_asked = completing or (topic is not None and any(word in _HELP for word in words))
     if not (help_asked and command.__name__ in words):
         return command
     from cse_cli.resolving import help_options
 
-    return flags.with_options(command, help_options(flags.peek(words), plugins))
+    options = help_options(flags.peek(words), plugins)
+    if topic and not completing:
+        about = [each for each in options if f"{each.path}.".startswith(f"{topic}.")]
+        if not about:
+            paths = [each.path.rpartition(".")[0] for each in options]
+            known = [*paths, *(path.partition(".")[0] for path in paths)]
+            raise CseError("no options of this run", where="--help", value=topic,
+                           hint=did_you_mean(topic, known))  # fmt: skip
+        return flags.with_options(flags.without_own(command), about)
+    return flags.with_options(command, options)
 
 
 def choice_of(
@@ -81,7 +114,7 @@ def _part_option(kind: Any, noun: str) -> Any:
     return typer.Option(
         f"--{kind}",
         metavar="NAME",
-        help=f"{noun}: NAME replaces the recipe's, +NAME adds one, ~NAME removes one.",
+        help=noun,
         rich_help_panel=PARTS,
         autocompletion=complete_part(kind),
     )
@@ -93,25 +126,25 @@ RecipeOption = Annotated[
         "--recipe",
         "-r",
         metavar="NAME|FILE",
-        help="Installed recipe, TOML file, or the folder of a run to repeat.",
+        help="Recipe, TOML file, or run to repeat.",
         rich_help_panel=PARTS,
         autocompletion=complete_recipe,
     ),
 ]
-AugOption = Annotated[list[str] | None, _part_option("aug", "Augmenter")]
-PoolOption = Annotated[list[str] | None, _part_option("pool", "Pooler or head")]
-PositivesOption = Annotated[list[str] | None, _part_option("positives", "Positive miner")]
-NegativesOption = Annotated[list[str] | None, _part_option("negatives", "Negative store")]
-LossOption = Annotated[list[str] | None, _part_option("loss", "Loss")]
-BranchOption = Annotated[list[str] | None, _part_option("branch", "Branch")]
-MetricOption = Annotated[list[str] | None, _part_option("metric", "Metric")]
+AugOption = Annotated[list[str] | None, _part_option("aug", "Augmenters.")]
+PoolOption = Annotated[list[str] | None, _part_option("pool", "Poolers and heads.")]
+PositivesOption = Annotated[list[str] | None, _part_option("positives", "Positive miners.")]
+NegativesOption = Annotated[list[str] | None, _part_option("negatives", "Negative stores.")]
+LossOption = Annotated[list[str] | None, _part_option("loss", "Losses.")]
+BranchOption = Annotated[list[str] | None, _part_option("branch", "Branches.")]
+MetricOption = Annotated[list[str] | None, _part_option("metric", "Metrics.")]
 StartOption = Annotated[
     str | None,
     typer.Option(
         "--model",
         "-m",
         metavar="MODEL",
-        help="Encoder to start from: an installed one, a folder, a run, or a hub name.",
+        help="Encoder, folder, run, or hub name.",
         rich_help_panel=RUN,
         autocompletion=complete_model,
     ),
@@ -122,9 +155,7 @@ DataOption = Annotated[
         "--data",
         "-d",
         metavar="FILE|NAME",
-        help="Training texts: txt, csv, tsv, jsonl, json, parquet (each also .gz), an "
-        "installed data set, or owner/name:configuration@split#revision on the hub; may be "
-        "repeated.",
+        help="Training texts; may be repeated.",
         rich_help_panel=RUN,
         autocompletion=complete_data,
     ),
@@ -134,8 +165,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="Any option by its path, such as train.max_steps=100; --train.max_steps 100 is "
-        "the same. May be repeated.",
+        help="Any option; --PATH VALUE is the same.",
         rich_help_panel=RUN,
     ),
 ]

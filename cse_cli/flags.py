@@ -157,6 +157,16 @@ def with_options(
     return command
 
 
+def without_own(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose help shows none of its own flags."""
+
+    def command() -> None:
+        """Options of this run; --help shows the command's own."""
+
+    command.__name__ = getattr(function, "__name__", "command")
+    return command
+
+
 def _flag(option: OptionPath) -> Any:
     accepted = option.type
     if option.default == "none":

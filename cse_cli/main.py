@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import takewhile
 from typing import Annotated
 
 import typer
@@ -85,7 +86,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(words: list[str], installed: Installed) -> int:
-    app = build_app(words, installed)
+    words, topic = choosing.take_topic(words, installed.commands.chosen(words))
+    app = build_app(words, installed, topic)
+    if topic:  # its help has no flags but those of the topic
+        words = [*takewhile(lambda word: not word.startswith("-"), words), "--help"]
     words = choosing.with_settings(words, installed.commands.chosen(words))
     try:
         code = app(args=words, prog_name="cse", standalone_mode=False, obj=installed)
@@ -100,7 +104,7 @@ def _run(words: list[str], installed: Installed) -> int:
     return code if isinstance(code, int) else 0
 
 
-def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
+def build_app(words: Sequence[str], installed: Installed, topic: str | None = None) -> typer.Typer:
     """Return the application.
 
     Args:
@@ -108,6 +112,7 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
             only one that is imported and described, and its choice of parts decides what
             ``--help`` shows; where it asks for none that is known, all are there to be shown.
         installed: The installed plugins.
+        topic: What help is asked about beside the command's own flags (``choosing.take_topic``).
 
     Raises:
         CseError: If the command cannot be imported, or two distributions bring it.
@@ -129,7 +134,7 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
                 own = name.replace("-", "_")
                 function = getattr(import_module(f"cse_cli.{own}"), own)
                 if name == "train":
-                    function = choosing.with_help(function, words, installed)
+                    function = choosing.with_help(function, words, installed, topic)
                 app.command(name, rich_help_panel=panel)(function)
 
     add(_PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
@@ -146,7 +151,7 @@ def build_app(words: Sequence[str], installed: Installed) -> typer.Typer:
 
         function = load_factory(chosen.factory, where=f"cse {chosen.name}")
         if chosen.takes_choice:
-            function = choosing.with_help(function, words, installed)
+            function = choosing.with_help(function, words, installed, topic)
     installed.commands.add_to(app, chosen, function, _WORK, only)
     add(_WORK, "encode", "search")
     return app
@@ -189,6 +194,9 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
     path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
     flag = getattr(error, "option_name", None)
     if isinstance(flag, str) and choosing.takes_choice(words, installed.commands.chosen(words)):
+        ours = _of_other_trainers(flag)
+        if ours:
+            return CseError(f"unknown option {flag}", hint=f"cse calls it {ours}")
         close = _close_setting(flag)
         if close:
             hint = f"did you mean {close}? see {path} --help"
@@ -201,6 +209,16 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
             return CseError(f"no such command {typed[len(path.split()) - 1]!r}", hint=missing)
     text = text.replace("No such option: ", "unknown option ", 1)
     return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")
+
+
+def _of_other_trainers(flag: str) -> str | None:
+    """Return what cse calls a flag of another trainer."""
+    import tomllib
+    from pathlib import Path
+
+    table = Path(__file__).with_name("flags_elsewhere.toml").read_text(encoding="utf-8")
+    ours: str | None = tomllib.loads(table).get(flag.lstrip("-").replace("-", "_"))
+    return ours
 
 
 def _close_setting(flag: str) -> str | None:

@@ -54,9 +54,8 @@ def train(
         list[str] | None,
         typer.Option(
             "--dev",
-            metavar="FILE|NAME|none",
-            help="Graded pairs that choose the checkpoint: a file, or owner/name@split of the hub; "
-            "may be repeated.",
+            metavar="FILE|NAME",
+            help="Graded pairs that choose the checkpoint.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -65,7 +64,7 @@ def train(
         typer.Option(
             "--report",
             metavar="NAME",
-            help="A reporter that hears of the run too, such as csv; may be repeated.",
+            help="Additional reporter, such as csv.",
             rich_help_panel=RUN,
             autocompletion=complete_reporter,
         ),
@@ -77,7 +76,7 @@ def train(
             "--out",
             "-o",
             metavar="DIR",
-            help="Folder of the run; by default runs/ and the recipe's name and the time.",
+            help="Folder of the run; else runs/RECIPE-TIME.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -85,7 +84,7 @@ def train(
         bool,
         typer.Option(
             "--force",
-            help="Replace the run that lies in the folder of --out.",
+            help="Replace the run in the folder of --out.",
             rich_help_panel=RUN,
         ),
     ] = False,
@@ -94,7 +93,7 @@ def train(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Go on with a run that was stopped, from its last checkpoint.",
+            help="Go on with a stopped run.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -102,7 +101,7 @@ def train(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the resolved recipe to a TOML file.",
+            help="Write the recipe to a TOML file.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -115,7 +114,7 @@ def train(
         typer.Option(
             "--quiet",
             "-q",
-            help="Print only errors and, at the end, the folder of the run.",
+            help="Print errors and the folder only.",
             rich_help_panel=SHOWN,
         ),
     ] = False,
@@ -123,14 +122,16 @@ def train(
         bool,
         typer.Option(
             "--json",
-            help="Print one JSON object at the end and nothing before.",
+            help="Print one JSON object at the end.",
             rich_help_panel=SHOWN,
         ),
     ] = False,
 ) -> None:
     """Train a sentence encoder: a recipe, parts of any papers, or the default.
 
-    Every option of the chosen parts is a flag: add --help to a choice of parts to see them.
+    NAME replaces the recipe's parts of a kind, +NAME adds one, ~NAME removes one.
+
+    --help-all lists every option of the run, --help loss.infonce those of one part.
     """
     check_launch()  # what contradicts itself is refused before anything is read
     reports = [f"train.report={dumps(report)}"] if report else []

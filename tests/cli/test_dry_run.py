@@ -5,25 +5,70 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from cse_cli.installed import Installed
-from tests.fixtures.command_line import Cse
+from cse_cli.option_paths import option_paths
+from tests.fixtures.command_line import Cse, refused
 
 
 def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
-    told = cse("train", "--loss", "infonce", "--loss", "+infonce:second", "--help")
+    told = cse("train", "--loss", "infonce", "--loss", "+infonce:second", "--help-all")
     assert told.code == 0
     for words in ("--loss.infonce.temperature", "--loss.second.temperature", "--train.lr",
                   "loss.second (cse-toolkit ", "default: 0.05]", "[0.9, 0.999]"):  # fmt: skip
         assert words in told.out
-    assert "--loss.second.temperature" not in cse("train", "--help").out
+    assert "--loss.infonce.temperature" not in cse("train", "--help").out
+
+
+def test_help_fits_a_screen_and_has_topics(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(cse("train", "--help").out.splitlines()) <= 45
+    told = cse("train", "--recipe", "mocose", "--help", "negatives.queue")
+    assert told.code == 0
+    assert "--negatives.queue.size" in told.out and "--train.lr" not in told.out
+    told = cse("train", "--help", "trian")
+    refused(told, "--help: no options of this run (got 'trian'); did you mean train?")
+
+
+@pytest.mark.parametrize(
+    "flag", tomllib.loads(files("cse_cli").joinpath("flags_elsewhere.toml").read_text())
+)
+def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse, flag: str) -> None:
+    told = cse("train", f"--{flag}", "1")
+    refused(told, f"unknown option --{flag}; cse calls it ")
+    ours = told.err.partition("cse calls it ")[2].split()
+    known = {f"--{option.path}" for option in option_paths()}
+    known |= {"--loss.infonce.temperature", "--negatives.hard-negatives.weight"}
+    help_ = cse("train", "--help").out
+    for word in ours:
+        if word.startswith("--") and word != "--nproc-per-node":
+            assert word in known or f"{word} " in help_, word
+
+
+def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
+    told = cse(
+        "train", "--aug", "fgmm", "--train.lrr", "3", "--train.lr", "fast", "--data", "nothere.txt",
+        "--dev", "nodev.tsv", "--train.batch_size", "0", "--model", "./nomodel",
+        "--loss.infonce.temp", "1", "--dry-run",
+    )  # fmt: skip
+    assert told.code == 2
+    for words in ("./nomodel", "'fast'", "did you mean lr?", "at least 1", "did you mean fgsm?",
+                  "did you mean temperature?", "nothere.txt", "nodev.tsv"):  # fmt: skip
+        assert words in told.err, words
+    assert len(told.errors) == 8
+
+
+def test_a_mistake_in_the_data_options_looks_for_no_other_file(cse: Cse) -> None:
+    refused(cse("train", "--data", "nothere.txt", "--data.limit", "0", "--dry-run"), "data.limit")
 
 
 def test_help_of_a_wrong_choice_shows_what_it_can(cse: Cse) -> None:
-    told = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help")
+    told = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help-all")
     assert told.code == 0
     assert "--loss.infonce.temperature" in told.out
 

@@ -43,8 +43,11 @@ MENTIONED = [
 def parse(words: Sequence[str]) -> None:
     """Parse a command line as ``cse`` does, down to the last flag, without running it."""
     rest, left_out = flags.take_no_plugin(words[1:])
-    rest = choosing.with_settings(rest, Installed(left_out).commands.chosen(rest))
-    command: Any = typer.main.get_command(build_app(rest, Installed(left_out)))
+    installed = Installed(left_out)
+    chosen = installed.commands.chosen(rest)
+    rest, topic = choosing.take_topic(rest, chosen)
+    rest = choosing.with_settings(rest, chosen)
+    command: Any = typer.main.get_command(build_app(rest, installed, topic))
     name = "cse"
     while True:
         try:

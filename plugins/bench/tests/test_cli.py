@@ -91,7 +91,7 @@ def test_mistakes(cse: Cse, tmp_path: Path, case: tuple[str, ...]) -> None:
 
 
 def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
-    printed = cse("bench", "--loss", "infonce", "--help")
+    printed = cse("bench", "--loss", "infonce", "--help-all")
     assert printed.code == 0
     assert "--loss.infonce.temperature" in printed.out
     assert "--precision" in printed.out
