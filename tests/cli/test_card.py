@@ -132,3 +132,28 @@ def test_every_paper_of_a_part_or_recipe_has_its_bibtex() -> None:
             assert f"    {field} = " in paper.bibtex, paper
         keys.append(paper.bibtex.partition("{")[2].partition(",")[0])
     assert len(keys) == len(set(keys))
+
+
+def test_scores_of_an_evaluation_are_added_to_an_edited_card(
+    card: ModelCard, cse: Cse, tmp_path: Path
+) -> None:
+    run = tmp_path / "runs/mine"
+    path = run / "model/README.md"
+    path.write_text(path.read_text().replace("# A sentence encoder", "# My own words"))
+    (tmp_path / "other.tsv").write_text(PAIRS)
+    for words in ((), (), ("--max-length", "8")):  # the same one twice is one
+        assert cse("eval", str(run), "--pairs", str(tmp_path / "other.tsv"), *words).code == 0
+    now = ModelCard.load(path)
+    results = now.data.eval_results or []
+    assert [each.dataset_name for each in results] == ["own", "other", "other"]
+    settings = [(each.metric_args or {}).get("encoder") for each in results]
+    assert settings[0] is None and settings[1] != settings[2]
+    assert "at most 8 tokens" in str(settings[2])
+    assert "# My own words" in now.text and now.text.count("## Evaluation") == 1
+    assert now.text.index("## Evaluation") < now.text.index("## Use it")
+    assert now.text.count("@") == card.text.count("@") == 2
+
+    path.write_text("---\nlicense: [\n---\n\n# Broken\n")
+    answer = cse("eval", str(run), "--pairs", str(tmp_path / "other.tsv"))
+    assert answer.code == 0 and "the scores are not in the card" in answer.err
+    assert "# Broken" in path.read_text()

@@ -42,3 +42,19 @@ def keep(models: tuple[str, ...], options: Mapping[str, Any], found: Mapping[str
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
             warn(f"{path}: the scores are not kept: {error.strerror or error}")
+            continue
+        _add_to_card(path.parent)
+
+
+def _add_to_card(run: Path) -> None:
+    """Add the scores to the card of a run's model; a card that nobody can read is left as it is."""
+    from cse_cli.card_evaluations import add_evaluations
+
+    card = run / "model" / "README.md"
+    if not card.is_file() or card.is_symlink():
+        return
+    try:
+        add_evaluations(run)
+    except Exception as error:  # people edit cards, and a yaml reader has errors of its own
+        reason = " ".join(str(error).split())[:200]
+        warn(f"{card}: the scores are not in the card: {reason or type(error).__name__}")
