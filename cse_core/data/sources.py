@@ -74,7 +74,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         return Source(name, spec=datasets[name])
     if not name.strip():
         hint = f"name a file, or an installed data set ({', '.join(datasets) or 'none'})"
-        raise CseError("an empty name", where="data.path", hint=hint)
+        raise CseError("the name is empty", where="data.path", hint=hint)
     try:
         path = Path(name).expanduser()
         there = path.exists()

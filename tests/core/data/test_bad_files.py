@@ -121,7 +121,7 @@ def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "sentences.txt" in load_error("sentences")
     assert "no such file" in load_error("sentences.text")
-    assert "an empty name" in load_error(" ")
+    assert "the name is empty" in load_error(" ")
     assert "data.path" in load_error()
     assert "File name too long" in load_error("x" * 5000 + "/a.txt")
 
