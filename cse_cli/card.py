@@ -31,18 +31,19 @@ SPREAD = ("alignment", "uniformity", "mean_cosine", "effective_rank")
 """Numbers of a dev set that say how far vectors are spread, not how good they are."""
 
 
-def write_card(run: Path, registry: Registry) -> None:
-    """Write the card of a finished run and its recipe into the run's ``model/``.
+def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None:
+    """Write the card of a run and its recipe into the run's ``model/``.
 
     Args:
-        run: The run's folder.
+        run: The run's folder, with its model.
+        result: What ``result.json`` will hold.
         registry: The installed parts, which bring papers and licences.
 
     Raises:
         OSError: If a file cannot be read or written.
         ValueError: If one is not a file of a run.
     """
-    card = Card.of(run, registry)
+    card = Card.of(run, result, registry)
     write_whole(run / "model" / RECIPE, card.recipe)
     write_whole(run / "model" / "README.md", card.text())
 
@@ -53,7 +54,7 @@ class Card:
 
     Attributes:
         settings: What ``run.toml`` holds, without folders of the machine.
-        result: What ``result.json`` holds.
+        result: What ``result.json`` holds, or will hold.
         manifest: What ``cse.json`` of the model holds.
         portable: Whether sentence-transformers loads the model as it is.
         why_not: Why it does not, where that is known.
@@ -62,7 +63,6 @@ class Card:
         papers: Citations of the recipe and the parts, each once.
     """
 
-    name: str
     settings: Mapping[str, Any]
     result: Mapping[str, Any]
     manifest: Mapping[str, Any]
@@ -74,7 +74,7 @@ class Card:
     papers: tuple[str, ...]
 
     @classmethod
-    def of(cls, run: Path, registry: Registry) -> Card:
+    def of(cls, run: Path, result: Mapping[str, Any], registry: Registry) -> Card:
         """Read a run.
 
         Raises:
@@ -87,9 +87,8 @@ class Card:
         manifest = json.loads((model / MANIFEST).read_text(encoding="utf-8"))
         base = encoder_source(settings["model"]["name"], manifest, registry)
         return cls(
-            name=run.resolve().name,
             settings=settings,
-            result=json.loads((run / "result.json").read_text(encoding="utf-8")),
+            result=result,
             manifest=manifest,
             recipe=_portable_recipe(document),
             portable=(model / "modules.json").is_file(),
@@ -112,7 +111,7 @@ class Card:
 
         of_hub = [text.name for text in self.texts if text.on_hub]
         return ModelCardData(
-            model_name=self.name,
+            model_name=f"{self.settings.get('name') or 'cse'}-{self.base.name}",
             base_model=self.base.name if self.base.on_hub else None,
             datasets=of_hub or None,
             eval_results=list(self._results()) or None,

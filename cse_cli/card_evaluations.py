@@ -40,7 +40,7 @@ def add_evaluations(run: Path) -> None:
         each for each in card.data.get("eval_results") or () if _BY not in (each.metric_args or {})
     ]
     card.data["eval_results"] = [*kept, *found]
-    card.data["model_name"] = card.data.get("model_name") or run.resolve().name
+    card.data["model_name"] = card.data.get("model_name") or "cse"
     section = "\n".join([BEGIN, "## Evaluation", "", *_table(found), END, "", ""])
     text = _PLACE.sub("", card.text)
     head, mark, rest = text.partition(_BEFORE)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cse_cli.installed import Installed
 from cse_cli.resuming import check_run
@@ -73,10 +74,16 @@ def run(
 
     shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
     with libraries_quiet(), shown as reporter:
+
+        def describe(folder: Path, result: Mapping[str, Any]) -> None:
+            _write_card(folder, result, plugins, reporter)
+
         try:
             if composition is None:
                 with RunFolder(folder).held("--resume") if first else nullcontext():
-                    outcome = training.resume(folder, plugins.registry, reporter=reporter)
+                    outcome = training.resume(
+                        folder, plugins.registry, reporter=reporter, describe=describe
+                    )
             else:
                 outcome = training.train(
                     with_whole_paths(composition, plugins.registry),
@@ -85,22 +92,24 @@ def run(
                     reporter=reporter,
                     corpus=plugins.known_corpus(composition.data),
                     replace_run=force,
+                    describe=describe,
                 )
         except Stopped as stopped:
             stopped.folder = folder
             raise
         if first:
-            _write_card(folder, plugins, reporter)
             _point_to(folder)
     return outcome, folder, reporter
 
 
-def _write_card(folder: Path, plugins: Installed, reporter: SilentReporter) -> None:
-    """Write the card of a finished run; one that cannot be written costs a warning, not the run."""
+def _write_card(
+    folder: Path, result: Mapping[str, Any], plugins: Installed, reporter: SilentReporter
+) -> None:
+    """Write the card of a run's model; one that cannot be written costs a warning, not the run."""
     from cse_cli.card import write_card
 
     try:
-        write_card(folder, plugins.registry)
+        write_card(folder, result, plugins.registry)
     except (OSError, ValueError, KeyError) as error:
         reporter.warning(f"the model is saved without its card: {type(error).__name__}: {error}")
 

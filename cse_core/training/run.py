@@ -34,7 +34,7 @@ from cse_core.training.reporters import Reporters, reporters_of
 from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
 from cse_core.training.selection import Scorer
-from cse_core.training.trainer import Outcome, Trainer
+from cse_core.training.trainer import Describe, Outcome, Trainer
 
 SYNTHETIC = "the texts are synthetic: a grammar made them for trying things out, not as a benchmark"
 
@@ -47,6 +47,7 @@ def train(
     reporter: Reporter,
     corpus: Corpus | None = None,
     replace_run: bool = False,
+    describe: Describe = Trainer.describe,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
@@ -63,6 +64,7 @@ def train(
     # A name with the time in it differs between processes.
     out = Path(distributed.from_first(partial(str, out)))
     trainer = prepared.trainer(RunFolder(out))
+    trainer.describe = describe
     trainer.prepare()
     prepared.report()
     # Nobody may still be looking whether the folder is free when the first process begins to write.
@@ -79,7 +81,13 @@ def train(
         return trainer.run()
 
 
-def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
+def resume(
+    path: Path,
+    registry: Registry,
+    *,
+    reporter: Reporter,
+    describe: Describe = Trainer.describe,
+) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
 
     It goes on with the settings that it began with, whatever ``run.toml`` says now, from the last
@@ -118,7 +126,7 @@ def resume(path: Path, registry: Registry, *, reporter: Reporter) -> Outcome:
     reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
     prepared.reporter.start(folder.path, written)
     trainer = prepared.trainer(folder)
-    trainer.settings = settings
+    trainer.settings, trainer.describe = settings, describe
     return trainer.run(checkpoint if checkpoint.tensors else None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from io import FileIO
@@ -34,6 +34,9 @@ from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
+
+Describe = Callable[[Path, Mapping[str, Any]], None]
+"""Writes what a model's folder says of the run, before the run counts as finished."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Trainer:
     Attributes:
         about: Facts for the model's README.
         settings: What ``run.toml`` holds; every checkpoint keeps a copy.
+        describe: Called with the run's folder and result when the model is saved.
     """
 
     assembly: Assembly
@@ -74,6 +78,7 @@ class Trainer:
     reporter: Reporter
     about: dict[str, Any]
     settings: bytes = b""
+    describe: Describe = lambda folder, result: None
 
     def __post_init__(self) -> None:
         """Begin with nothing trained."""
@@ -318,7 +323,9 @@ class Trainer:
         outcome = Outcome(self.folder.model, steps, *reached, seconds)
         if self.main:
             save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
-            self.folder.finish({**asdict(outcome), "model": "model", "seconds": round(seconds, 1)})
+            result = {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
+            self.describe(self.folder.path, result)
+            self.folder.finish(result)
         return outcome
 
     def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:

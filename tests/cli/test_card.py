@@ -32,7 +32,7 @@ def test_a_card_has_what_the_hub_reads_and_people_need(
     card: ModelCard, cse: Cse, sentences: Path, tmp_path: Path
 ) -> None:
     data = card.data
-    assert data.library_name == "sentence-transformers" and data.model_name == "mine"
+    assert data.library_name == "sentence-transformers" and data.model_name == "simcse-starter"
     assert data.pipeline_tag == "sentence-similarity"
     assert data.base_model is None and data.datasets is None, "neither is on the hub"
     (result,) = data.eval_results or ()
