@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -45,6 +46,8 @@ class Model:
     ) -> NDArray[np.float32]:
         """Return the vectors of texts, ``[N, D]``, or ``[D]`` of a single text.
 
+        Warns of texts that are longer than ``max_length``, whose ends are cut off.
+
         Args:
             texts: One text or several.
             normalize: Whether each vector is scaled to length 1.
@@ -55,10 +58,13 @@ class Model:
             CseError: If ``batch_tokens`` is less than 1.
         """
         from cse_cli.encode import unit
-        from cse_cli.models import encoder
+        from cse_cli.models import TextEncoder
 
         rows = [texts] if isinstance(texts, str) else list(texts)
-        vectors = encoder(self.loaded, batch_tokens)(rows)
+        encode = TextEncoder(self.loaded, batch_tokens)
+        vectors = encode(rows)
+        if encode.note:
+            warnings.warn(encode.note.replace("--max-length N", "max_length=N"), stacklevel=2)
         vectors = unit(vectors) if normalize else vectors
         return vectors[0] if isinstance(texts, str) else vectors
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.console import say, tell
+from cse_cli.console import say, tell, warn
 from cse_cli.installed import installed
 from cse_cli.models import (
     BatchTokensOption,
@@ -18,6 +18,7 @@ from cse_cli.models import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
+    TextEncoder,
     check_model,
     encode_blocks,
     load_model,
@@ -82,17 +83,22 @@ def encode(
         device=device,
         precision=precision,
     )
-    blocks = encode_blocks(loaded, texts, batch_tokens)
+    encoder = TextEncoder(loaded, batch_tokens)
+    blocks = encode_blocks(encoder, texts)
     if normalize:
         blocks = ((held, unit(vectors)) for held, vectors in blocks)
     if out is None:
         for line in _lines(blocks):
             say(line)
+        if encoder.note:
+            warn(encoder.note)
         return
     count, dimension = (
         _write_npy(out, blocks) if out.suffix == ".npy" else _write_jsonl(out, blocks)
     )
     tell(f"{count:,} vectors of {dimension} numbers are in {out}")
+    if encoder.note:
+        warn(encoder.note)
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

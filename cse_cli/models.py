@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -159,11 +159,52 @@ def libraries_quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+class TextEncoder:
+    """Encodes texts with a model, and counts those whose ends it cuts off.
+
+    Args:
+        model: The model.
+        batch_tokens: Tokens that it is given at once.
+
+    Raises:
+        CseError: If that is not a number of tokens.
+    """
+
+    def __init__(self, model: SentenceModel, batch_tokens: int | None = None) -> None:
+        if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
+            raise CseError("must be a number of tokens", where="--batch-tokens", value=batch_tokens,
+                           hint=f"write 1 to {LARGEST:,}")  # fmt: skip
+        self._model, self._batch_tokens = model, batch_tokens
+        self.texts = self.cut = 0
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return their vectors ``[N, D]``."""
+        encoder = self._model.sentence_encoder
+        sliced = encoder.slicer is not None  # what is cut shows only in one token more
+        table = encoder.tokenizer.table(texts, encoder.max_length + sliced)
+        self.texts += len(texts)
+        self.cut += encoder.cut(table)
+        with self._model.precision.autocast():
+            return encoder.encode_table(table, self._model.device, self._batch_tokens).numpy()
+
+    @property
+    def note(self) -> str | None:
+        """Return what to say of texts that were cut; None where all were read whole."""
+        if not self.cut:
+            return None
+        encoder = self._model.sentence_encoder
+        more = f"; --max-length N reads up to {encoder.encoder.max_positions:,}"
+        if encoder.max_length >= encoder.encoder.max_positions:
+            more = ", which is all that the model takes"
+        return (
+            f"{self.cut:,} of {self.texts:,} texts were cut at {encoder.max_length:,} tokens{more}"
+        )
+
+
 def encode_blocks(
-    model: SentenceModel, texts: Iterable[str], batch_tokens: int | None
+    encode: TextEncoder, texts: Iterable[str]
 ) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
     """Yield texts, some thousands at a time, with their vectors ``[N, D]``."""
-    encode = encoder(model, batch_tokens)
     block: list[str] = []
     for text in texts:
         block.append(text)
@@ -172,22 +213,3 @@ def encode_blocks(
             block = []
     if block:
         yield block, encode(block)
-
-
-def encoder(
-    model: SentenceModel, batch_tokens: int | None
-) -> Callable[[Sequence[str]], NDArray[np.float32]]:
-    """Return the function that encodes with so many tokens at once.
-
-    Raises:
-        CseError: If the number of tokens is none.
-    """
-    if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
-        raise CseError(f"must be from 1 to {LARGEST:,}",
-                       where="--batch-tokens", value=batch_tokens)  # fmt: skip
-
-    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-        with model.precision.autocast():
-            return model.sentence_encoder.encode(texts, model.device, batch_tokens).numpy()
-
-    return encode

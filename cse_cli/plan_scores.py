@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cse_cli.lengths import Lengths
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
     from cse_core.training.intervals import Intervals
@@ -20,17 +21,20 @@ class PlannedRun:
         folder: The folder; of a default one the time is not known yet.
         default: Whether nobody named it.
         sets: Its dev sets, by name.
+        lengths: How many texts are cut, where that is known.
     """
 
     folder: str
     default: bool
     sets: Mapping[str, DevSet]
+    lengths: Lengths | None = None
 
     def lines(self, composition: Composition) -> list[str]:
         """Return lines for people: when it is evaluated, what chooses the checkpoint, where."""
         chosen = self._chosen(composition)
         how_long = composition.train.patience
-        lines = [f"evaluation: {self._when(composition)}"]
+        lines = [self.lengths.line()] if self.lengths is not None else []
+        lines += [f"evaluation: {self._when(composition)}"]
         if chosen is None:
             why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
             lines.append(f"checkpoint: the last step is kept: {why}")
@@ -53,6 +57,7 @@ class PlannedRun:
                 "chosen_by": self._chosen(composition),
                 "patience": composition.train.patience,
             },
+            "length": self.lengths and self.lengths.as_dict(),
             "folder": {"path": self.folder, "default": self.default},
         }
 

@@ -8,7 +8,9 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.console import tell
 from cse_cli.installed import Installed
+from cse_cli.lengths import lengths
 from cse_cli.resuming import check_run
 from cse_cli.train_checks import check_links, check_out, default_folder
 from cse_cli.train_report import show_in_short
@@ -71,6 +73,9 @@ def run(
         plugins.warn_of_failed()
         if composition is not None:
             show_in_short(composition)
+            cut = lengths(composition, plugins)
+            if cut is not None and cut.longer:
+                tell(cut.line())
 
     shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
     with libraries_quiet(), shown as reporter:

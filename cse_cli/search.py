@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.completion import complete_data
-from cse_cli.console import plain_table, say_json, say_table, tell
+from cse_cli.console import plain_table, say_json, say_table, tell, warn
 from cse_cli.encode import unit
 from cse_cli.installed import installed
 from cse_cli.models import (
@@ -17,6 +17,7 @@ from cse_cli.models import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
+    TextEncoder,
     check_model,
     encode_blocks,
     load_model,
@@ -64,7 +65,10 @@ def search(
         device=device,
         precision=precision,
     )
-    found = _nearest(loaded, queries, texts, top, batch_tokens)
+    encode = TextEncoder(loaded, batch_tokens)
+    found = _nearest(encode, queries, texts, top)
+    if encode.note:
+        warn(encode.note)
     if json:
         say_json({"model": model, "data": data, "texts": len(texts), "queries": found})
         return
@@ -77,15 +81,15 @@ def search(
 
 
 def _nearest(
-    model: Any, queries: list[str], texts: list[str], top: int, batch_tokens: int | None
+    encode: TextEncoder, queries: list[str], texts: list[str], top: int
 ) -> list[dict[str, Any]]:
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np
 
-    wanted = unit(np.concatenate([v for _, v in encode_blocks(model, queries, batch_tokens)]))
+    wanted = unit(np.concatenate([v for _, v in encode_blocks(encode, queries)]))
     distinct = list(dict.fromkeys(texts))
     cosines = np.concatenate(
-        [wanted @ unit(v).T for _, v in encode_blocks(model, distinct, batch_tokens)], axis=1
+        [wanted @ unit(v).T for _, v in encode_blocks(encode, distinct)], axis=1
     )
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
     found = []

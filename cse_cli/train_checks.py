@@ -110,13 +110,14 @@ def planned_run(
     Raises:
         CseError: As :func:`check_out` and :func:`check_read` raise it.
     """
+    from cse_cli.lengths import lengths
     from cse_cli.plan_scores import PlannedRun
 
     if out is not None:
         check_out(out, force=force)
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
-    return PlannedRun(folder, out is None, sets)
+    return PlannedRun(folder, out is None, sets, lengths(composition, plugins))
 
 
 def default_folder(composition: Composition) -> Path:

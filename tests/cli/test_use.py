@@ -209,3 +209,32 @@ def test_data_fetch_without_a_network(cse: Cse, tmp_path: Path) -> None:
     out = tmp_path / "x.parquet"
     refused(cse("data", "fetch", "owner/name", "--out", str(out)), "owner/name", "hub")
     assert not out.exists()
+
+
+def test_texts_that_are_cut_are_counted(cse: Cse, tmp_path: Path) -> None:
+    long = "word " * 40
+    told = cse("encode", "starter", "-t", long, "-t", f"{long} and another end", "-t", "short",
+               "--max-length", "16")  # fmt: skip
+    first, second, _ = (json.loads(line)["vector"] for line in told.out.splitlines())
+    assert first == second, "the same after a cut"
+    assert "warning: 2 of 3 texts were cut at 16 tokens; --max-length N reads up to 512" in told.err
+    assert "cut" not in cse("encode", "starter", "-t", long).err
+    # Two special tokens: 14 words fit, 15 do not.
+    for words, cut in ((14, False), (15, True)):
+        told = cse("encode", "starter", "-t", "the " * words, "--max-length", "16")
+        assert ("were cut" in told.err) is cut
+    whole = cse("encode", "starter", "-t", "word " * 600)
+    assert "cut at 512 tokens, which is all that the model takes" in whole.err
+    texts = tmp_path / "texts.txt"
+    texts.write_text(f"{long}\nshort\n", encoding="utf-8")
+    told = cse("search", "starter", "short", "--data", str(texts), "--max-length", "16")
+    assert "1 of 3 texts were cut at 16 tokens" in told.err
+
+
+def test_the_plan_says_how_many_texts_are_cut(cse: Cse, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(["word " * 40, *["a few words"] * 3]) + "\n", encoding="utf-8")
+    told = cse("train", "--data", str(texts), "--dry-run")
+    assert "length: at most 32 tokens: the end is cut off 25.0 % of the texts (1 of 4 " in told.out
+    told = cse("train", "--data", str(texts), "--dry-run", "--model.max_length", "64", "--json")
+    assert json.loads(told.out)["length"] == {"max_length": 64, "longer": 0, "seen": 4}

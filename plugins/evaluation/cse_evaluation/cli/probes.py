@@ -203,11 +203,11 @@ def score_tasks(
 def _encoder(
     model: SentenceModel, long_texts: LongTexts, batch_tokens: int | None
 ) -> tuple[Encode, str]:
-    from cse_cli.models import encoder
+    from cse_cli.models import TextEncoder
     from cse_evaluation.long_texts import encode_sliced
 
     length = model.sentence_encoder.max_length
-    cut = encoder(model, batch_tokens)
+    cut = TextEncoder(model, batch_tokens)
     if long_texts == "cut":
         return cut, f"cut at {length} tokens"
 

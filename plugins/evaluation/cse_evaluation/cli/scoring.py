@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cse_cli.console import tell
+from cse_cli.console import tell, warn
 from cse_cli.installed import Installed
-from cse_cli.models import check_model, encoder, load_model
+from cse_cli.models import TextEncoder, check_model, load_model
 from cse_core.errors import CseError, did_you_mean
 from cse_core.evaluation.suites import Progress, SuiteScore
 from cse_evaluation.cli.changes import Changes
@@ -204,6 +204,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     words = read_texts(request.idf, plugins) if request.idf is not None else None
     found = Evaluation(request, sets, tasks, others)
     lengths: list[int] = []
+    cuts: list[str] = []
     known: dict[str, WordScore] = {}
     titles: Words = {}
     for name in request.models:
@@ -218,7 +219,8 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         lengths.append(model.sentence_encoder.max_length)
         found.described.append(f"{model.description}, at most {lengths[-1]} tokens")
         texts = chain(*(each.texts for each in sets.sets))
-        encode = EncodedTexts(encoder(model, request.batch_tokens), texts)
+        encoder = TextEncoder(model, request.batch_tokens)
+        encode = EncodedTexts(encoder, texts)
         if sets.sets:
             if changes:
                 encode = changes.encoder(model, encode, sets.sets, plugins)
@@ -249,6 +251,8 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
                 score_documents(encode, held, titles, progress, request.similarity)
             )
         found.scores.append(score_suites(others, encode, progress))
+        if encoder.note:
+            cuts.append(f"{name}: {encoder.note}")
     kinds = (found.results, found.classified, found.retrieved)
     names = [each.name for kind in kinds for each in chain(*kind[:1])]
     check_sets([*names, *(score.name for score in chain(*found.scores[0]))])
@@ -257,6 +261,8 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     for each in others:
         if each.missing:
             tell(f"not there, looked for in {each.folder}: {', '.join(each.missing)}")
+    for cut in cuts:
+        warn(cut)
     if found.results:
         warn_of_lengths(request.models, lengths)
     if pairs_out is not None:
