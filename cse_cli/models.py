@@ -180,10 +180,15 @@ class TextEncoder:
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return their vectors ``[N, D]``."""
         encoder = self._model.sentence_encoder
-        sliced = encoder.slicer is not None  # what is cut shows only in one token more
-        table = encoder.tokenizer.table(texts, encoder.max_length + sliced)
+        room = longest = encoder.max_length
+        if encoder.slicer is None or encoder.slicer.slices_wrapped:
+            prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
+            room -= encoder.tokenizer.special_count + sum(map(len, prompt))
+        else:
+            longest += 1  # a text that is cut shows by it
+        table = encoder.tokenizer.table(texts, longest)
         self.texts += len(texts)
-        self.cut += encoder.cut(table)
+        self.cut += int((table.offsets.diff() > room).sum())
         with self._model.precision.autocast():
             return encoder.encode_table(table, self._model.device, self._batch_tokens).numpy()
 

@@ -97,14 +97,6 @@ class SentenceEncoder:
         """Whether ``rows`` does nothing but :meth:`wrap`: no part changes or slices content."""
         return self.slicer is None and type(self.pooler).content is RowPooler.content
 
-    def cut(self, table: TokenTable) -> int:
-        """Return how many texts lose their ends: a table keeps one token more than it is asked."""
-        room = self.max_length
-        if self.slicer is None or self.slicer.slices_wrapped:
-            added = map(self.tokenizer.prompt_ids, self.prompt("anchor"))
-            room -= self.tokenizer.special_count + sum(map(len, added))
-        return int((table.offsets.diff() > room).sum())
-
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""
         excess = tokens.lengths - self.encoder.max_positions

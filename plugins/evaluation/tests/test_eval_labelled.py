@@ -146,7 +146,7 @@ MISTAKES = [
     ("--suite transfer --data-dir broken", "broken/mr.tsv, line 2", "1 fields"),
     ("--suite transfr", "--suite", "did you mean transfer?"),
     ("--labelled graded.tsv", "graded.tsv", "no column label"),
-    ("--labelled half/sst2.train.tsv", "no sst2.test", "cross-validation"),
+    ("--labelled half/sst2.train.tsv", "sst2.test is missing", "cross-validation"),
     ("--labelled nothere.tsv", "nothere.tsv", "no such file"),
     ("--labelled transfer/mr.tsv --long-texts sliced", "--long-texts", "did you mean slice?"),
     ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),

@@ -88,7 +88,7 @@ class Request:
         for name, value in options.items():
             if name not in known:
                 hint = did_you_mean(name, known)
-                raise CseError("there is no such option", where=name, value=value, hint=hint)
+                raise CseError("unknown option", where=name, value=value, hint=hint)
             if known[name].default == () and value is not None:
                 one = isinstance(value, str | Path)
                 value = tuple(map(str, [value] if one else value))
