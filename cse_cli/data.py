@@ -60,10 +60,10 @@ def list_data(
     folder, origin = data_folder(data_dir)
     if not folder.is_dir() and origin == "--data-dir":
         hint = "name one that is there"
-        raise CseError("is no folder", where=origin, value=str(folder), hint=hint)
+        raise CseError("is not a folder", where=origin, value=str(folder), hint=hint)
     suites = _suite_files(folder, plugins)
     if json:
-        told = [
+        shown = [
             {
                 "name": each.name,
                 "summary": each.spec.summary,
@@ -77,7 +77,7 @@ def list_data(
             suite: {name: str(path) if path else None for name, path in files.items()}
             for suite, files in suites.items()
         }
-        say_json({"datasets": told, "folder": str(folder), "suites": places})
+        say_json({"datasets": shown, "folder": str(folder), "suites": places})
         return
     say("installed data sets:")
     table = plain_table("", ("name", "what it is", "from"))
@@ -204,7 +204,7 @@ def show(
     """Show the first rows as training would read them."""
     if not 1 <= rows <= LARGEST:
         hint = f"write 1 to {LARGEST:,}"
-        raise CseError("is no number of rows", where="--rows", value=rows, hint=hint)
+        raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)
     corpus = _load([path], unit, installed(context), limit=rows)
     found: list[dict[str, str]] = corpus.table.to_pylist()
     if json:
@@ -229,7 +229,7 @@ def _load(paths: list[str], unit: str, plugins: Installed, limit: int | None = N
 
     if unit not in UNITS:
         hint = did_you_mean(unit, UNITS)
-        raise CseError("there is no such unit", where="--unit", value=unit, hint=hint)
+        raise CseError("unknown unit", where="--unit", value=unit, hint=hint)
     options = DataOptions.model_validate({"path": tuple(paths), "unit": unit, "limit": limit})
     return load_corpus(options, datasets=plugins.datasets)
 

@@ -165,9 +165,7 @@ def mending_command(item: Found, *, missing: str = "") -> str:
         return pip_install(TOOLKIT, "--force-reinstall", "--no-deps")
     sources = _editable_sources(item.dist)
     if sources:
-        return (
-            f"pip install -e {sources}" if missing else f"mend {sources}, or pip uninstall {name}"
-        )
+        return f"pip install -e {sources}" if missing else f"fix {sources}, or pip uninstall {name}"
     if item.problem or (missing and missing.split(".")[0] == item.info.module.split(".")[0]):
         return pip_install(name, "--force-reinstall")
     return update_command(name)

@@ -1,7 +1,7 @@
 """Load installed plugins, each inside its own guard, and say what became of every one.
 
 Nothing that a plugin does wrong stops the others or the command: it is left out, with a status, a
-reason and the command that mends it.
+reason and the command that fixes it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class PluginManager:
         if not found:
             known = {text for info in self.infos for text in (info.name, info.distribution)}
             hint = did_you_mean(name, known)
-            raise CseError("there is no such plugin installed", value=name, hint=hint)
+            raise CseError("no plugin of this name is installed", value=name, hint=hint)
         return found
 
 
@@ -163,7 +163,7 @@ class _Loader:
             return _not_active(info, "conflicting", reason, f"pip uninstall {info.distribution}")
         stated: Any = getattr(plugin, "CSE_API_VERSION", specs.CSE_API_VERSION)
         if not isinstance(stated, int) or isinstance(stated, bool):
-            raise PluginFault(f"CSE_API_VERSION is a whole number, not {stated!r}")
+            raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
         if stated != specs.CSE_API_VERSION:
             reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has "
             update = TOOLKIT if stated > specs.CSE_API_VERSION else info.distribution

@@ -127,7 +127,7 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
         documents += read_recipe(choice.recipe, installed.registry)
     typed = {text.partition("=")[0].strip() for text in choice.sets}
     typed |= {path for path, given in _shortcuts(choice).items() if given}
-    told = []
+    shown = []
     for head in ("model", "data", "train", "inference"):
         options = getattr(composition, head)
         for name, info in type(options).model_fields.items():
@@ -138,8 +138,8 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
             source = "the command line" if any(_leads(each, path) for each in typed) else ""
             for document in reversed(documents):
                 source = source or _origin(document, head, name, composition)
-            told.append(f"{path} = {plain(value)}, from {source or 'the composer'}")
-    return told
+            shown.append(f"{path} = {plain(value)}, from {source or 'the composer'}")
+    return shown
 
 
 def _shortcuts(choice: Choice) -> dict[str, Any]:
@@ -156,6 +156,6 @@ def _origin(document: Any, head: str, name: str, composition: Composition) -> st
 
     for block in reversed(document.table.get("when", ())):
         if name in block.get(head, {}) and holds(block, composition.facts):
-            told = ", ".join(f"{key} {block[key]}" for key in CONDITIONS if key in block)
-            return f"{document.label} (when {told})"
+            shown = ", ".join(f"{key} {block[key]}" for key in CONDITIONS if key in block)
+            return f"{document.label} (when {shown})"
     return document.label if name in document.table.get(head, {}) else ""

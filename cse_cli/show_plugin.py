@@ -58,7 +58,6 @@ def _as_dict(info: PluginInfo) -> dict[str, Any]:
 
 def _part(record: Record) -> dict[str, Any]:
     from cse_core.records import ComponentSpec, ReporterSpec
-    from cse_core.vocabulary import flatten
 
     text: dict[str, Any] = {
         "kind": record.kind,
@@ -68,13 +67,25 @@ def _part(record: Record) -> dict[str, Any]:
     }
     if isinstance(record, ComponentSpec):
         for what in ("provides", "requires"):
-            tokens = getattr(record, what)
-            text[what] = None if callable(tokens) else list(flatten(tokens))
+            text[what] = _tokens(record, getattr(record, what))
     if isinstance(record, ComponentSpec | ReporterSpec):
         text["options"] = _options(record)
     if getattr(record, "synthetic", False):
         text["synthetic"] = True
     return text
+
+
+def _tokens(record: Any, tokens: Any) -> list[str] | None:
+    """Return tokens, of those that follow from options those of the defaults; None without any."""
+    from cse_core.registry.record_checks import default_options
+    from cse_core.vocabulary import flatten
+
+    if callable(tokens):
+        options = default_options(record)
+        if options is None:
+            return None
+        tokens = tokens(options)
+    return list(flatten(tokens))
 
 
 def _options(record: Any) -> list[dict[str, Any]]:

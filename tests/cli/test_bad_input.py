@@ -197,10 +197,10 @@ def test_a_part_that_two_plugins_bring(cse: Cse, bad: Path, distributions: Distr
 
 
 def test_several_mistakes_are_told_at_once_a_line_each(cse: Cse, bad: Path) -> None:
-    told = cse("train", "--train.lr", "fast", "--train.epochs", "0", "--loss", "infonc")
-    assert told.code == 2
-    assert len(told.errors) == 3
-    assert all(line.startswith("error: ") for line in told.errors)
+    said = cse("train", "--train.lr", "fast", "--train.epochs", "0", "--loss", "infonc")
+    assert said.code == 2
+    assert len(said.errors) == 3
+    assert all(line.startswith("error: ") for line in said.errors)
 
 
 def test_a_bug_keeps_its_traceback(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:

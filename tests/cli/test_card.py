@@ -21,10 +21,10 @@ PAIRS = "sentence1\tsentence2\tscore\na b\ta c\t1\na d\tb c\t3\nred x\tred y\t5\
 def card(cse: Cse, sentences: Path, tmp_path: Path) -> ModelCard:
     """The card of a run on files of one's own, with the twins loss beside SimCSE's recipe."""
     (tmp_path / "own.tsv").write_text(PAIRS)
-    told = cse("train", "-r", "simcse", "--loss", "twins", "--model", "starter", "--data",
+    seen = cse("train", "-r", "simcse", "--loss", "twins", "--model", "starter", "--data",
                str(sentences), "--dev", str(tmp_path / "own.tsv"), "-q", *SHORT, "--out",
                str(tmp_path / "runs/mine"))  # fmt: skip
-    assert told.code == 0 and told.err == "", told
+    assert seen.code == 0 and seen.err == "", seen
     return ModelCard.load(tmp_path / "runs/mine/model/README.md")
 
 
@@ -62,8 +62,8 @@ def test_the_recipe_beside_a_card_repeats_the_run(
     monkeypatch.chdir(tmp_path)
     Path(sentences.name).write_bytes(sentences.read_bytes())
     recipe = tmp_path / "runs/mine/model/recipe.toml"
-    told = cse("train", "--recipe", str(recipe), "--out", "runs/again", "-q")
-    assert told.code == 0, told.err
+    seen = cse("train", "--recipe", str(recipe), "--out", "runs/again", "-q")
+    assert seen.code == 0, seen.err
     weights = [
         (tmp_path / "runs" / run / "model/model.safetensors").read_bytes()
         for run in ("mine", "again")
@@ -78,9 +78,9 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cse_cli.card.write_whole", full)
-    told = cse("train", "--data", str(sentences), "--dev", "none", *SHORT, "--out",
+    seen = cse("train", "--data", str(sentences), "--dev", "none", *SHORT, "--out",
                str(tmp_path / "run"))  # fmt: skip
-    assert told.code == 0 and "saved without its card: OSError" in told.err
+    assert seen.code == 0 and "saved without its card: OSError" in seen.err
     assert (tmp_path / "run/model/README.md").is_file(), "the short one"
 
 

@@ -72,8 +72,8 @@ def test_own_names_are_those_of_the_application() -> None:
 
 def test_a_command_runs(bring: Bring, cse: Cse) -> None:
     bring("cse-words")
-    told = cse("count", "a b c", "--twice")
-    assert (told.code, told.out) == (0, "cse_words 6\n")
+    said = cse("count", "a b c", "--twice")
+    assert (said.code, said.out) == (0, "cse_words 6\n")
 
 
 def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_left_out_with_its_distribution(
 ) -> None:
     bring("cse-words")
     for name in ("cse-words", "count", "cse-words:count", "all"):
-        told = cse("--no-plugin", name, "count", "a")
-        refused(told, "no such command 'count'", f"left out by --no-plugin {name}")
+        said = cse("--no-plugin", name, "count", "a")
+        refused(said, "no such command 'count'", f"left out by --no-plugin {name}")
     assert "count" not in cse("--no-plugin", "count", "--help").out
     assert cse("list-plugins", "--no-plugin", "count").err == ""
     monkeypatch.setenv("CSE_DISABLE_PLUGINS", "cse-words")

@@ -17,31 +17,31 @@ from tests.fixtures.command_line import Cse, refused
 
 
 def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
-    told = cse("train", "--loss", "infonce", "--loss", "+infonce:second", "--help-all")
-    assert told.code == 0
+    said = cse("train", "--loss", "infonce", "--loss", "+infonce:second", "--help-all")
+    assert said.code == 0
     for words in ("--loss.infonce.temperature", "--loss.second.temperature", "--train.lr",
                   "loss.second (cse-toolkit ", "default: 0.05]", "[0.9, 0.999]"):  # fmt: skip
-        assert words in told.out
+        assert words in said.out
     assert "--loss.infonce.temperature" not in cse("train", "--help").out
 
 
 def test_help_fits_a_screen_and_has_topics(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert len(cse("train", "--help").out.splitlines()) <= 45
-    told = cse("train", "--recipe", "mocose", "--help", "negatives.queue")
-    assert told.code == 0
-    assert "--negatives.queue.size" in told.out and "--train.lr" not in told.out
-    told = cse("train", "--help", "trian")
-    refused(told, "--help: no options of this run (got 'trian'); did you mean train?")
+    said = cse("train", "--recipe", "mocose", "--help", "negatives.queue")
+    assert said.code == 0
+    assert "--negatives.queue.size" in said.out and "--train.lr" not in said.out
+    said = cse("train", "--help", "trian")
+    refused(said, "--help: no options of this run (got 'trian'); did you mean train?")
 
 
 @pytest.mark.parametrize(
     "flag", tomllib.loads(files("cse_cli").joinpath("flags_elsewhere.toml").read_text())
 )
 def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse, flag: str) -> None:
-    told = cse("train", f"--{flag}", "1")
-    refused(told, f"unknown option --{flag}; cse calls it ")
-    ours = told.err.partition("cse calls it ")[2].split()
+    said = cse("train", f"--{flag}", "1")
+    refused(said, f"unknown option --{flag}; cse calls it ")
+    ours = said.err.partition("cse calls it ")[2].split()
     known = {f"--{option.path}" for option in option_paths()}
     known |= {"--loss.infonce.temperature", "--negatives.hard-negatives.weight"}
     help_ = cse("train", "--help").out
@@ -51,16 +51,16 @@ def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse, flag: str) -> 
 
 
 def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
-    told = cse(
+    said = cse(
         "train", "--aug", "fgmm", "--train.lrr", "3", "--train.lr", "fast", "--data", "nothere.txt",
         "--dev", "nodev.tsv", "--train.batch_size", "0", "--model", "./nomodel",
         "--loss.infonce.temp", "1", "--dry-run",
     )  # fmt: skip
-    assert told.code == 2
+    assert said.code == 2
     for words in ("./nomodel", "'fast'", "did you mean lr?", "at least 1", "did you mean fgsm?",
                   "did you mean temperature?", "nothere.txt", "nodev.tsv"):  # fmt: skip
-        assert words in told.err, words
-    assert len(told.errors) == 8
+        assert words in said.err, words
+    assert len(said.errors) == 8
 
 
 def test_a_mistake_in_the_data_options_looks_for_no_other_file(cse: Cse) -> None:
@@ -68,37 +68,37 @@ def test_a_mistake_in_the_data_options_looks_for_no_other_file(cse: Cse) -> None
 
 
 def test_help_of_a_wrong_choice_shows_what_it_can(cse: Cse) -> None:
-    told = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help-all")
-    assert told.code == 0
-    assert "--loss.infonce.temperature" in told.out
+    said = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help-all")
+    assert said.code == 0
+    assert "--loss.infonce.temperature" in said.out
 
 
 def test_the_plan_says_parts_views_passes_and_steps(cse: Cse, sentences: Path) -> None:
-    told = cse("train", "--dry-run", "--data", str(sentences), "--train.batch_size", "8")
-    assert told.code == 0
+    said = cse("train", "--dry-run", "--data", str(sentences), "--train.batch_size", "8")
+    assert said.code == 0
     for words in ("loss.infonce (cse-toolkit ", "positive: column text, branch online",
                   "24 rows", "3 steps", "train.batch_size = 8, from the command line"):  # fmt: skip
-        assert words in told.out
+        assert words in said.out
 
 
 def test_the_plan_counts_no_steps_that_the_pairs_of_a_round_decide(cse: Cse) -> None:
     if not Installed().registry.has("recipe", "neighbour"):
         pytest.skip("cse-infocse is not installed")
-    told = cse("train", "--recipe", "neighbour", "--dry-run").out
-    assert "steps per round as its pairs require" in told
-    told = cse("train", "--recipe", "neighbour", "--train.max_steps", "1", "--dry-run").out
-    assert "in each round 1 step," in told
+    said = cse("train", "--recipe", "neighbour", "--dry-run").out
+    assert "steps per round as its pairs require" in said
+    said = cse("train", "--recipe", "neighbour", "--train.max_steps", "1", "--dry-run").out
+    assert "in each round 1 step," in said
 
 
 def test_the_plan_as_json_and_where_settings_are_from(cse: Cse, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("[train]\nlr = 1e-4\nbatch_size = 4\n", encoding="utf-8")
     words = ("train", "--dry-run", "--json", "--recipe", str(file), "--set", "train.batch_size=6")
-    told = json.loads(cse(*words).out)
-    assert told["settings"]["train"]["batch_size"] == 6
-    assert told["settings"]["train"]["lr"] == 1e-4
-    assert "train.batch_size = 6, from the command line" in told["changed"]
-    assert f"train.lr = 0.0001, from {file}" in told["changed"]
+    said = json.loads(cse(*words).out)
+    assert said["settings"]["train"]["batch_size"] == 6
+    assert said["settings"]["train"]["lr"] == 1e-4
+    assert "train.batch_size = 6, from the command line" in said["changed"]
+    assert f"train.lr = 0.0001, from {file}" in said["changed"]
 
 
 def test_flags_later_on_the_line_win(cse: Cse) -> None:
@@ -129,8 +129,8 @@ def test_a_saved_recipe_gives_the_same_plan(cse: Cse, tmp_path: Path) -> None:
 PAIRS = "sentence1\tsentence2\tscore\nthe dog\ta dog\t4\nthe boat\ta dog\t1\nthe goal\ta goal\t5\n"
 
 
-def planned(told: str, what: str) -> str:
-    (line,) = (line for line in told.splitlines() if line.startswith(f"{what}: "))
+def planned(said: str, what: str) -> str:
+    (line,) = (line for line in said.splitlines() if line.startswith(f"{what}: "))
     return line.removeprefix(f"{what}: ")
 
 
@@ -140,40 +140,40 @@ def test_the_plan_says_when_and_on_what_it_is_evaluated_and_where_it_lies(
     file = tmp_path / "mine.dev.tsv"
     file.write_text(PAIRS, encoding="utf-8")
     words = ("train", "--dry-run", "--data", str(sentences), "--train.batch_size", "2")
-    told = cse(*words, "--dev", str(file), "--train.eval_steps", "5", "--train.patience", "2").out
-    assert planned(told, "evaluation") == (
+    said = cse(*words, "--dev", str(file), "--train.eval_steps", "5", "--train.patience", "2").out
+    assert planned(said, "evaluation") == (
         "on mine.dev (5 texts) every 5 steps and at the end: 3 times"
     )
-    assert planned(told, "checkpoint") == (
+    assert planned(said, "checkpoint") == (
         "the step with the best mine.dev.spearman is kept; "
         "training stops after 2 evaluations without a better one"
     )
-    assert planned(told, "folder") == "runs/infonce-DATE-TIME (--out DIR names another)"
+    assert planned(said, "folder") == "runs/infonce-DATE-TIME (--out DIR names another)"
     out = str(tmp_path / "mine")
-    told = cse(*words, "--out", out).out
-    assert planned(told, "evaluation") == "none"
-    assert planned(told, "checkpoint").startswith("the last step is kept: no dev set")
-    assert planned(told, "folder") == out
-    told = cse(*words, "--dev", str(file), "--train.eval_steps", "0").out
-    assert planned(told, "checkpoint") == "the last step is kept: train.eval_steps is 0"
+    said = cse(*words, "--out", out).out
+    assert planned(said, "evaluation") == "none"
+    assert planned(said, "checkpoint").startswith("the last step is kept: no dev set")
+    assert planned(said, "folder") == out
+    said = cse(*words, "--dev", str(file), "--train.eval_steps", "0").out
+    assert planned(said, "checkpoint") == "the last step is kept: train.eval_steps is 0"
 
 
 def test_the_plan_of_evaluation_for_machines(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.dev.tsv"
     file.write_text(PAIRS, encoding="utf-8")
     words = ("train", "--dry-run", "--json", "--data", str(sentences), "--train.batch_size", "2")
-    told = json.loads(cse(*words, "--dev", str(file), "--dev", str(file)).out)
-    assert told["evaluation"] == {
+    said = json.loads(cse(*words, "--dev", str(file), "--dev", str(file)).out)
+    assert said["evaluation"] == {
         "sets": {"mine.dev": {"texts": 5}, "mine.dev-2": {"texts": 5}},
         "every_steps": 1,
         "times": 12,
         "chosen_by": "mean",
         "patience": None,
     }
-    assert told["folder"] == {"path": "runs/infonce-DATE-TIME", "default": True}
-    told = json.loads(cse(*words, "--out", str(tmp_path / "x")).out)
-    assert told["evaluation"]["times"] == 0 and told["evaluation"]["chosen_by"] is None
-    assert told["folder"] == {"path": str(tmp_path / "x"), "default": False}
+    assert said["folder"] == {"path": "runs/infonce-DATE-TIME", "default": True}
+    said = json.loads(cse(*words, "--out", str(tmp_path / "x")).out)
+    assert said["evaluation"]["times"] == 0 and said["evaluation"]["chosen_by"] is None
+    assert said["folder"] == {"path": str(tmp_path / "x"), "default": False}
 
 
 def test_the_plan_counts_as_many_evaluations_as_the_run_makes(

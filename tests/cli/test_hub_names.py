@@ -47,13 +47,13 @@ def told_by(commands: list[list[str]], folder: Path, address: str) -> list[tuple
     code = (
         "import contextlib, io, json, sys\n"
         "from cse_cli.main import run\n"
-        "told = []\n"
+        "said = []\n"
         "for words in json.loads(sys.argv[1]):\n"
         "    out, err = io.StringIO(), io.StringIO()\n"
         "    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):\n"
         "        code = run(words)\n"
-        "    told.append((code, out.getvalue(), err.getvalue()))\n"
-        "print(json.dumps(told))\n"
+        "    said.append((code, out.getvalue(), err.getvalue()))\n"
+        "print(json.dumps(said))\n"
     )
     proxies = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "COLUMNS": "160"}
     env = {**os.environ, **proxies, "HF_ENDPOINT": address, "HF_HOME": str(folder / "home")}

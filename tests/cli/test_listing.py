@@ -16,9 +16,9 @@ BROKEN = "import no_such_module_at_all\n"
 
 
 def test_list_plugins_as_json(cse: Cse) -> None:
-    told = json.loads(cse("list-plugins", "--json").out)
-    plugins = {each["key"]: each for each in told["plugins"]}
-    assert told["unmatched"] == []
+    said = json.loads(cse("list-plugins", "--json").out)
+    plugins = {each["key"]: each for each in said["plugins"]}
+    assert said["unmatched"] == []
     parts = plugins["cse-toolkit:builtins"]["parts"]
     assert {"cls", "mean", "first-last", "mlp"} <= {part["name"] for part in parts["pool"]}
     assert plugins["cse-starter:starter"]["status"] == "active"
@@ -26,9 +26,9 @@ def test_list_plugins_as_json(cse: Cse) -> None:
 
 
 def test_list_plugins_by_kind_and_status(cse: Cse) -> None:
-    told = json.loads(cse("list-plugins", "--json", "--kind", "loss", "--status", "active").out)
-    assert [set(each["parts"]) for each in told["plugins"]] == [{"loss"}] * len(told["plugins"])
-    assert "cse-toolkit:builtins" in [each["key"] for each in told["plugins"]]
+    said = json.loads(cse("list-plugins", "--json", "--kind", "loss", "--status", "active").out)
+    assert [set(each["parts"]) for each in said["plugins"]] == [{"loss"}] * len(said["plugins"])
+    assert "cse-toolkit:builtins" in [each["key"] for each in said["plugins"]]
     assert cse("list-plugins", "--status", "broken").out.startswith("no installed plugin")
 
 
@@ -37,10 +37,10 @@ def test_a_broken_plugin_is_listed_with_reason_and_fix(
 ) -> None:
     distributions.add("cse-broken", BROKEN)
     distributions.add("cse-fine", plugin(loss("mine")))
-    told = cse("list-plugins")
-    assert told.code == 0
+    said = cse("list-plugins")
+    assert said.code == 0
     for words in ("broken", "no_such_module_at_all", "pip install", "loss: mine"):
-        assert words in told.out
+        assert words in said.out
 
 
 def test_a_reason_is_printed_as_it_is(cse: Cse, distributions: Distributions) -> None:
@@ -66,16 +66,16 @@ def test_disabled_by_the_environment(cse: Cse, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_name_to_leave_out_that_nothing_has_is_told(cse: Cse) -> None:
-    told = cse("list-plugins", "--no-plugin", "startr")
-    assert told.code == 0
-    assert told.err.startswith("warning: --no-plugin startr")
-    assert "starter" in told.err
+    said = cse("list-plugins", "--no-plugin", "startr")
+    assert said.code == 0
+    assert said.err.startswith("warning: --no-plugin startr")
+    assert "starter" in said.err
 
 
 def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
-    told = cse("show-plugin", "builtins")
-    assert "loss.infonce.temperature" in told.out
-    assert "number >= 0.0001" in told.out
+    said = cse("show-plugin", "builtins")
+    assert "loss.infonce.temperature" in said.out
+    assert "number >= 0.0001" in said.out
     (shown,) = json.loads(cse("show-plugin", "builtins", "--json").out)["plugins"]
     (infonce,) = [part for part in shown["parts"] if part["name"] == "infonce"]
     options = {option["path"]: option for option in infonce["options"]}
@@ -103,9 +103,9 @@ def test_recipes(cse: Cse) -> None:
 def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[[loss]]\nuse = "nothing-of-this-name"\n', encoding="utf-8")
-    told = cse("show-recipe", str(file))
-    assert told.code == 0
-    assert "nothing-of-this-name" in told.err
+    said = cse("show-recipe", str(file))
+    assert said.code == 0
+    assert "nothing-of-this-name" in said.err
     refused(cse("show-recipe", str(file), "--toml", "--json"), "--toml")
 
 

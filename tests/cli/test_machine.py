@@ -21,15 +21,15 @@ OF_MEMORY = (
 
 @pytest.mark.parametrize("error", OF_MEMORY, ids=repr)
 def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
-    told = refusal(error, ["train", "--data", "x"])
-    assert told is not None and told.line().startswith("cse train: out of memory; lower train.")
-    told = refusal(error, ["encode", "model"])
-    assert told is not None and "--batch-tokens" in told.line()
+    said = refusal(error, ["train", "--data", "x"])
+    assert said is not None and said.line().startswith("cse train: out of memory; lower train.")
+    said = refusal(error, ["encode", "model"])
+    assert said is not None and "--batch-tokens" in said.line()
 
 
 def test_a_file_is_named() -> None:
-    told = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
-    assert told is not None and told.line() == "a/file: No space left on device"
+    said = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
+    assert said is not None and said.line() == "a/file: No space left on device"
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ BROKEN = {
         plugin('RecipeSpec(name="x", summary="s", path="p:../../secret")', hook="cse_recipes"),
         "path is 'package:folder/file'",
     ),
-    "api-no-number": ("CSE_API_VERSION = '1'\n" + GOOD, "CSE_API_VERSION is a whole number"),
+    "api-no-number": ("CSE_API_VERSION = '1'\n" + GOOD, "CSE_API_VERSION is an integer"),
 }
 
 
@@ -202,13 +202,13 @@ def test_missing_module_of_the_plugin_itself_asks_for_a_reinstallation(
     assert info.fix == "pip install --force-reinstall cse-gone"
 
 
-def test_editable_plugin_is_mended_where_its_sources_are(distributions: Distributions) -> None:
+def test_editable_plugin_is_fixed_where_its_sources_are(distributions: Distributions) -> None:
     folder = distributions.add("cse-mine", "1 / 0\n")
     direct = {"url": "file:///home/me/my%20plugin", "dir_info": {"editable": True}}
     (folder / "direct_url.json").write_text(json.dumps(direct))
     assert (
         distributions.info("cse-mine:mine").fix
-        == "mend /home/me/my plugin, or pip uninstall cse-mine"
+        == "fix /home/me/my plugin, or pip uninstall cse-mine"
     )
 
 
@@ -300,16 +300,16 @@ def test_requirement_that_cannot_be_read_is_broken(distributions: Distributions)
     assert "InvalidRequirement" in info.reason
 
 
-@pytest.mark.parametrize(("stated", "mended"), [(2, "cse-toolkit"), (0, "cse-api")])
+@pytest.mark.parametrize(("stated", "fixed"), [(2, "cse-toolkit"), (0, "cse-api")])
 def test_api_version_out_of_range_is_incompatible(
-    distributions: Distributions, stated: int, mended: str
+    distributions: Distributions, stated: int, fixed: str
 ) -> None:
     distributions.add("cse-api", f"CSE_API_VERSION = {stated}\n{GOOD}")
     manager = distributions.load()
     info = manager.infos[0]
     assert info.status == "incompatible"
     assert info.reason == f"it is made for API version {stated}, cse-toolkit 0.1.0 has 1"
-    assert info.fix == f"pip install -U {mended}"
+    assert info.fix == f"pip install -U {fixed}"
     assert [name for name, _ in manager.hooks.list_name_plugin()] == ["cse-toolkit:fake_core"]
 
 

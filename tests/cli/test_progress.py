@@ -17,9 +17,9 @@ def test_the_opening_stands_above_the_first_message(capsys: pytest.CaptureFixtur
         assert capsys.readouterr().out == ""
         reporter.warning("one")
         reporter.message("two")
-    told = capsys.readouterr()
-    assert told.out == "opening\n"
-    assert told.err == "warning: one\ntwo\n"
+    said = capsys.readouterr()
+    assert said.out == "opening\n"
+    assert said.err == "warning: one\ntwo\n"
 
 
 def test_lines_of_metrics_come_every_few_seconds_and_at_the_end(

@@ -27,8 +27,8 @@ def run(cse: Cse, sentences: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch)
     """A finished run whose files were named by relative paths."""
     monkeypatch.chdir(sentences.parent)
     words = ("--data", sentences.name, "--dev", pairs.name, "--out", "run", "-q")
-    told = cse("train", *words, *SHORT)
-    assert told.code == 0, told
+    said = cse("train", *words, *SHORT)
+    assert said.code == 0, said
     return sentences.parent / "run"
 
 
@@ -57,8 +57,8 @@ def test_a_run_repeats_and_resumes_from_anywhere(
 
 
 def test_a_finished_run_says_how_to_repeat_it_and_go_on(cse: Cse, run: Path) -> None:
-    told = cse("train", "--resume", "run")
-    refused(told, "run 'run' has already finished", "--recipe run --out DIR", "--model run")
+    said = cse("train", "--resume", "run")
+    refused(said, "run 'run' has already finished", "--recipe run --out DIR", "--model run")
     assert cse("train", "--recipe", "run", "--model", "run", "--out", "more", "-q").code == 0
 
 
@@ -79,17 +79,17 @@ def test_force_replaces_nothing_but_a_run(cse: Cse, sentences: Path) -> None:
     other = sentences.parent / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("dear")
-    told = cse("train", "--data", str(sentences), "--out", str(other), "--force", *SHORT)
-    refused(told, "holds other things", "thesis.tex")
+    said = cse("train", "--data", str(sentences), "--out", str(other), "--force", *SHORT)
+    refused(said, "holds other things", "thesis.tex")
     refused(cse("train", "--resume", str(other), "--force"), "--force")
 
 
 def test_evaluations_are_kept_in_the_run(cse: Cse, run: Path, pairs: Path) -> None:
     words = ("eval", "starter", "run", "--pairs", "pairs.tsv", "--max-length", "16", "--json")
-    told = json.loads(cse(*words).out)
+    said = json.loads(cse(*words).out)
     assert cse("eval", "run", "--pairs", str(pairs)).code == 0
     lines = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
-    assert lines[0]["results"] == told["models"][1]["results"]
+    assert lines[0]["results"] == said["models"][1]["results"]
     assert lines[0]["options"] == {"pairs": [str(pairs)], "max_length": 16}
     assert lines[1]["options"] == {"pairs": [str(pairs)]}
     assert len(lines) == 2
@@ -98,6 +98,6 @@ def test_evaluations_are_kept_in_the_run(cse: Cse, run: Path, pairs: Path) -> No
 def test_an_evaluation_writes_through_no_link(cse: Cse, run: Path, tmp_path: Path) -> None:
     (tmp_path / "target").write_text("kept")
     (run / "evaluations.jsonl").symlink_to(tmp_path / "target")
-    told = cse("eval", "run", "--pairs", "pairs.tsv", "--no-baselines")
-    assert told.code == 0 and "is a link" in told.err
+    said = cse("eval", "run", "--pairs", "pairs.tsv", "--no-baselines")
+    assert said.code == 0 and "is a link" in said.err
     assert (tmp_path / "target").read_text() == "kept"

@@ -74,16 +74,16 @@ def test_a_listing_imports_what_it_prints_with_alone(words: list[str], tmp_path:
 
 
 def test_version_through_the_installed_command(tmp_path: Path) -> None:
-    told = call_installed("--version", cwd=tmp_path)
-    assert told.code == 0
-    assert told.out.startswith("cse-toolkit ")
+    said = call_installed("--version", cwd=tmp_path)
+    assert said.code == 0
+    assert said.out.startswith("cse-toolkit ")
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:
-    told = call_installed("--help", cwd=tmp_path)
+    said = call_installed("--help", cwd=tmp_path)
     for name in ("list-plugins", "show-plugin", "list-recipes", "show-recipe", "train", "bench",
                  "eval", "encode", "search", "data"):  # fmt: skip
-        assert name in told.out
+        assert name in said.out
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ def test_a_run_tells_what_it_does_and_what_comes_next(
     cse: Cse, sentences: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "runs" / "first"
-    told = cse(*short(sentences, out))
-    assert told.code == 0, told.err
+    said = cse(*short(sentences, out))
+    assert said.code == 0, said.err
     for words in ("24 rows", "1 blank", "each step encodes online: anchor + positive",
                   "step 3 of 3: loss "):  # fmt: skip
-        assert words in told.err
-    assert f"model: {out / 'model'}" in told.out
-    assert f"cse eval {out}" in told.out
+        assert words in said.err
+    assert f"model: {out / 'model'}" in said.out
+    assert f"cse eval {out}" in said.out
     assert (out / "model" / "modules.json").is_file()
     assert [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()] == [1, 2, 3]
 
@@ -36,11 +36,11 @@ def test_a_run_tells_what_it_does_and_what_comes_next(
 def test_quiet_prints_the_folder_and_json_one_object(
     cse: Cse, sentences: Path, tmp_path: Path
 ) -> None:
-    told = cse(*short(sentences, tmp_path / "quiet", "--quiet", "--train.max_steps", "1"))
-    assert (told.code, told.out, told.err) == (0, f"{tmp_path / 'quiet'}\n", "")
-    told = cse(*short(sentences, tmp_path / "json", "--json", "--train.max_steps", "1"))
-    assert (told.code, told.err) == (0, "")
-    outcome = json.loads(told.out)
+    said = cse(*short(sentences, tmp_path / "quiet", "--quiet", "--train.max_steps", "1"))
+    assert (said.code, said.out, said.err) == (0, f"{tmp_path / 'quiet'}\n", "")
+    said = cse(*short(sentences, tmp_path / "json", "--json", "--train.max_steps", "1"))
+    assert (said.code, said.err) == (0, "")
+    outcome = json.loads(said.out)
     assert outcome["steps"] == outcome["step"] == 1
     assert Path(outcome["model"]).is_dir()
     assert any("24 rows" in message for message in outcome["messages"])
@@ -51,10 +51,10 @@ def test_without_out_the_folder_is_named_by_recipe_and_time(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("train", "-r", "simcse", "-d", str(sentences), "--dev", "none", "-q", *SHORT)
-    told = cse(*words, "--train.max_steps", "1")
-    assert told.code == 0
-    assert told.out.startswith("runs/simcse-")
-    assert (tmp_path / told.out.strip() / "run.toml").is_file()
+    said = cse(*words, "--train.max_steps", "1")
+    assert said.code == 0
+    assert said.out.startswith("runs/simcse-")
+    assert (tmp_path / said.out.strip() / "run.toml").is_file()
 
 
 def test_a_folder_that_holds_a_run_is_refused(cse: Cse, sentences: Path, tmp_path: Path) -> None:
@@ -102,18 +102,18 @@ def test_a_checkpoint_cut_short_is_refused(cse: Cse, stopped: Path, tmp_path: Pa
 
 
 def test_eval_of_an_unfinished_run_says_how_to_finish_it(cse: Cse, stopped: Path) -> None:
-    told = cse("eval", str(stopped))
-    assert told.code == 2
-    assert len(told.errors) == 1
-    assert "run" in told.err
+    said = cse("eval", str(stopped))
+    assert said.code == 2
+    assert len(said.errors) == 1
+    assert "run" in said.err
 
 
 def test_synthetic_texts_are_called_so(tmp_path: Path) -> None:
     words = ("train", "--train.max_steps", "1", "--dev", "none", "--out", "run", *SHORT)
-    told = call_installed(*words, cwd=tmp_path)
-    assert told.code == 0, told.err
-    assert "synthetic" in told.err
-    assert "\x1b[" not in told.err + told.out
+    said = call_installed(*words, cwd=tmp_path)
+    assert said.code == 0, said.err
+    assert "synthetic" in said.err
+    assert "\x1b[" not in said.err + said.out
 
 
 def test_what_is_trained_from_the_starter_is_known_as_such_however_often(
@@ -123,7 +123,7 @@ def test_what_is_trained_from_the_starter_is_known_as_such_however_often(
     for name in ("first", "second", "third"):
         out = str(tmp_path / name)
         words = ("train", "--recipe", "simcse", "--model", model, "--data", str(sentences))
-        told = cse(*words, "--train.max_steps", "1", "--dev", "none", "--out", out, "-q")
-        assert told.code == 0, told.err
+        said = cse(*words, "--train.max_steps", "1", "--dev", "none", "--out", out, "-q")
+        assert said.code == 0, said.err
         assert "lr = 0.0001" in (tmp_path / name / "run.toml").read_text(encoding="utf-8")
         model = out

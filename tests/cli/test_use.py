@@ -30,9 +30,9 @@ def pairs(tmp_path: Path) -> Path:
 
 def test_eval_of_a_pair_file(cse: Cse, pairs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.tsv"
-    told = cse("eval", "starter", "--pairs", str(pairs), "--json", "--pairs-out", str(out))
-    assert told.code == 0, told.err
-    result = json.loads(told.out)["results"]["mine.test"]
+    said = cse("eval", "starter", "--pairs", str(pairs), "--json", "--pairs-out", str(out))
+    assert said.code == 0, said.err
+    result = json.loads(said.out)["results"]["mine.test"]
     assert (result["pairs"], result["setting"], result["split"]) == (5, "all", "test")
     assert -100 <= result["spearman"] <= 100
     assert {"tfidf", "jaccard", "alignment", "uniformity"} <= set(result)
@@ -43,8 +43,8 @@ def test_eval_of_a_pair_file(cse: Cse, pairs: Path, tmp_path: Path) -> None:
 
 def test_eval_flags_change_the_numbers(cse: Cse, pairs: Path) -> None:
     def score(*words: str) -> float:
-        told = cse("eval", "starter", "--pairs", str(pairs), "--json", "--no-baselines", *words)
-        result = json.loads(told.out)["results"]["mine.test"]
+        said = cse("eval", "starter", "--pairs", str(pairs), "--json", "--no-baselines", *words)
+        result = json.loads(said.out)["results"]["mine.test"]
         assert "tfidf" not in result
         return float(result["mean_cosine"]["value"])
 
@@ -54,37 +54,37 @@ def test_eval_flags_change_the_numbers(cse: Cse, pairs: Path) -> None:
 
 
 def test_eval_without_a_set_takes_the_installed_one_and_says_so(cse: Cse) -> None:
-    told = cse("eval", "starter", "--json")
-    assert "scored on the test pairs of starter" in told.err
-    assert json.loads(told.out)["results"]["starter.test"]["synthetic"] is True
+    said = cse("eval", "starter", "--json")
+    assert "scored on the test pairs of starter" in said.err
+    assert json.loads(said.out)["results"]["starter.test"]["synthetic"] is True
 
 
 def test_eval_compares_two_models(cse: Cse, pairs: Path, starter_copy: Path) -> None:
     words = ("eval", "starter", str(starter_copy), "--pairs", str(pairs))
-    told = cse(*words)
-    assert "difference" in told.out
-    assert "+0.00" in told.out
+    said = cse(*words)
+    assert "difference" in said.out
+    assert "+0.00" in said.out
     models = json.loads(cse(*words, "--json").out)["models"]
     assert models[0]["results"] == models[1]["results"]
 
 
 def test_eval_of_the_suite_names_what_is_missing(cse: Cse) -> None:
     folder = shared_path("data/sts")
-    told = cse("eval", "starter", "--suite", "sts", "--data-dir", str(folder), "--json")
-    answer = json.loads(told.out)
+    said = cse("eval", "starter", "--suite", "sts", "--data-dir", str(folder), "--json")
+    answer = json.loads(said.out)
     assert answer["results"]["stsb.test"]["pairs"] == 1379
     assert answer["results"]["stsb.dev"]["pairs"] == 1500
     assert "sts13.test" in answer["missing"]
-    assert "sts13.test" in told.err
+    assert "sts13.test" in said.err
 
 
 def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("a dog\n\na much longer sentence about boats\n", encoding="utf-8")
     out = tmp_path / "vectors.npy"
-    told = cse("encode", "starter", str(texts), "--out", str(out))
-    assert told.code == 0
-    assert "3 vectors of 256 numbers" in told.err
+    said = cse("encode", "starter", str(texts), "--out", str(out))
+    assert said.code == 0
+    assert "3 vectors of 256 numbers" in said.err
     vectors = np.load(out)
     assert (vectors.shape, vectors.dtype) == ((3, 256), np.float32)
     lines = [json.loads(line) for line in cse("encode", "starter", str(texts)).out.splitlines()]
@@ -95,8 +95,8 @@ def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:
 
 def test_encode_texts_of_the_command_line_to_unit_length(cse: Cse, tmp_path: Path) -> None:
     out = tmp_path / "v.jsonl"
-    told = cse("encode", "starter", "-t", "a dog", "-t", "a cat", "--normalize", "-o", str(out))
-    assert (told.code, told.out) == (0, "")
+    said = cse("encode", "starter", "-t", "a dog", "-t", "a cat", "--normalize", "-o", str(out))
+    assert (said.code, said.out) == (0, "")
     vectors = [json.loads(line)["vector"] for line in out.open(encoding="utf-8")]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
@@ -113,17 +113,17 @@ def test_encode_in_blocks_is_the_same(
 
 
 def test_encode_reads_stdin(tmp_path: Path) -> None:
-    told = call_installed("encode", "starter", "-", cwd=tmp_path, given=b"a dog\r\na cat")
-    assert told.code == 0, told.err
-    assert [json.loads(line)["text"] for line in told.out.splitlines()] == ["a dog", "a cat"]
+    said = call_installed("encode", "starter", "-", cwd=tmp_path, given=b"a dog\r\na cat")
+    assert said.code == 0, said.err
+    assert [json.loads(line)["text"] for line in said.out.splitlines()] == ["a dog", "a cat"]
     refused(call_installed("encode", "starter", cwd=tmp_path, given=b"\n \n"), "stdin")
     refused(call_installed("encode", "starter", cwd=tmp_path, given=b"a\nb\xff"), "stdin, line 2")
 
 
 def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> None:
     words = ("search", "starter", "the boat is green", "--data", str(sentences), "--top", "3")
-    told = cse(*words, "--json")
-    answer = json.loads(told.out)
+    said = cse(*words, "--json")
+    answer = json.loads(said.out)
     hits = answer["queries"][0]["results"]
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
     assert hits[0]["text"] == "the boat is green"
@@ -135,13 +135,13 @@ def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> No
 
 def test_data_list(cse: Cse, tmp_path: Path) -> None:
     (tmp_path / "stsb.dev.tsv").touch()
-    told = json.loads(cse("data", "list", "--data-dir", str(tmp_path), "--json").out)
-    assert told["datasets"][0]["name"] == "starter"
-    assert told["datasets"][0]["synthetic"] is True
-    assert told["folder"] == str(tmp_path)
-    assert told["suites"]["sts"]["stsb.dev"] == str(tmp_path / "stsb.dev.tsv")
-    assert told["suites"]["sts"]["stsb.test"] is None
-    assert told["suites"]["transfer"]["sst2"] is None
+    said = json.loads(cse("data", "list", "--data-dir", str(tmp_path), "--json").out)
+    assert said["datasets"][0]["name"] == "starter"
+    assert said["datasets"][0]["synthetic"] is True
+    assert said["folder"] == str(tmp_path)
+    assert said["suites"]["sts"]["stsb.dev"] == str(tmp_path / "stsb.dev.tsv")
+    assert said["suites"]["sts"]["stsb.test"] is None
+    assert said["suites"]["transfer"]["sst2"] is None
     assert "not there" in cse("data", "list").out
 
 
@@ -151,24 +151,24 @@ def test_data_list_has_the_files_of_every_suite(cse: Cse, tmp_path: Path) -> Non
         (tmp_path / name).touch()
     document = {"title": "Boats", "paras": [["A boat is green.", "It sails."]]}
     (tmp_path / "news.jsonl").write_text(json.dumps(document) + "\n", encoding="utf-8")
-    told = cse("data", "list", "--data-dir", str(tmp_path)).out
+    said = cse("data", "list", "--data-dir", str(tmp_path)).out
     for words in ("sts/sts12.test.tsv", "chinese/cstsb.dev.tsv", "transfer/sst2.train.tsv",
                   "mrpc", "news.jsonl"):  # fmt: skip
-        assert words in told
+        assert words in said
 
 
 def test_data_list_hides_nothing_behind_a_damaged_file(cse: Cse, tmp_path: Path) -> None:
-    """It is told in one line, though the suites classify and retrieval both look at it."""
+    """It is said in one line, though the suites classify and retrieval both look at it."""
     document = {"label": "a", "title": "Boats", "paras": [["A boat is green."]]}
     (tmp_path / "docs").mkdir()
     for name in ("a", "c"):
         path = tmp_path / "docs" / f"{name}.jsonl"
         path.write_text(json.dumps(document) + "\n", encoding="utf-8")
     (tmp_path / "docs" / "b.jsonl").write_text("{", encoding="utf-8")
-    told = cse("data", "list", "--data-dir", str(tmp_path), "--json")
-    suites = json.loads(told.out)["suites"]
+    said = cse("data", "list", "--data-dir", str(tmp_path), "--json")
+    suites = json.loads(said.out)["suites"]
     assert list(suites["retrieval"]) == list(suites["classify"]) == ["a", "c"]
-    (line,) = told.errors
+    (line,) = said.errors
     assert line.startswith("left out: ") and "b.jsonl" in line
     (tmp_path / "docs" / "a.jsonl").unlink()
     (tmp_path / "docs" / "c.jsonl").unlink()
@@ -178,11 +178,11 @@ def test_data_list_hides_nothing_behind_a_damaged_file(cse: Cse, tmp_path: Path)
 
 def test_data_stats(cse: Cse, sentences: Path) -> None:
     words = ("data", "stats", str(sentences), "--model", "starter")
-    told = json.loads(cse(*words, "--json").out)
-    assert (told["rows"], told["blank_dropped"], told["duplicates"]) == (24, 1, 0)
-    assert told["words_mean"] == 4
-    assert told["tokens"]["longest"] >= 6
-    assert told["tokens"]["shares"]["0-32"] == 100
+    said = json.loads(cse(*words, "--json").out)
+    assert (said["rows"], said["blank_dropped"], said["duplicates"]) == (24, 1, 0)
+    assert said["words_mean"] == 4
+    assert said["tokens"]["longest"] >= 6
+    assert said["tokens"]["shares"]["0-32"] == 100
     text = cse(*words).out
     assert "sha256:" in text and "0-32: 100.000 %" in text
 
@@ -191,17 +191,17 @@ def test_data_stats_share_rows_by_their_tokens(cse: Cse, tmp_path: Path) -> None
     """Special tokens count: of 30, 31, 62, 63 and 600 words, each a token, with [CLS] and [SEP]."""
     path = tmp_path / "long.txt"
     path.write_text("".join("dog " * count + "\n" for count in (30, 31, 62, 63, 600)))
-    told = json.loads(cse("data", "stats", str(path), "--model", "starter", "--json").out)
-    assert told["tokens"]["shares"] == {
+    said = json.loads(cse("data", "stats", str(path), "--model", "starter", "--json").out)
+    assert said["tokens"]["shares"] == {
         "0-32": 20, "33-64": 40, "65-96": 20, "97-128": 0, "129-256": 0, "257-512": 0,
         "over 512": 20,
     }  # fmt: skip
 
 
 def test_data_show(cse: Cse, sentences: Path) -> None:
-    told = json.loads(cse("data", "show", str(sentences), "--rows", "2", "--json").out)
-    assert told["columns"] == ["text"]
-    assert told["rows"] == [{"text": "the dog is old"}, {"text": "the dog is near"}]
+    said = json.loads(cse("data", "show", str(sentences), "--rows", "2", "--json").out)
+    assert said["columns"] == ["text"]
+    assert said["rows"] == [{"text": "the dog is old"}, {"text": "the dog is near"}]
     assert "  text: the dog is old" in cse("data", "show", str(sentences)).out
 
 
@@ -213,28 +213,28 @@ def test_data_fetch_without_a_network(cse: Cse, tmp_path: Path) -> None:
 
 def test_texts_that_are_cut_are_counted(cse: Cse, tmp_path: Path) -> None:
     long = "word " * 40
-    told = cse("encode", "starter", "-t", long, "-t", f"{long} and another end", "-t", "short",
+    said = cse("encode", "starter", "-t", long, "-t", f"{long} and another end", "-t", "short",
                "--max-length", "16")  # fmt: skip
-    first, second, _ = (json.loads(line)["vector"] for line in told.out.splitlines())
+    first, second, _ = (json.loads(line)["vector"] for line in said.out.splitlines())
     assert first == second, "the same after a cut"
-    assert "warning: 2 of 3 texts were cut at 16 tokens; --max-length N reads up to 512" in told.err
+    assert "warning: 2 of 3 texts were cut at 16 tokens; --max-length N reads up to 512" in said.err
     assert "cut" not in cse("encode", "starter", "-t", long).err
     # Two special tokens: 14 words fit, 15 do not.
     for words, cut in ((14, False), (15, True)):
-        told = cse("encode", "starter", "-t", "the " * words, "--max-length", "16")
-        assert ("were cut" in told.err) is cut
+        said = cse("encode", "starter", "-t", "the " * words, "--max-length", "16")
+        assert ("were cut" in said.err) is cut
     whole = cse("encode", "starter", "-t", "word " * 600)
     assert "cut at 512 tokens, which is all that the model takes" in whole.err
     texts = tmp_path / "texts.txt"
     texts.write_text(f"{long}\nshort\n", encoding="utf-8")
-    told = cse("search", "starter", "short", "--data", str(texts), "--max-length", "16")
-    assert "1 of 3 texts were cut at 16 tokens" in told.err
+    said = cse("search", "starter", "short", "--data", str(texts), "--max-length", "16")
+    assert "1 of 3 texts were cut at 16 tokens" in said.err
 
 
 def test_the_plan_says_how_many_texts_are_cut(cse: Cse, tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(["word " * 40, *["a few words"] * 3]) + "\n", encoding="utf-8")
-    told = cse("train", "--data", str(texts), "--dry-run")
-    assert "length: at most 32 tokens: the end is cut off 25.0 % of the texts (1 of 4 " in told.out
-    told = cse("train", "--data", str(texts), "--dry-run", "--model.max_length", "64", "--json")
-    assert json.loads(told.out)["length"] == {"max_length": 64, "longer": 0, "seen": 4}
+    said = cse("train", "--data", str(texts), "--dry-run")
+    assert "length: at most 32 tokens: the end is cut off 25.0 % of the texts (1 of 4 " in said.out
+    said = cse("train", "--data", str(texts), "--dry-run", "--model.max_length", "64", "--json")
+    assert json.loads(said.out)["length"] == {"max_length": 64, "longer": 0, "seen": 4}

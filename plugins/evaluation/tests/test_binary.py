@@ -73,12 +73,12 @@ def test_equal_values_are_a_random_ranking() -> None:
 
 def test_results_dev_scores_and_tables_have_them(encoder: Any) -> None:
     results = evaluate_sts(encoder, [labelled()])
-    told = results_json(results)["results"]["lcqmc.test"]
-    assert told["binary"]["positives"] == 4
-    assert told["binary"]["tfidf"]["roc_auc"] == 100.0
-    assert told["lexical"]["units"] == "character 1-2-grams"
+    said = results_json(results)["results"]["lcqmc.test"]
+    assert said["binary"]["positives"] == 4
+    assert said["binary"]["tfidf"]["roc_auc"] == 100.0
+    assert said["lexical"]["units"] == "character 1-2-grams"
     dev = PairDevSet.of(labelled("lcqmc.dev")).score(encoder)
-    assert dev["average_precision"] == pytest.approx(told["binary"]["average_precision"], abs=1e-3)
+    assert dev["average_precision"] == pytest.approx(said["binary"]["average_precision"], abs=1e-3)
     for table in (results_table(results), comparison_table(results, results)):
         console = Console(width=300, record=True, file=open(os.devnull, "w"))
         console.print(table)

@@ -107,11 +107,11 @@ def test_the_command_scores_changed_pairs(cse: Cse, pairs: Path, tmp_path: Path)
     base = ("eval", encoder, "--pairs", str(pairs), "--json")
     plain = json.loads(cse(*base).out)["results"]["pairs"]
     fused = ("--aug", "fusion", "--set", "aug.fusion.epsilon=0.2")
-    told = json.loads(cse(*base, *fused, "--metric", "mutual-information").out)["results"]["pairs"]
-    assert told["setting"] == "all, second sentences changed by aug.fusion"
-    assert plain["setting"] == "all" and told["spearman"] != plain["spearman"]
-    assert "tfidf" in plain and "tfidf" not in told, "words alone know nothing of the change"
-    numbers = {key.rpartition(".")[2]: value for key, value in told["metrics"].items()}
+    said = json.loads(cse(*base, *fused, "--metric", "mutual-information").out)["results"]["pairs"]
+    assert said["setting"] == "all, second sentences changed by aug.fusion"
+    assert plain["setting"] == "all" and said["spearman"] != plain["spearman"]
+    assert "tfidf" in plain and "tfidf" not in said, "words alone know nothing of the change"
+    numbers = {key.rpartition(".")[2]: value for key, value in said["metrics"].items()}
     assert numbers["fraternal_n"] == numbers["identical_n"] == 5
     assert numbers["fraternal"] < numbers["identical"]
     both = json.loads(cse(*base, "--aug", "token-shuffle", "--dropout").out)["results"]["pairs"]

@@ -28,9 +28,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_suite_and_labelled_pairs_are_scored(cse: Cse, folder: Path) -> None:
-    told = cse("eval", "starter", "--suite", "chinese", "--data-dir", str(folder), "--pairs",
+    said = cse("eval", "starter", "--suite", "chinese", "--data-dir", str(folder), "--pairs",
                str(folder / "lcqmc.dev.tsv"), "--json")  # fmt: skip
-    answer = json.loads(told.out)
+    answer = json.loads(said.out)
     assert set(answer["results"]) == {"cstsb.test", "lcqmc.dev"}
     assert answer["missing"] == ["cstsb.dev"]
     for result in answer["results"].values():
@@ -42,22 +42,22 @@ def test_suite_and_labelled_pairs_are_scored(cse: Cse, folder: Path) -> None:
 
 def test_labelled_pairs_choose_a_checkpoint(cse: Cse, folder: Path) -> None:
     out = folder / "run"
-    told = cse("train", "--data", str(folder / "parallel.tsv"), "--set", "data.columns.text=zh",
+    said = cse("train", "--data", str(folder / "parallel.tsv"), "--set", "data.columns.text=zh",
                "--dev", str(folder / "lcqmc.dev.tsv"), "--train.max_steps", "2",
                "--train.batch_size", "4", "--train.eval_steps", "1", "--out", str(out))  # fmt: skip
-    assert told.code == 0, told.err
+    assert said.code == 0, said.err
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert all("lcqmc.dev.average_precision" in line for line in lines)
-    assert "by lcqmc.dev.spearman" in told.err + told.out
+    assert "by lcqmc.dev.spearman" in said.err + said.out
 
 
 def test_stats_and_show(cse: Cse, folder: Path) -> None:
     zh = folder / "zh.jsonl"
     rows = [{"text": f"一只{t}在这里。", "fraternal": f"here is {t}"} for t in THINGS]
     zh.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n")
-    told = json.loads(cse("data", "stats", str(zh), "--json").out)
-    assert told["words_mean"] is None and told["characters_mean"] == 7
-    assert told["others"] == {"fraternal": {"words_mean": 3.0, "characters_mean": 9.0}}
+    said = json.loads(cse("data", "stats", str(zh), "--json").out)
+    assert said["words_mean"] is None and said["characters_mean"] == 7
+    assert said["others"] == {"fraternal": {"words_mean": 3.0, "characters_mean": 9.0}}
     text = cse("data", "stats", str(zh)).out
     assert "written without spaces" in text and "3.0 words, 9.0 characters" in text
     shown = cse("data", "show", str(folder / "parallel.tsv"), "--rows", "1")

@@ -44,9 +44,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_transfer_suite(cse: Cse, folder: Path) -> None:
-    told = cse("eval", "starter", "--suite", "transfer", "--data-dir", ".", "--json")
-    assert told.code == 0, told.err
-    answer = json.loads(told.out)
+    said = cse("eval", "starter", "--suite", "transfer", "--data-dir", ".", "--json")
+    assert said.code == 0, said.err
+    answer = json.loads(said.out)
     results = answer["results"]
     assert list(results) == ["mr", "mrpc", "transfer.mean-of-2"]
     assert (results["mr"]["folds"], results["mr"]["setting"]) == (10, "cross-validation")
@@ -56,18 +56,18 @@ def test_the_transfer_suite(cse: Cse, folder: Path) -> None:
     assert {"f1", "tfidf_f1"} <= set(results["mrpc"])
     assert answer["missing"] == ["cr", "subj", "mpqa", "sst2", "trec"]
     assert answer["folder"] == "transfer"
-    assert told.errors == ["not there, looked for in transfer: cr, subj, mpqa, sst2, trec"]
+    assert said.errors == ["not there, looked for in transfer: cr, subj, mpqa, sst2, trec"]
 
 
 def test_suites_together_and_two_models(cse: Cse, folder: Path) -> None:
     words = ("eval", "starter", "starter", "--data-dir", ".", "--suite", "sts", "--suite")
-    told = cse(*words, "transfer", "--no-baselines")
-    assert told.code == 0, told.err
+    said = cse(*words, "transfer", "--no-baselines")
+    assert said.code == 0, said.err
     for shown in ("stsb.test", "transfer.mean-of-2", "+0.00", "majority"):
-        assert shown in told.out
-    assert "TF-IDF" not in told.out
-    assert "classifiers of mr: 110 of 110" in told.err
-    assert "texts of starter: 48 of 48" in told.err
+        assert shown in said.out
+    assert "TF-IDF" not in said.out
+    assert "classifiers of mr: 110 of 110" in said.err
+    assert "texts of starter: 48 of 48" in said.err
     models = json.loads(cse(*words, "transfer", "--json").out)["models"]
     assert models[0]["results"] == models[1]["results"]
     assert {"stsb.test", "mr", "mrpc"} <= set(models[0]["results"])
@@ -75,9 +75,9 @@ def test_suites_together_and_two_models(cse: Cse, folder: Path) -> None:
 
 def test_long_texts_are_sliced_or_cut(cse: Cse, folder: Path) -> None:
     def result(*words: str) -> dict[str, Any]:
-        told = cse("eval", "starter", "--max-length", "16", "--json", "--no-baselines", *words)
-        assert told.code == 0, told.err
-        found: dict[str, Any] = json.loads(told.out)["results"]["news"]
+        said = cse("eval", "starter", "--max-length", "16", "--json", "--no-baselines", *words)
+        assert said.code == 0, said.err
+        found: dict[str, Any] = json.loads(said.out)["results"]["news"]
         return found
 
     sliced = result("--suite", "classify", "--data-dir", ".")
@@ -107,26 +107,26 @@ def short(folder: Path) -> Path:
 def test_compared_models_read_the_same_texts(cse: Cse, folder: Path, short: Path) -> None:
     """Whatever they were trained with, unless a length is named; pairs keep the model's own."""
     words = ("eval", "starter", "short", "--data-dir", ".", "--no-baselines", "--json")
-    told = cse(*words, "--suite", "transfer", "--suite", "sts")
-    assert told.code == 0, told.err
-    one, other = json.loads(told.out)["models"]
+    said = cse(*words, "--suite", "transfer", "--suite", "sts")
+    assert said.code == 0, said.err
+    one, other = json.loads(said.out)["models"]
     assert other["encoder"].endswith("at most 16 tokens")
     assert other["results"]["mr"] == one["results"]["mr"]
     assert one["results"]["mr"]["texts"] == "cut at 512 tokens"
-    assert "short at 16 tokens" in told.err
-    told = cse(*words, "--suite", "transfer", "--max-length", "12")
-    for model in json.loads(told.out)["models"]:
+    assert "short at 16 tokens" in said.err
+    said = cse(*words, "--suite", "transfer", "--max-length", "12")
+    for model in json.loads(said.out)["models"]:
         assert model["results"]["mr"]["texts"] == "cut at 12 tokens"
-    assert "different lengths" not in told.err
-    told = cse(*words, "--suite", "transfer", "--long-texts", "slice")
-    assert "slices of 16 tokens" in json.loads(told.out)["models"][1]["results"]["mr"]["texts"]
+    assert "different lengths" not in said.err
+    said = cse(*words, "--suite", "transfer", "--long-texts", "slice")
+    assert "slices of 16 tokens" in json.loads(said.out)["models"][1]["results"]["mr"]["texts"]
 
 
 def test_tables_that_are_no_labelled_texts_are_told(cse: Cse, folder: Path) -> None:
     (folder / "classify" / "graded.tsv").write_text("score\ttext1\ttext2\n1\ta\tb\n")
-    told = cse("eval", "starter", "--suite", "classify", "--data-dir", ".", "--no-baselines")
-    assert told.code == 0, told.err
-    assert "left out of classify, without label and text: graded.tsv" in told.errors
+    said = cse("eval", "starter", "--suite", "classify", "--data-dir", ".", "--no-baselines")
+    assert said.code == 0, said.err
+    assert "left out of classify, without label and text: graded.tsv" in said.errors
 
 
 def test_named_files_are_the_suite(cse: Cse, folder: Path) -> None:

@@ -71,10 +71,10 @@ def test_what_is_fetched_is_where_and_what_the_suites_read(
 ) -> None:
     with served(web) as (address, asked):
         for name in NAMES:
-            told = here("data", "fetch", name, "--from", address)
-            assert told.code == 0, told.err
+            said = here("data", "fetch", name, "--from", address)
+            assert said.code == 0, said.err
             owners = table(name).owners.values()
-            assert all(f"{owner.name}; licence: {owner.licence}" in told.out for owner in owners)
+            assert all(f"{owner.name}; licence: {owner.licence}" in said.out for owner in owners)
     assert len(asked) == len(set(asked)) == len(web)  # each download once
     suite = find_suite()
     assert tuple(pairs.name for pairs in suite.sets) == STS_FILES and not suite.missing
@@ -115,25 +115,25 @@ def test_the_lock_file_trusts_the_first_fetch_alone(
     other = {**web, path: next(web[p] for p in web if p.endswith("STS2013-en-test.zip"))}
     before = (home / "sts/sts12.test.tsv.gz").read_bytes()
     with served(other) as (address, asked):
-        told = here("data", "fetch", "sts", "--from", address)
-        assert told.code == 0 and not asked and " there " in told.out
-        told = here("data", "fetch", "sts", "--from", address, "--force")
-        assert told.code == 2 and "is not what it was when it was fetched first" in told.errors[-1]
-        assert "fetched.json" in told.errors[-1]
+        said = here("data", "fetch", "sts", "--from", address)
+        assert said.code == 0 and not asked and " there " in said.out
+        said = here("data", "fetch", "sts", "--from", address, "--force")
+        assert said.code == 2 and "is not what it was when it was fetched first" in said.errors[-1]
+        assert "fetched.json" in said.errors[-1]
     assert (home / "sts/sts12.test.tsv.gz").read_bytes() == before
     (home / "sts/stsb.dev.tsv.gz").write_bytes(gzip.compress(b"mine\n"))
-    told = here("data", "fetch", "sts").out
-    assert "changed: stsb.dev.tsv.gz: not what was fetched" in told
-    assert "docs/results.md measured: sts12.test.tsv.gz, sts16.test.tsv.gz" in told
-    assert "first fetch: its host keeps no revision" in told
+    said = here("data", "fetch", "sts").out
+    assert "changed: stsb.dev.tsv.gz: not what was fetched" in said
+    assert "docs/results.md measured: sts12.test.tsv.gz, sts16.test.tsv.gz" in said
+    assert "first fetch: its host keeps no revision" in said
 
 
 def test_a_published_checksum_is_kept_to(here: Cse, home: Path, web: dict[str, bytes]) -> None:
     with served(web) as (address, _):
-        told = here("data", "fetch", "transfer", "--from", address)
-    assert told.code == 2
-    assert "is not the file whose checksum was published" in told.errors[-1]
-    assert "msr_paraphrase_train.txt" in told.errors[-1]
+        said = here("data", "fetch", "transfer", "--from", address)
+    assert said.code == 2
+    assert "is not the file whose checksum was published" in said.errors[-1]
+    assert "msr_paraphrase_train.txt" in said.errors[-1]
     assert (home / "transfer/mr.tsv.gz").is_file()  # what was whole before it is kept
     assert not (home / "transfer/mrpc.train.tsv.gz").exists()
 
@@ -144,8 +144,8 @@ def test_rows_that_the_owner_does_not_have_are_refused(
 ) -> None:
     path = next(path for path in web if path.endswith("TREC_10.label"))
     with served({**web, path: b"NUM:dist How far ?\n"}) as (address, _):
-        told = here("data", "fetch", "transfer", "--from", address)
-    assert told.code == 2 and "has 1 rows, not the 500" in told.errors[-1]
+        said = here("data", "fetch", "transfer", "--from", address)
+    assert said.code == 2 and "has 1 rows, not the 500" in said.errors[-1]
     assert not (home / "transfer/trec.test.tsv.gz").exists()
 
 
@@ -159,9 +159,9 @@ def test_without_a_network_one_line_says_what_to_put_where(
         raise OSError("no route to host")
 
     monkeypatch.setattr("cse_cli.fetching.urlopen", refuse)
-    told = here("data", "fetch", "sts")
-    assert told.code == 2 and told.out == ""
-    (line,) = (line for line in told.errors if not line.startswith("fetching "))
+    said = here("data", "fetch", "sts")
+    assert said.code == 2 and said.out == ""
+    (line,) = (line for line in said.errors if not line.startswith("fetching "))
     assert line.startswith("error: sts: sts12.test.tsv.gz and 8 more cannot be fetched: ")
     assert "no route to host" in line
     for file in table("sts").files:
@@ -180,17 +180,17 @@ def test_downloads_in_a_folder(
     for path, content in web.items():
         if path.endswith(("STS2012-en-test.zip", "SICK.zip")):
             (downloads / path.rpartition("/")[2]).write_bytes(content)
-    told = here("data", "fetch", "sts", "--from", str(downloads), "--json")
-    assert told.code == 2 and "STS2013-en-test.zip is not in" in told.errors[-1]
-    fetched = json.loads(told.out)
+    said = here("data", "fetch", "sts", "--from", str(downloads), "--json")
+    assert said.code == 2 and "STS2013-en-test.zip is not in" in said.errors[-1]
+    fetched = json.loads(said.out)
     assert set(fetched["files"]) == {"sts12.test.tsv.gz", "sickr.test.tsv.gz", "sickr.dev.tsv.gz"}
     assert fetched["missing"][0] == "sts13.test.tsv.gz"
     mine = home / "sts/stsb.test.tsv.gz"
     mine.write_bytes(b"mine")
     for path, content in web.items():
         (downloads / path.rpartition("/")[2]).write_bytes(content)
-    told = here("data", "fetch", "sts", "--from", str(downloads))
-    assert told.code == 0 and "yours: stsb.test.tsv.gz: not fetched by this" in told.out
+    said = here("data", "fetch", "sts", "--from", str(downloads))
+    assert said.code == 0 and "yours: stsb.test.tsv.gz: not fetched by this" in said.out
     assert mine.read_bytes() == b"mine"
 
 
@@ -298,9 +298,9 @@ def test_a_fetched_set_is_a_dev_set_and_pairs_by_its_name(
     )
     with served(web) as (address, _):
         assert here("data", "fetch", "sts", "--from", address).code == 0
-    told = here(*train, "--json")
-    assert told.code == 0, told.err
-    plan = json.loads(told.out)
+    said = here(*train, "--json")
+    assert said.code == 0, said.err
+    plan = json.loads(said.out)
     assert plan["settings"]["train"]["dev"] == [str(home / "sts/stsb.dev.tsv.gz")]
     assert plan["evaluation"]["chosen_by"] == "stsb.dev.spearman"
     scored = here("eval", "starter", "--pairs", "sickr.dev", "--json", "--no-baselines")

@@ -41,7 +41,7 @@ def test_articles_are_one_text_each(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "said"),
     [
         ("x.tsv", "label\ttext\n", r"x\.tsv: no rows below the header"),
         ("x.tsv", "score\ttext\n1\ta\n", "no column label; the columns are 'score', 'text'"),
@@ -58,8 +58,8 @@ def test_articles_are_one_text_each(write: Write) -> None:
         ("x.txt", "a\n", "not read from this kind of file"),
     ],
 )
-def test_what_is_refused(write: Write, name: str, content: str, told: str) -> None:
-    with pytest.raises(CseError, match=told):
+def test_what_is_refused(write: Write, name: str, content: str, said: str) -> None:
+    with pytest.raises(CseError, match=said):
         read_labelled(write(name, content))
 
 
@@ -114,7 +114,7 @@ def test_every_task_of_a_folder(write: Write, tmp_path: Path) -> None:
 
 
 def test_tables_of_another_kind_are_left_out(write: Write, tmp_path: Path) -> None:
-    """They are told, whichever folder they stand in; of one name the table that fits is taken."""
+    """They are reported wherever they stand; of one name the table that fits is taken."""
     articles = [{"label": label, "title": "t", "paras": [[label]]} for label in "ab" * 3]
     write("docs/bbc.jsonl", "\n".join(map(json.dumps, articles)))
     write("docs/wiki.jsonl", json.dumps({"title": "t", "sections": [["", ["a"]]]}))
@@ -136,7 +136,7 @@ def test_tables_of_another_kind_are_left_out(write: Write, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "said"),
     [
         ({"q.train.tsv": ROWS}, r"no q\.test to it"),
         ({"q.test.tsv": ROWS}, r"no q\.train to it"),
@@ -148,8 +148,8 @@ def test_tables_of_another_kind_are_left_out(write: Write, tmp_path: Path) -> No
         ({"q.tsv": "label\ttext\n0.1\tx\n0.2\ty\n"}, "2 labels in 2 rows"),
     ],
 )
-def test_files_that_make_no_task(write: Write, files: dict[str, str], told: str) -> None:
-    with pytest.raises(CseError, match=told):
+def test_files_that_make_no_task(write: Write, files: dict[str, str], said: str) -> None:
+    with pytest.raises(CseError, match=said):
         read_tasks([write(name, content) for name, content in files.items()])
 
 

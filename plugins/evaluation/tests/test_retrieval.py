@@ -113,8 +113,8 @@ def test_candidates_of_other_files_stand_behind_the_own_titles(tmp_path: Path) -
     assert np.array_equal(among.gold, documents.gold)
     prints = {documents.fingerprint, among.fingerprint, documents.among(more).fingerprint}
     assert len(prints) == 3 and documents.among([]).fingerprint == documents.fingerprint
-    told = evaluate_retrieval(bag_of_letters, among, score_words(among)).to_json()
-    assert (told["titles"], told["candidates"], told["documents"]) == (13, 4, 9)
+    said = evaluate_retrieval(bag_of_letters, among, score_words(among)).to_json()
+    assert (said["titles"], said["candidates"], said["documents"]) == (13, 4, 9)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -148,9 +148,9 @@ def test_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> N
     plain = tmp_path / "more.txt"
     plain.write_text("boat 0\nanother title\n")
     words = ("eval", "starter", "--documents", str(documents), "--no-baselines")
-    told = cse(*words, "--candidates", str(plain), "--similarity", "dot", "--json")
-    assert told.code == 0, told.err
-    result = json.loads(told.out)["results"]["a.all"]
+    said = cse(*words, "--candidates", str(plain), "--similarity", "dot", "--json")
+    assert said.code == 0, said.err
+    result = json.loads(said.out)["results"]["a.all"]
     assert (result["titles"], result["candidates"]) == (7, 1)
     assert result["setting"].endswith("inner product")
     shown = cse(*words, "--candidates", str(plain)).out
@@ -172,9 +172,9 @@ def test_words_stand_beside_the_model(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "news.test.jsonl", [article(i) for i in range(40)]))
     words = score_words(documents)
     assert words[0][5] == 100.0 and words[1] == "words"
-    told = evaluate_retrieval(bag_of_letters, documents, words).to_json()
-    assert set(told) >= {"recall@5", "recall@10", "recall@20", "documents", "titles", "tfidf"}
-    assert told["split"] == "test" and told["documents"] == 40 and told["tfidf"]["recall@5"] == 100
+    said = evaluate_retrieval(bag_of_letters, documents, words).to_json()
+    assert set(said) >= {"recall@5", "recall@10", "recall@20", "documents", "titles", "tfidf"}
+    assert said["split"] == "test" and said["documents"] == 40 and said["tfidf"]["recall@5"] == 100
 
 
 def test_a_folder_is_searched_for_documents_with_titles(tmp_path: Path) -> None:

@@ -281,9 +281,9 @@ def test_the_report(tasks: list[Task], encoder: HashEncoder) -> None:
     results = evaluate_tasks(
         encoder, tasks, texts="cut at 8 tokens", measure=measure, words=scored, seed=3
     )
-    told = tasks_json(results)
-    assert list(told) == ["mr", "sst2", "mrpc", "transfer.mean-of-3"]
-    mr, sst2 = told["mr"], told["sst2"]
+    said = tasks_json(results)
+    assert list(said) == ["mr", "sst2", "mrpc", "transfer.mean-of-3"]
+    mr, sst2 = said["mr"], said["sst2"]
     assert (mr["folds"], mr["setting"], mr["split"], mr["seed"]) == (4, "cross-validation", "", 3)
     assert (mr["train"], mr["test"], mr["labels"], len(mr["c"])) == (160, 160, 2, 4)
     assert mr["accuracy"] == pytest.approx(np.mean(mr["fold_accuracies"]), abs=1e-3)
@@ -293,12 +293,12 @@ def test_the_report(tasks: list[Task], encoder: HashEncoder) -> None:
     ones = tasks[1].labels[100:].count("1") / 60
     common = tasks[1].labels[:100].count("1") > 50
     assert sst2["majority"] == pytest.approx(100 * (ones if common else 1 - ones), abs=1e-3)
-    assert {"f1", "tfidf_f1"} <= set(told["mrpc"])
-    mean = told["transfer.mean-of-3"]
+    assert {"f1", "tfidf_f1"} <= set(said["mrpc"])
+    mean = said["transfer.mean-of-3"]
     names = ("mr", "sst2", "mrpc")
     assert mean["tasks"] == list(names)
     for key in ("accuracy", "tfidf", "majority"):
-        assert mean[key] == pytest.approx(np.mean([told[name][key] for name in names]), abs=1e-3)
+        assert mean[key] == pytest.approx(np.mean([said[name][key] for name in names]), abs=1e-3)
     shown = drawn([results, results])
     assert mr["tokens"] == {"mean": 5.25, "longer": measure(tasks[0].texts).longer}
     assert "tokens" not in mean

@@ -60,7 +60,7 @@ class Changes:
         """Return the augmenters for a model: those of a run have the run's options.
 
         Raises:
-            CseError: If there is no such augmenter or option, or it cannot work outside training.
+            CseError: If an augmenter or option is unknown, or cannot work outside training.
         """
         written = self._written(model, plugins.registry)
         reader, found = OptionReader(), []
@@ -131,7 +131,7 @@ class Changes:
 
 
 def _of_run(model: str, name: str, registry: Registry) -> dict[str, Any]:
-    """Return an augmenter's options in a run, nothing where the model is no run or has none."""
+    """Return an augmenter's options in a run, nothing where the model is not a run or has none."""
     file = Path(model).expanduser() / RUN_FILE
     if not file.is_file():
         return {}

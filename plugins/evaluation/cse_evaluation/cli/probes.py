@@ -35,7 +35,7 @@ BLOCK = 256
 
 @dataclass
 class Group:
-    """Tasks whose long texts are treated alike.
+    """Tasks whose long texts are treated in the same way.
 
     Attributes:
         tasks: The tasks.
@@ -93,7 +93,7 @@ def find_tasks(
     ):
         if value is not None and value not in known:
             raise CseError(
-                f"there is no such {noun}",
+                f"unknown {noun}",
                 where=where,
                 value=value,
                 hint=did_you_mean(value, known),
@@ -231,8 +231,8 @@ def cut_length(sentence_encoder: SentenceEncoder) -> int:
 def warn_of_lengths(models: Sequence[str], lengths: Sequence[int]) -> None:
     """Warn where graded pairs of models are compared that cut their texts at other lengths."""
     if len(set(lengths)) > 1:
-        told = ", ".join(f"{n} at {length}" for n, length in zip(models, lengths, strict=True))
-        warn(f"the models cut the texts of pairs at different lengths ({told} tokens); "
+        shown = ", ".join(f"{n} at {length}" for n, length in zip(models, lengths, strict=True))
+        warn(f"the models cut the texts of pairs at different lengths ({shown} tokens); "
              "--max-length N is for all")  # fmt: skip
 
 

@@ -37,14 +37,12 @@ def find_document_sets(
         similarity: What ranks candidates; checked here.
 
     Raises:
-        CseError: If there is nothing of the suite, a file is broken, two have one name, there is no
-            such similarity, or an option of retrieval is given without documents.
+        CseError: If there is nothing of the suite, a file is broken, two have one name, the
+            similarity is unknown, or an option of retrieval is given without documents.
     """
     if similarity not in SIMILARITIES:
         hint = did_you_mean(similarity, SIMILARITIES)
-        raise CseError(
-            "there is no such similarity", where="--similarity", value=similarity, hint=hint
-        )
+        raise CseError("unknown similarity", where="--similarity", value=similarity, hint=hint)
     if not files and "retrieval" not in suites:
         unused = "--candidates" if candidates else "--similarity"
         if candidates or similarity != "cosine":

@@ -30,13 +30,13 @@ def scores_json(
 
     scored = []
     for number, (name, description) in enumerate(zip(models, described, strict=True)):
-        told: dict[str, Any] = {"model": name, "encoder": description}
-        told |= results_json(results[number] if results else [])
-        told["results"] |= tasks_json(classified[number] if classified else [])
-        told["results"] |= retrieval_json(retrieved[number] if retrieved else [])
+        found: dict[str, Any] = {"model": name, "encoder": description}
+        found |= results_json(results[number] if results else [])
+        found["results"] |= tasks_json(classified[number] if classified else [])
+        found["results"] |= retrieval_json(retrieved[number] if retrieved else [])
         for each in sets.synthetic:
-            told["results"][each]["synthetic"] = True
-        scored.append(told)
+            found["results"][each]["synthetic"] = True
+        scored.append(found)
     rest: dict[str, Any] = {"missing": [*sets.missing, *tasks.missing]}
     folder = sets.folder or tasks.folder
     if folder is not None:

@@ -81,7 +81,7 @@ class Request:
         """Return a request whose options come from Python: one name stands for a list of one.
 
         Raises:
-            CseError: If there is no such option, or no model.
+            CseError: If an option is unknown, or no model is named.
         """
         known = {each.name: each for each in fields(cls) if each.name != "models"}
         values: dict[str, Any] = {}
@@ -140,7 +140,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cse eval --json`` prints."""
-        told = scores_json(
+        shown = scores_json(
             list(self.request.models),
             self.described,
             self.results,
@@ -149,14 +149,14 @@ class Evaluation:
             self.tasks,
             self.retrieved,
         )
-        return add_suites(told, self.others, self.scores)
+        return add_suites(shown, self.others, self.scores)
 
 
 def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[str, Any]:
     """Score models from Python: ``cse.evaluate`` calls it.
 
     Raises:
-        CseError: As :func:`score_models` does, and if there is no such option.
+        CseError: As :func:`score_models` does, and if an option is unknown.
     """
     quiet = options.pop("quiet", False)
     request = Request.of(models, options)

@@ -42,7 +42,7 @@ def read_suites(specs: Sequence[SuiteSpec], data_dir: Path | None) -> list[Wante
     """Read the files of suites.
 
     Raises:
-        CseError: If there is no such folder, it holds no file of a suite, or one is broken.
+        CseError: If the folder is missing, holds no file of a suite, or one is broken.
     """
     found = []
     for spec in specs:
@@ -82,15 +82,15 @@ def check_sets(names: Sequence[str]) -> None:
 
 
 def add_suites(
-    told: dict[str, Any], wanted: Sequence[Wanted], scores: Sequence[Sequence[list[SuiteScore]]]
+    texts: dict[str, Any], wanted: Sequence[Wanted], scores: Sequence[Sequence[list[SuiteScore]]]
 ) -> dict[str, Any]:
     """Return the JSON of all models with the scores of these suites added."""
-    for model, suites in zip(told.get("models", [told]), scores, strict=True):
+    for model, suites in zip(texts.get("models", [texts]), scores, strict=True):
         model["results"] |= {score.name: score.to_json() for own in suites for score in own}
     for each in wanted:
-        told["missing"] += each.missing
-        told.setdefault("folder", str(each.folder))
-    return told
+        texts["missing"] += each.missing
+        texts.setdefault("folder", str(each.folder))
+    return texts
 
 
 def show_suites(
