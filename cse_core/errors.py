@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-_LONG = 350
-"""Letters from which on what is wrong leaves a hint little room."""
+_ROOM = 560
+"""Letters that a message has, more or less, so that a hint does not hide what is wrong."""
 _MOST = 20
 """Mistakes that are shown of many."""
 
@@ -57,7 +57,7 @@ class CseError(Exception):
         if self.value is not None:
             text += f" (got {shown(self.value)})"
         if self.hint:
-            text += f"; {shortened(self.hint, 200 if len(text) > _LONG else 700)}"
+            text += f"; {shortened(self.hint, max(200, _ROOM - len(text)))}"
         return " ".join(text.split())
 
 

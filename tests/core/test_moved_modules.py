@@ -13,10 +13,9 @@ import cse_core
 RUN = [sys.executable, "-W", "always", "-c"]
 
 
-@pytest.mark.parametrize("old", sorted(cse_core._MOVED))
+@pytest.mark.parametrize("old", sorted(cse_core._moved()["modules"]))
 def test_an_old_name_is_the_new_module(old: str) -> None:
-    moved_to = cse_core._MOVED[old]
-    path = moved_to if moved_to.startswith("cse_") else f"cse_core.{moved_to}"
+    path = cse_core._moved()["modules"][old]
     new = import_module(path)
     with pytest.warns(FutureWarning, match=f"cse_core.{old} is now {path}"):
         sys.modules.pop(f"cse_core.{old}", None)

@@ -256,7 +256,9 @@ REAL: list[tuple[str, str, Callable[[list[list[str]]], dict[str, bytes]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("folder", "name", "raw"), REAL, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("folder", "name", "raw"), REAL, ids=lambda value: getattr(value, "__name__", value)
+)
 def test_the_real_sets_come_out_of_their_raw_form_as_they_are_measured(
     folder: str, name: str, raw: Callable[[list[list[str]]], dict[str, bytes]]
 ) -> None:
