@@ -113,10 +113,12 @@ def load_model(
         CseError: If the model is missing or damaged.
     """
     check_model(name, registry, pooling=pooling, max_length=max_length)
-    from cse_core.models.saved_model import load
+    from cse_cli.progress import spinner
 
     try:
-        with libraries_quiet():
+        with spinner(f"loading {name}"), libraries_quiet():
+            from cse_core.models.saved_model import load
+
             return load(
                 name,
                 registry,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from cse_core.runtime.reporter import Reporter
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.status import Status
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -43,6 +44,16 @@ def reporter_for(
         reporter.end()
 
 
+@contextmanager
+def spinner(text: str) -> Iterator[None]:
+    """Draw a spinner on a terminal as long as a block takes; elsewhere nothing."""
+    if not (sys.stderr.isatty() or in_notebook()):
+        yield
+        return
+    with console(err=True).status(cleaned(text)):
+        yield
+
+
 class SilentReporter(Reporter):
     """Shows nothing and keeps what it heard for the JSON at the end."""
 
@@ -57,6 +68,9 @@ class SilentReporter(Reporter):
     def warning(self, text: str) -> None:
         """Keep a warning."""
         self.warnings.append(text)
+
+    def loading(self) -> None:
+        """Show that something is going on, until there is something to show."""
 
 
 class ShowingReporter(SilentReporter):
@@ -141,6 +155,12 @@ class BarReporter(ShowingReporter):
         self._what = ""
         self._metrics = ""
         self._dev = ""
+        self._status: Status | None = None
+
+    def loading(self) -> None:
+        """Draw a spinner: torch and the encoder take seconds."""
+        self._status = console(err=True).status("loading the model and the texts")
+        self._status.start()
 
     def begin(self, round_number: int, steps: int, done: int) -> None:
         """Draw the bar of a round."""
@@ -158,6 +178,11 @@ class BarReporter(ShowingReporter):
             f"{line['sentences_per_second']:,.0f} sentences/s"
         )
         self._show()
+
+    def scoring(self, names: Sequence[str]) -> None:
+        """Say behind the bar what is scored."""
+        if self._bar is not None and names:
+            self._bar.update(self._task, said=f"scoring {cleaned(', '.join(names))}")
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Print the scores of an evaluation above the bar."""
@@ -177,11 +202,21 @@ class BarReporter(ShowingReporter):
             self.end()
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Take the bar or the spinner away."""
+        self._loaded()
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
             self._metrics = self._dev = ""
+
+    def _loaded(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _open_first(self) -> None:
+        self._loaded()
+        super()._open_first()
 
     def _open(self, what: str, total: int, done: int) -> None:
         from rich.progress import (

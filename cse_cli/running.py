@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,7 @@ def run(
         folder = _new_folder(composition)
     if composition is not None and first:
         check_out(folder, force=force)
-    from cse_cli.models import libraries_quiet
     from cse_cli.progress import reporter_for
-    from cse_core.training import run as training
-    from cse_core.training.signals import Stopped
 
     def opening() -> None:
         plugins.warn_of_failed()
@@ -77,8 +74,15 @@ def run(
             if cut is not None and cut.longer:
                 tell(cut.line())
 
-    shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
-    with libraries_quiet(), shown as reporter:
+    with ExitStack() as open_:
+        shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
+        reporter = open_.enter_context(shown)
+        reporter.loading()
+        from cse_cli.models import libraries_quiet
+        from cse_core.training import run as training
+        from cse_core.training.signals import Stopped
+
+        open_.enter_context(libraries_quiet())
 
         def describe(folder: Path, result: Mapping[str, Any]) -> None:
             _write_card(folder, result, plugins, reporter)

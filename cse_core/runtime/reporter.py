@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ class Reporter:
 
     def line(self, line: Mapping[str, float]) -> None:
         """Hear a line of ``metrics.jsonl``, after it is written."""
+
+    def scoring(self, names: Sequence[str]) -> None:
+        """Hear that dev sets are being scored."""
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Hear the scores of an evaluation."""

@@ -110,12 +110,13 @@ def resume(
     kept = {name: then[name] for name in ("precision", "device", "threads")}
     commits = then["data"].get("commits", {})
     pinned = {name: f"{name.partition('#')[0]}#{commit}" for name, commit in commits.items()}
-    train, data = composition.train, composition.data
+    train, data, asked = composition.train, composition.data, composition.train.precision
     kept["dev"] = tuple(pinned.get(name, name) for name in train.dev)
     paths = tuple(pinned.get(name, name) for name in data.path)
     train, data = train.model_copy(update=kept), data.model_copy(update={"path": paths})
     composition = replace(composition, recipe=written.get("name"), train=train, data=data)
     prepared = Prepared(composition, registry, reporter)
+    prepared.precision = replace(prepared.precision, why=f"{asked}, as before")
     prepared.report()
     if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
         what = "the data has changed since the run started"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,14 @@ class Stopped(Exception):
 
 
 class StopSignals:
-    """Notes SIGINT and SIGTERM while it is entered; a later SIGINT interrupts at once.
+    """Notes SIGINT and SIGTERM and calls ``heard`` at the first; a later SIGINT interrupts.
 
     A launcher sends its processes once more what they have had already, and must not end the
     writing of a checkpoint: SIGTERM never interrupts, and SIGINT not within a second.
     """
 
-    def __init__(self) -> None:
-        self.asked = False
-        self._since = 0.0
+    def __init__(self, heard: Callable[[], None]) -> None:
+        self.asked, self._heard, self._since = False, heard, 0.0
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -46,10 +46,10 @@ class StopSignals:
         """Put the handlers back that were there before."""
         for wanted, handler in self._before.items():
             signal.signal(wanted, handler)
-        self._before = {}
 
     def _hear(self, number: int, frame: object) -> None:
         if not self.asked:
             self.asked, self._since = True, time.monotonic()
+            self._heard()
         elif number == signal.SIGINT and time.monotonic() - self._since > PATIENCE:
             raise KeyboardInterrupt

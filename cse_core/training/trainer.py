@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ class Trainer:
         self.composition = self.assembly.composition
         self.main = distributed.world()[0] == 0
         self.rounds = Rounds(self.assembly, self.corpus, self.folder, self.encode, self.reporter)
-        self._signals = StopSignals()
+        self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._collapse = CollapseWatch(self.composition)
         self._metrics: FileIO | None = None
         self._prepared = False
@@ -232,6 +233,7 @@ class Trainer:
 
     def _evaluate(self, loop: TrainingLoop) -> dict[str, float]:
         current, step = loop.current, loop.done
+        self.reporter.scoring(list(self.scorer.dev))
         scores, better = self.scorer.score(
             self.encode, step, current.number, current.score, self.assembly.metrics
         )

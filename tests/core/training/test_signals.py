@@ -12,7 +12,7 @@ from cse_core.training.signals import StopSignals
 
 
 def test_sigterm_asks_however_often_it_comes() -> None:
-    with StopSignals() as asked:
+    with StopSignals(list) as asked:
         assert not asked.asked
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGTERM)
@@ -22,7 +22,7 @@ def test_sigterm_asks_however_often_it_comes() -> None:
 def test_a_second_interrupt_interrupts_but_not_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(signals.time, "monotonic", lambda: now)
-    with StopSignals() as asked:
+    with StopSignals(list) as asked:
         os.kill(os.getpid(), signal.SIGINT)
         assert asked.asked
         os.kill(os.getpid(), signal.SIGINT)
@@ -33,6 +33,6 @@ def test_a_second_interrupt_interrupts_but_not_at_once(monkeypatch: pytest.Monke
 
 def test_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with StopSignals():
+    with StopSignals(list):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
