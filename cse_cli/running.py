@@ -95,11 +95,12 @@ def run(
                     )
             else:
                 outcome = training.train(
-                    with_whole_paths(composition, plugins.registry),
+                    composition,
                     plugins.registry,
                     out=folder,
                     reporter=reporter,
                     corpus=plugins.known_corpus(composition.data),
+                    recorded=with_whole_paths(composition, plugins.registry),
                     replace_run=force,
                     describe=describe,
                 )

@@ -46,13 +46,15 @@ def train(
     out: Path,
     reporter: Reporter,
     corpus: Corpus | None = None,
+    recorded: Composition | None = None,
     replace_run: bool = False,
     describe: Describe = Trainer.describe,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
-    every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`.
+    every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`;
+    ``recorded`` is what ``run.toml`` holds, where files have other names there.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder already holds a run.
@@ -75,18 +77,15 @@ def train(
             if replace_run:
                 trainer.folder.clear()
             RunFolder.check_free(out)
-            trainer.settings = prepared.record().encode()
+            record = prepared.record(recorded or composition)
+            trainer.settings = record.encode()
             begin(trainer.folder, trainer.settings)
-            prepared.reporter.start(out, tomlkit.parse(prepared.record()).unwrap())
+            prepared.reporter.start(out, tomlkit.parse(record).unwrap())
         return trainer.run()
 
 
 def resume(
-    path: Path,
-    registry: Registry,
-    *,
-    reporter: Reporter,
-    describe: Describe = Trainer.describe,
+    path: Path, registry: Registry, *, reporter: Reporter, describe: Describe = Trainer.describe
 ) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
 
@@ -208,7 +207,7 @@ class Prepared:
             self.assembly, self.corpus, self.scorer, folder, self.precision, self.reporter, about
         )
 
-    def record(self) -> str:
+    def record(self, composition: Composition) -> str:
         """Return run.toml: what repeats the run, and what it ran on."""
         report = self.corpus.report
         facts: dict[str, Any] = {
@@ -231,7 +230,7 @@ class Prepared:
                 },
             },
         }
-        return dump_recipe(self.composition) + "\n" + tomlkit.dumps(facts)
+        return dump_recipe(composition) + "\n" + tomlkit.dumps(facts)
 
     def report(self) -> None:
         """Report what was read, and where and in which number format it is trained."""

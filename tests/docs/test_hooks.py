@@ -204,7 +204,7 @@ def test_hook_cse_suites(example: Example, capsys: pytest.CaptureFixture[str]) -
     shown = capsys.readouterr().out
     assert re.search(r"triplets\.test +│ test +│ cosine +│ starter +│ +\d+\.\d\d", shown)
     assert re.search(r"triplets +│ triplets\.test +│ triplets\.test\.tsv", shown)
-    trained_with(example, 'dev = ["triplets.test.tsv"]')
+    trained_with(example, 'triplets.test.tsv"]')
     lines = (example.folder / "runs/2/metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert 0 < json.loads(lines[-1])["triplets.test.accuracy"] < 100
     values = {"suite": "triplets", "folder": example.folder, "registry": current_registry()}

@@ -103,8 +103,20 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
     for words, wanted in (
-        (["train", "--aug", "fgsm", "--model", "encoder", "--dry-run"], "cse-mocose"),
-        (["train", "--dry-run"], "cse-starter"),
+        (
+            [
+                "train",
+                "--aug",
+                "fgsm",
+                "--model",
+                "encoder",
+                "--data",
+                _texts(core.folder),
+                "--dry-run",
+            ],
+            "cse-mocose",
+        ),
+        (["train", "--data", _texts(core.folder), "--dry-run"], "cse-starter"),
         (["eval", "encoder"], "cse-evaluation"),
         (["bench"], "cse-bench"),
         (["inspect"], "cse-inspect"),

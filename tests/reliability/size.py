@@ -126,7 +126,7 @@ def measure_mining(count: int) -> dict[str, Any]:
         tiny_encoder(folder / "encoder", hidden=16, layers=1)
         write_documents(folder / "documents.jsonl", count)
         words = ("--recipe infocse --data documents.jsonl --train.max_steps 20 "
-                 "--positives.idc.rounds 1")  # fmt: skip
+                 "--train.batch_size 64 --positives.idc.rounds 1")  # fmt: skip
         watch, seconds = train(folder, *words.split(), "--out", "run")
         size = (folder / "documents.jsonl").stat().st_size / 2**20
         return {"sentences": count, "file_mb": round(size), "peak_mb": round(watch.peak),

@@ -138,10 +138,10 @@ def test_tables_of_another_kind_are_left_out(write: Write, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"q.train.tsv": ROWS}, r"no q\.test to it"),
-        ({"q.test.tsv": ROWS}, r"no q\.train to it"),
+        ({"q.train.tsv": ROWS}, r"q\.test is missing"),
+        ({"q.test.tsv": ROWS}, r"q\.train is missing"),
         ({"q.tsv": ROWS, "q.train.tsv": ROWS, "q.test.tsv": ROWS}, r"q\.tsv"),
-        ({"q.tsv": ROWS, "b/q.csv": ROWS}, r"called q as .*q\.tsv is"),
+        ({"q.tsv": ROWS, "b/q.csv": ROWS}, r"same name q as .*q\.tsv"),
         ({"q.train.tsv": ROWS, "q.test.csv": PAIRS}, "some parts have one text per row"),
         ({"q.train.tsv": ROWS, "q.test.tsv": ROWS + "c\tx\n"}, r"q\.test.*'c' stands in no row"),
         ({"q.tsv": "label\ttext\na\tx\na\ty\n"}, "every row has the label 'a'"),

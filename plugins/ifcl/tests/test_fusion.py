@@ -260,7 +260,7 @@ def test_its_state_is_a_name_and_a_hash(encoder: PackedEncoder) -> None:
     assert state["model"] == "the run's own encoder" and state["digest"].startswith("sha256:")
     assert set(state) == {"model", "digest"}
     part.load_state_dict(state)
-    with pytest.raises(CseError, match=r"aug\.fusion\.model: its embeddings are not those"):
+    with pytest.raises(CseError, match=r"aug\.fusion\.model: its embeddings are not the ones"):
         other.load_state_dict(state)
 
 

@@ -133,7 +133,7 @@ def test_a_resumed_run_with_another_second_model_is_refused(tmp_path: Path) -> N
     rig.step(1)
     rig.save(tmp_path / "step-1")
     tiny_encoder(second, seed=2)
-    with pytest.raises(CseError, match=r"aug\.fusion\.model: its embeddings are not those"):
+    with pytest.raises(CseError, match=r"aug\.fusion\.model: its embeddings are not the ones"):
         Rig(made, corpus).restore(tmp_path / "step-1")
 
 
