@@ -27,7 +27,9 @@ def asked(words: Sequence[str]) -> list[str]:
     """Return the command line, or that which the shell wants completed."""
     if _COMPLETION not in os.environ:
         return list(words)
-    return os.environ.get("_TYPER_COMPLETE_ARGS", "").split()[1:]
+    # zsh and fish give the line as the first, bash as the second.
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return line.split()[1:]
 
 
 def takes_choice(words: Sequence[str], chosen: CommandSpec | None) -> bool:
