@@ -24,7 +24,7 @@ def test_they_are_recorded_and_drop_26_of_256(encoder: str, folder: Path) -> Non
     composition = composed(encoder, "", EIGHT, "model.dropout=0.1", folder=folder, rows=24)
     corpus = Corpus.from_columns({"text": sentences(24)})
     prepared = Prepared(composition, registry(), Reporter(), corpus)
-    assert tomllib.loads(prepared.record())["train"]["dropout_bits"] == 8
+    assert tomllib.loads(prepared.record(composition))["train"]["dropout_bits"] == 8
     layers = [m for m in prepared.assembly.online.encoder.modules() if isinstance(m, Dropout)]
     assert {layer.source.effective_p(layer.p) for layer in layers} == {26 / 256}
     assert prepared.assembly.dropout.bits == 8
