@@ -77,7 +77,7 @@ def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
         finished = (run / "result.json").exists()
         answer = resume(run, server) if begun else start.train(run, server)
         if finished:
-            outcome = classify(answer, Outcome.CLEAR, ("is finished",))
+            outcome = classify(answer, Outcome.CLEAR, ("has already finished",))
             (run / ".lock").unlink(missing_ok=True)  # held by nobody, and nobody holds it again
         else:
             outcome = classify(answer, Outcome.ACCEPTED)

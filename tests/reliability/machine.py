@@ -202,7 +202,7 @@ def _places() -> Iterator[Trouble]:
         ):  # fmt: skip
             bytes_of_text = env is plain and "ô" in words[-1]
             yield Trouble(f"the locale {env}", words, "refused" if bytes_of_text else "accepted",
-                          ("no text",) * bytes_of_text, env=env, real=True)  # fmt: skip
+                          ("not text",) * bytes_of_text, env=env, real=True)  # fmt: skip
 
 
 def _small(kilobytes: int) -> Callable[[Path], None]:
