@@ -14,7 +14,8 @@ def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:
     Args:
         models: Runs, model folders, installed encoders or names of the hub.
         options: The options of ``cse eval``, with ``_`` for ``-``: ``suite="sts"``,
-            ``pairs="pairs.tsv"``, ``data_dir="DIR"``, ``no_baselines=True``.
+            ``pairs="pairs.tsv"``, ``data_dir="DIR"``, ``no_baselines=True``; with ``quiet=True``
+            no progress is shown.
 
     Returns:
         What ``cse eval --json`` prints: ``results`` by set for one model, ``models`` for several.

@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.flags import Choice
+from cse_cli.flags import PART_FLAGS, Choice
 from cse_cli.installed import Installed
 from cse_core.errors import CseError
 
@@ -115,53 +115,41 @@ def plan(
     """
     from cse_cli.train_checks import planned_run
 
-    kinds = {
-        "aug": aug, "pool": pool, "positives": positives, "negatives": negatives, "loss": loss,
-        "branch": branch, "metric": metric,
-    }  # fmt: skip
     composition, choice, plugins = compose(
-        recipe, model=model, data=data, dev=dev, kinds=kinds, report=report, seed=seed,
+        recipe, model=model, data=data, dev=dev, aug=aug, pool=pool, positives=positives,
+        negatives=negatives, loss=loss, branch=branch, metric=metric, report=report, seed=seed,
         options=options, without=without,
     )  # fmt: skip
     run = planned_run(composition, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)
 
 
-def compose(
-    recipe: File | None,
-    *,
-    model: File | None,
-    data: Files,
-    dev: Files,
-    kinds: Mapping[str, Names],
-    report: Names,
-    seed: int | None,
-    options: Mapping[str, Any] | None,
-    without: Names,
-) -> tuple[Composition, Choice, Installed]:
-    """Return the checked composition that arguments choose, as :func:`plan` explains them.
+def compose(recipe: File | None, **chosen: Any) -> tuple[Composition, Choice, Installed]:
+    """Return the checked composition that the arguments of :func:`plan` choose.
 
     Raises:
         CseError: What is wrong with it.
     """
     from cse_cli.resolving import resolve_choice
 
-    settings: dict[str, Any] = {} if seed is None else {"train.seed": seed}
-    if report is not None:
-        settings["train.report"] = _names(report)
+    settings = {
+        "train.seed": chosen["seed"],
+        "train.report": None if chosen["report"] is None else _names(chosen["report"]),
+    }
+    given = {path: value for path, value in settings.items() if value is not None}
     choice = Choice(
         recipe=None if recipe is None else fspath(recipe),
-        model=None if model is None else fspath(model),
-        data=_names(data),
-        dev=_names(dev),
-        kinds={kind: _names(names) for kind, names in kinds.items() if names},
+        model=None if chosen["model"] is None else fspath(chosen["model"]),
+        data=_names(chosen["data"]),
+        dev=_names(chosen["dev"]),
+        kinds={kind: _names(chosen[kind]) for kind in PART_FLAGS if chosen[kind]},
         sets=[
             f"{path}={text}"
-            for source in (settings, options or {})
+            for source in (given, chosen["options"] or {})
             for path, text in _as_typed(source)
         ],
     )
-    plugins = Installed(_names(without))
+    plugins = Installed(_names(chosen["without"]))
     return resolve_choice(choice, plugins), choice, plugins
 
 

@@ -107,22 +107,19 @@ def train(  # noqa: D417
     from cse_cli.train_checks import check_reporters
 
     check_launch()
-    kinds = {
-        "aug": aug, "pool": pool, "positives": positives, "negatives": negatives, "loss": loss,
-        "branch": branch, "metric": metric,
-    }  # fmt: skip
-    others = {
-        "model": model, "data": data, "dev": dev, "report": report, "seed": seed,
-        "options": options, "without": without,
+    chosen = {
+        "model": model, "data": data, "dev": dev, "aug": aug, "pool": pool, "positives": positives,
+        "negatives": negatives, "loss": loss, "branch": branch, "metric": metric, "report": report,
+        "seed": seed, "options": options, "without": without,
     }  # fmt: skip
     if isinstance(recipe, Plan):
-        beside = [name for name, value in {**kinds, **others}.items() if value is not None]
+        beside = [name for name, value in chosen.items() if value is not None]
         if beside:
             what = f"a plan is trained as it is; {', '.join(beside)} cannot change it"
             raise CseError(what, where="cse.train", hint="leave it out, or give it to cse.plan")
         composition, plugins = recipe.composition, recipe.plugins
     else:
-        composition, _, plugins = compose(recipe, kinds=kinds, **others)  # type: ignore[arg-type]
+        composition, _, plugins = compose(recipe, **chosen)
     check_reporters(composition, plugins)
     return _run(composition, None if out is None else Path(out), plugins, quiet, force)
 

@@ -19,6 +19,7 @@ from cse_cli.card_sources import Source, encoder_source, text_source
 from cse_core.records import COMPONENT_SPECS, Paper
 from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.model_files import MANIFEST, RUN_FILE
+from cse_core.training.export import visible
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult, ModelCardData
@@ -287,8 +288,7 @@ def _portable_recipe(document: tomlkit.TOMLDocument) -> str:
 
 def _plain(text: str) -> str:
     """Return a text in one line that Markdown shows as it is."""
-    seen = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-    return re.sub(r"([\\`\[<|*_])", r"\\\1", seen)
+    return re.sub(r"([\\`\[<|*_])", r"\\\1", visible(text))
 
 
 def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:

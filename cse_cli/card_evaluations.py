@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.runtime.atomic_files import write_whole
+from cse_core.training.run_folder import EVALUATIONS
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -53,7 +54,7 @@ def _results(run: Path) -> Iterator[EvalResult]:
     from huggingface_hub import EvalResult
 
     last: dict[tuple[str, str, str], EvalResult] = {}
-    lines = (run / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (run / EVALUATIONS).read_text(encoding="utf-8").splitlines()
     for line in map(json.loads, lines):
         for name, scores in line["results"].items():
             setting = {

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_core.data.files import FORMATS
+from cse_core.data.sources import hub_name
 from cse_core.runtime.atomic_files import exists
+from cse_core.training.export import public_name
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registry
@@ -44,8 +45,8 @@ def encoder_source(name: str, manifest: Mapping[str, Any], registry: Registry) -
     for found in registry.encoders():
         # A model that was trained on from one of the starter has its terms.
         if found.name == name or (manifest.get("starter") and found.name == "starter"):
-            return Source(_public(name), licence=found.spec.licence)
-    return Source(_public(name), on_hub=not _is_path(name))
+            return Source(public_name(name), licence=found.spec.licence)
+    return Source(public_name(name), on_hub=public_name(name) == name and not exists(Path(name)))
 
 
 def text_source(name: str, registry: Registry) -> Source:
@@ -53,19 +54,11 @@ def text_source(name: str, registry: Registry) -> Source:
     for found in registry.datasets():
         if found.name == name:
             return Source(name, licence=found.spec.licence)
-    if _is_path(name) or name.removesuffix(".gz").endswith(tuple(f".{each}" for each in FORMATS)):
-        return Source(_public(name))
-    repository = name.partition("@")[0].partition(":")[0]
+    on_hub = hub_name(name)
+    if on_hub is None:
+        return Source(public_name(name))
+    repository = on_hub.repository
     return Source(repository, on_hub=True, licence=_cached_licence(repository))
-
-
-def _is_path(name: str) -> bool:
-    path = Path(name).expanduser()
-    return path.is_absolute() or exists(path)
-
-
-def _public(name: str) -> str:
-    return Path(name).expanduser().resolve().name if _is_path(name) else name
 
 
 def _cached_licence(repository: str) -> str:

@@ -73,7 +73,7 @@ class Draft:
         """Take an instance out.
 
         Raises:
-            CseError: If unknown name.
+            CseError: If no instance has this name.
         """
         found = self.find(kind, name)
         if found is None:

@@ -13,7 +13,7 @@ from cse_core.options import HeadOptions
 from cse_core.parts import Head
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
-from cse_core.runtime.atomic_files import whole_folder
+from cse_core.runtime.atomic_files import exists, whole_folder
 from cse_core.runtime.model_files import HEADS, MANIFEST
 from cse_core.training.checkpoint import write_tensors
 
@@ -99,7 +99,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
 def public_name(name: str) -> str:
     """Return the name of a file or folder without where it lies; a name of the hub as it is."""
     path = Path(name).expanduser()
-    return path.resolve().name if path.exists() else name
+    return path.resolve().name if path.is_absolute() or exists(path) else name
 
 
 def visible(text: str) -> str:

@@ -94,6 +94,8 @@ def test_sources_say_what_is_on_the_hub_and_under_which_licence(tmp_path: Path) 
     assert (starter.on_hub, starter.licence) == (False, "Apache-2.0")
     of_hub = text_source("owner/texts:en@dev", registry)
     assert (of_hub.name, of_hub.on_hub, of_hub.licence) == ("owner/texts", True, "")
+    pinned = text_source(f"owner/texts#{'a' * 40}", registry)
+    assert (pinned.name, pinned.on_hub) == ("owner/texts", True)
     assert encoder_source("bert-base-uncased", {}, registry).on_hub
     assert "research" in encoder_source("starter", {}, registry).licence
     trained = encoder_source(str(tmp_path), {"starter": True}, registry)
