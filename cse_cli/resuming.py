@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.console import tell
@@ -45,6 +46,15 @@ def check_run(folder: RunFolder) -> None:
             for path in changed[:_SHOWN]
         ]
     )  # fmt: skip
+
+
+def recorded_reports(folder: Path) -> list[str]:
+    """Return ``train.report`` of a run as it began."""
+    from cse_core.training.run_folder import RunFolder
+
+    text = _written(RunFolder(folder)) or b""
+    reports: list[str] = tomllib.loads(text.decode()).get("train", {}).get("report", [])
+    return reports
 
 
 def _written(folder: RunFolder) -> bytes | None:

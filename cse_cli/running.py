@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.console import tell
 from cse_cli.installed import Installed
 from cse_cli.lengths import lengths
-from cse_cli.resuming import check_run
+from cse_cli.reporters import Reporters, reporters_of
+from cse_cli.resuming import check_run, recorded_reports
 from cse_cli.train_checks import check_links, check_out, default_folder
 from cse_cli.train_report import show_in_short
 from cse_cli.whole_paths import with_whole_paths
@@ -87,18 +88,21 @@ def run(
         def describe(folder: Path, result: Mapping[str, Any]) -> None:
             _write_card(folder, result, plugins, reporter)
 
+        wanted = recorded_reports(folder) if composition is None else composition.train.report
+        makers = reporters_of(wanted, plugins.registry) if first else {}
+        heard_by = Reporters(reporter, makers)
         try:
             if composition is None:
                 with RunFolder(folder).held("--resume") if first else nullcontext():
                     outcome = training.resume(
-                        folder, plugins.registry, reporter=reporter, describe=describe
+                        folder, plugins.registry, reporter=heard_by, describe=describe
                     )
             else:
                 outcome = training.train(
                     composition,
                     plugins.registry,
                     out=folder,
-                    reporter=reporter,
+                    reporter=heard_by,
                     corpus=plugins.known_corpus(composition.data),
                     recorded=with_whole_paths(composition, plugins.registry),
                     replace_run=force,

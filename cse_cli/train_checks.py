@@ -97,7 +97,7 @@ def check_reporters(composition: Composition, plugins: Installed) -> None:
         CseError: If there is one.
     """
     if composition.train.report:
-        from cse_core.training.reporters import reporters_of
+        from cse_cli.reporters import reporters_of
 
         reporters_of(composition.train.report, plugins.registry)
 

@@ -30,7 +30,6 @@ from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe
-from cse_core.training.reporters import Reporters, reporters_of
 from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
 from cse_core.training.selection import Scorer
@@ -80,7 +79,7 @@ def train(
             record = prepared.record(recorded or composition)
             trainer.settings = record.encode()
             begin(trainer.folder, trainer.settings)
-            prepared.reporter.start(out, tomlkit.parse(record).unwrap())
+            reporter.start(out, tomlkit.parse(record).unwrap())
         return trainer.run()
 
 
@@ -124,7 +123,7 @@ def resume(
     for line in damaged:
         reporter.warning(line)
     reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
-    prepared.reporter.start(folder.path, written)
+    reporter.start(folder.path, written)
     trainer = prepared.trainer(folder)
     trainer.settings, trainer.describe = settings, describe
     return trainer.run(checkpoint if checkpoint.tensors else None)
@@ -166,13 +165,11 @@ class Prepared:
         reporter: Reporter,
         corpus: Corpus | None = None,
     ) -> None:
-        self.composition = composition
+        self.composition, self.reporter = composition, reporter
         options = composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.world()
         self.main = rank == 0
-        makers = reporters_of(options.report, registry)
-        self.reporter = Reporters(reporter, makers if self.main else {})
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         if options.batch_size < size:
@@ -183,7 +180,7 @@ class Prepared:
         self.corpus = training_corpus(composition, registry, corpus)
         read = [file.name for file in self.corpus.report.files]
         self.commits = dict(self.corpus.report.commits)
-        dev = dev_sets(options, read, registry, self.reporter.warning, self.commits)
+        dev = dev_sets(options, read, registry, reporter.warning, self.commits)
         self.scorer = Scorer(dev, options.select)
         self.assembly = build(
             composition,

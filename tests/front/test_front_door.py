@@ -156,7 +156,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         "@contextmanager\n"
         "def silent(**_): yield Stops()\n"
         "progress.reporter_for = silent\n"
-        f"cse.train('simcse', options={SHORT!r}, out={str(out)!r})\n"
+        f"cse.train('simcse', options={SHORT!r}, out={str(out)!r}, report='csv')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
@@ -165,6 +165,8 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGINT
     assert f"go on with cse.resume('{out}')" in done.stderr
     assert cse.resume(out, quiet=True).outcome.steps == 3
+    rows = (out / "metrics.csv").read_text().splitlines()  # the reporter goes on too
+    assert [row.split(",")[0] for row in rows] == ["step", "1", "2", "3"]
     with pytest.raises(cse.CseError, match="is finished|already finished"):
         cse.resume(out)
 

@@ -10,13 +10,9 @@ import pytest
 from cse_reporters.options import TensorboardOptions
 from cse_reporters.tensorboard_reporter import TensorboardReporter
 
-from cse_cli.manager import load_plugins
-from cse_core.data import Corpus
+import cse
 from cse_core.errors import CseError
-from cse_core.registry.registry import Registry
-from cse_core.runtime.reporter import Reporter
-from cse_core.training.run import train
-from tests.fixtures.tiny import composed, sentences
+from tests.fixtures.tiny import sentences
 
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
@@ -63,11 +59,10 @@ def test_without_tensorboard_a_run_does_not_begin(
     for name in [name for name in sys.modules if name.startswith("torch.utils.tensorboard")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    registry = Registry.from_plugins(load_plugins(environ={}).infos)
-    composition = composed(encoder, "", "train.report=[tensorboard]", folder=tmp_path)
-    corpus = Corpus.from_columns({"text": sentences(16)})
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(sentences(16)), encoding="utf-8")
     with pytest.raises(CseError) as caught:
-        train(composition, registry, out=tmp_path / "run", reporter=Reporter(), corpus=corpus)
+        cse.train(model=encoder, data=data, report="tensorboard", out=tmp_path / "run", quiet=True)
     line = str(caught.value)
     assert line.startswith("train.report: the reporter tensorboard needs tensorboard: ")
     assert line.endswith("; pip install 'tensorboard>=2.20'") and "\n" not in line

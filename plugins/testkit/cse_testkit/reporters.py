@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import torch
 
+from cse_cli.reporters import reporters_of
 from cse_core.errors import CseError
 from cse_core.registry.registry import Registry
 from cse_core.runtime.reporter import Reporter
-from cse_core.training.reporters import reporters_of
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, promise
 from cse_testkit.snapshots import difference, snapshot

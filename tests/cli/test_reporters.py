@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from cse_cli.reporters import Reporters, reporters_of
 from cse_core.errors import CseError
 from cse_core.options import Options
 from cse_core.records import ReporterSpec
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.reporter import Reporter
-from cse_core.training.reporters import Reporters, reporters_of
 
 
 class Ears(Reporter):
