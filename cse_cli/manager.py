@@ -27,10 +27,11 @@ from cse_cli.discovery import (
 )
 from cse_cli.import_guard import guarded_import
 from cse_cli.install_hints import TOOLKIT, pip_install
+from cse_cli.plugin_hooks import hooks_of
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, Status, canonical
-from cse_core.registry.record_checks import PluginFault, check_names, check_records, hooks_of
+from cse_core.registry.record_checks import PluginFault, check_names, check_records
 
 BUILTINS = ("cse_core.builtins.plugin",)
 """Modules of the toolkit itself that register parts as any plugin does."""

@@ -1,15 +1,13 @@
-"""Whether a plugin's hooks and records are what the core expects."""
+"""Whether the records of a plugin are what the core expects."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_args
-
-import pluggy
 
 from cse_core.errors import did_you_mean
 from cse_core.options import Options
@@ -24,7 +22,7 @@ from cse_core.records import (
     Record,
     ReporterSpec,
 )
-from cse_core.specs import GROUP, HOOK_RECORDS
+from cse_core.specs import HOOK_RECORDS
 from cse_core.vocabulary import PREFIXES, WORDS, is_known
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -35,50 +33,6 @@ _TOKENS = (*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES))
 
 class PluginFault(Exception):
     """A fault for a plugin's author to fix; the text says what and where."""
-
-
-def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
-    """Return the hooks that a plugin implements, before it is registered.
-
-    Raises:
-        PluginFault: If a hook has no such name, asks for arguments, wraps others' or lacks
-            ``@hookimpl``, or if there is none.
-    """
-    hooks = []
-    for attribute in dir(plugin):
-        options = manager.parse_hookimpl_opts(plugin, attribute)
-        if options is None:
-            if attribute in HOOK_RECORDS and _is_bare_hook(plugin, attribute):
-                raise PluginFault(
-                    f"{attribute} has no @hookimpl in front (cse_core.specs.hookimpl)"
-                )
-            continue
-        name = options.get("specname") or attribute
-        if name not in HOOK_RECORDS:
-            raise PluginFault(f"unknown hook {name}: {did_you_mean(name, HOOK_RECORDS)}")
-        if options.get("hookwrapper") or options.get("wrapper"):
-            raise PluginFault(f"{name} is a wrapper; hooks of this toolkit cannot be wrapped")
-        asked = _required_arguments(getattr(plugin, attribute))
-        if asked:
-            raise PluginFault(f"{name} takes no argument, but it asks for {', '.join(asked)}")
-        hooks.append(name)
-    if not hooks:
-        raise PluginFault(f"it implements no hook (known: {', '.join(sorted(HOOK_RECORDS))})")
-    return tuple(dict.fromkeys(hooks))
-
-
-def _required_arguments(hook: Callable[..., object]) -> list[str]:
-    return [
-        argument.name
-        for argument in inspect.signature(hook).parameters.values()
-        if argument.default is argument.empty
-        and argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
-    ]
-
-
-def _is_bare_hook(plugin: object, attribute: str) -> bool:
-    value = inspect.getattr_static(plugin, attribute)
-    return inspect.isroutine(value) and not hasattr(value, f"{GROUP}_spec")
 
 
 def check_records(hook: str, returned: object) -> tuple[Record, ...]:
