@@ -17,16 +17,31 @@ class Paper(str):
     """A citation in a few words, as listings show it, and its BibTeX for model cards."""
 
     bibtex: str
+    """One entry or several."""
 
     def __new__(cls, text: str, *, bibtex: str) -> Paper:
-        """Return the text with its BibTeX, one entry or several."""
+        """Return the text with its BibTeX."""
         made = super().__new__(cls, text)
         made.bibtex = bibtex
         return made
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecipeSpec:
+class NamedSpec:
+    """What every record has.
+
+    Attributes:
+        name: Lower-case words joined by hyphens, without the paper's name. Two plugins may have one
+            name: ``distribution/name`` then says which.
+        summary: One line for listings.
+    """
+
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeSpec(NamedSpec):
     """A named composition with a paper's settings: a TOML file in package data.
 
     Attributes:
@@ -36,14 +51,12 @@ class RecipeSpec:
 
     kind: ClassVar[DataKind] = "recipe"
 
-    name: str
-    summary: str
     path: str
     paper: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderSpec:
+class EncoderSpec(NamedSpec):
     """An encoder that comes with a plugin: a Hugging Face folder in package data.
 
     Attributes:
@@ -54,15 +67,13 @@ class EncoderSpec:
 
     kind: ClassVar[DataKind] = "encoder"
 
-    name: str
-    summary: str
     path: str
     synthetic: bool = False
     licence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetSpec:
+class DatasetSpec(NamedSpec):
     """Texts and graded pairs that come with a plugin.
 
     Attributes:
@@ -74,21 +85,18 @@ class DatasetSpec:
 
     kind: ClassVar[DataKind] = "dataset"
 
-    name: str
-    summary: str
     factory: str
     synthetic: bool = False
     licence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommandSpec:
+class CommandSpec(NamedSpec):
     """A command of ``cse``: what an entry point of group ``cse.commands`` names.
 
     Attributes:
         name: What a user types after ``cse``: ``"eval"``, ``"data translate"``. The entry point
             has the same name, with dots for spaces.
-        summary: One line for help.
         factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
             a ``typer.Typer`` with commands below this one; imported when the command is run.
         takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
@@ -97,15 +105,13 @@ class CommandSpec:
             installed plugins, then as ``cse.evaluate`` and the like are.
     """
 
-    name: str
-    summary: str
     factory: str
     takes_choice: bool = False
     function: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteSpec:
+class SuiteSpec(NamedSpec):
     """A suite that ``cse eval --suite NAME`` scores encoders on.
 
     Attributes:
@@ -117,15 +123,13 @@ class SuiteSpec:
 
     kind: ClassVar[DataKind] = "suite"
 
-    name: str
-    summary: str
     factory: str
     dev: bool | Literal["pairs"] = False
     sources: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReporterSpec:
+class ReporterSpec(NamedSpec):
     """A reporter of a training run: ``cse train --report NAME``.
 
     Attributes:
@@ -135,7 +139,5 @@ class ReporterSpec:
 
     kind: ClassVar[DataKind] = "reporter"
 
-    name: str
-    summary: str
     factory: str
     options: type[Options] = Options

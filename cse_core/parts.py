@@ -1,7 +1,8 @@
 """What a part of each kind must do. Subclass these; the defaults do nothing.
 
-Every part is called as ``Class(options, setup)``. One that has parameters subclasses ``nn.Module``
-first, then its kind: ``class Mlp(nn.Module, Head)``; its parameters join the optimiser.
+Every part is called as ``Class(options, setup)`` and keeps what it needs of both itself
+(``self.options = options``). One that has parameters subclasses ``nn.Module`` first, then its kind:
+``class Mlp(nn.Module, Head)``; its parameters join the optimiser.
 
 ``views``, ``mine``, ``candidates`` and ``weigh`` are pure: called twice they return the same and
 change nothing. Only ``after_step`` commits. State is tensors and JSON values, so nothing unpickles.
@@ -75,7 +76,11 @@ class Setup:
     load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]]
 
     def online_encoder(self) -> PackedEncoder:
-        """Return the online encoder of a run in training."""
+        """Return the online encoder of a run in training.
+
+        Raises:
+            RuntimeError: If there is none, as at inference.
+        """
         if self.encoder is None:
             raise RuntimeError(f"{self.name} needs the online encoder, and there is none")
         return self.encoder
@@ -263,7 +268,8 @@ class Branch(Part):
     Attributes:
         encoder: Its encoder.
         heads: Its heads by instance name; a head that is missing is the online one.
-        tokenizer: Its own tokenizer; None is the run's.
+        tokenizer: Its own tokenizer; None is the run's. Token augmenters do not reach its tokens.
+        training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
     """
 
     encoder: PackedEncoder

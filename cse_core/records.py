@@ -15,6 +15,7 @@ from cse_core.data_records import CommandSpec as CommandSpec
 from cse_core.data_records import DataKind as DataKind
 from cse_core.data_records import DatasetSpec as DatasetSpec
 from cse_core.data_records import EncoderSpec as EncoderSpec
+from cse_core.data_records import NamedSpec as NamedSpec
 from cse_core.data_records import Paper as Paper
 from cse_core.data_records import RecipeSpec as RecipeSpec
 from cse_core.data_records import ReporterSpec as ReporterSpec
@@ -44,12 +45,10 @@ def _with(options: Options, field: T | Callable[[Any], T]) -> T:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComponentSpec:
+class ComponentSpec(NamedSpec):
     """A part: its name, where its code is, its options, what it provides and requires.
 
     Attributes:
-        name: Lower-case words joined by hyphens, without the paper's name.
-        summary: One line for listings.
         factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
         options: The part's options model; by default, and as the base of every other, that of its
             kind.
@@ -59,8 +58,8 @@ class ComponentSpec:
             cards should cite it.
         remedy: What a user can do where something that it requires is missing, in words that go on
             from "or"; added to what the core says of it.
-        notes: Function of (options, facts) that returns lines for the plan; ``facts`` is a
-            ``Facts`` (batch size, steps, hidden size, precision, views, …).
+        notes: Function of (options, facts) that returns a list of lines for the plan; ``facts`` is
+            a ``Facts``.
         warnings: The same, for lines that a user should look at.
         derive: Function of (options, facts) that returns the options with values that follow from
             the run, before notes and warnings; raises ValueError, one line, where none can.
@@ -68,8 +67,6 @@ class ComponentSpec:
 
     kind: ClassVar[Kind]
 
-    name: str
-    summary: str
     factory: str
     options: type[Options] = Options
     provides: Tokens = ()
@@ -274,11 +271,20 @@ class Facts:
     """What is known before anything heavy is loaded; None where it is not.
 
     Attributes:
-        family: ``model_type`` of the encoder's configuration.
+        model: The encoder, as it was named.
+        family: ``model_type`` of its configuration.
+        hidden: Its hidden size.
+        embedding: Size of its word embeddings.
+        layers: Number of its layers.
+        positions: Tokens of its longest row.
+        mask_token: Whether its vocabulary has one.
         cased: Whether its vocabulary keeps capital letters.
+        starter: Whether it is the starter encoder.
+        batch_size: Over all processes.
         steps: Optimiser steps of the run.
         rows: Rows of the data.
         columns: Columns of the data.
+        precision: ``train.precision``.
         views: ``branch`` and ``column`` of each view; the composer adds it.
         branches: Options of each branch as plain values; the composer adds it.
         stores: The same of each store.

@@ -18,10 +18,13 @@ _CALL = re.compile(r"^\s*(linear|cosine|quarter-cosine)\s*\(\s*([^,()]+)\s*,\s*(
 class Schedule:
     """A number as a function of the share of a round that is done.
 
-    Shapes: ``linear`` is a straight line from ``start`` to ``end``; ``cosine`` half a period, as
-    MoCoSE's momentum uses; ``quarter-cosine`` a quarter period over the first half of the round and
-    ``end`` from there on (IS-CSE, Eq. 8), which refuses ``start > end`` because the published
-    formula then falls below ``end``.
+    Attributes:
+        shape: ``linear`` is a straight line; ``cosine`` half a period, as MoCoSE's momentum uses;
+            ``quarter-cosine`` a quarter period over the first half of the round and ``end`` from
+            there on (IS-CSE, Eq. 8), which refuses ``start > end`` because the published formula
+            then falls below ``end``.
+        start: Value at the first step.
+        end: Value at the last.
     """
 
     shape: Shape

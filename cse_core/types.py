@@ -27,7 +27,14 @@ INPUT = "input"
 class View:
     """One reading of the batch's sentences: which texts or tokens, and which branch encodes them.
 
+    Role and branch of a view that a part adds come from the plan: ``views.VIEW.branch``, else the
+    branch of the store that adds it, else online. Only views of role ``negative`` are negatives.
+
     Attributes:
+        name: In the run. A role, or one with a hyphen behind it (``negative-2``), gives the role.
+        role: ``anchor`` is the plain sentence, ``positive`` the view that augmenters change,
+            ``identical`` an unchanged positive, ``aux`` what has no role by its name.
+        branch: Instance that encodes it.
         texts: One text for each row, or None where ``tokens`` is given.
         tokens: Content tokens (no special tokens), or None where ``texts`` is given.
         owner: ``[R]`` batch row of each text, counted from this process's first; by default one
@@ -283,7 +290,10 @@ class StepContext:
     Attributes:
         step: Optimiser steps of this round that are done.
         total_steps: Optimiser steps of this round.
+        epoch: From 0.
+        round: From 1; 0 in a run without rounds.
         rows: ``[B]`` corpus rows of the batch, over all processes.
+        device: Where tensors belong.
         generator: ``generator(name)`` is a new generator at each call, the same for the same name,
             step and seed; ``generator(name, shared=False)`` differs between processes. What an
             augmenter draws differs by instance, view and chunk, whatever name it gives.

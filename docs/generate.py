@@ -1,4 +1,4 @@
-"""Write what the code itself knows into these pages: options, tokens, known papers, the rooms.
+"""Write what the code itself knows into these pages: options, the reference, known papers, rooms.
 
     python docs/generate.py            rewrites what stands between the markers
     python docs/generate.py --check    only tells which pages are out of date; exit 1 if any is
@@ -33,6 +33,7 @@ from cse_core.specs import HOOK_RECORDS
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.rooms too
 
+from docs import reference  # noqa: E402
 from docs.rooms import ROOMS, picture, purpose  # noqa: E402
 
 PICTURE = FOLDER / "architecture.svg"
@@ -88,8 +89,10 @@ def hooks_table() -> str:
         flag = place = ""
         if issubclass(record, ComponentSpec):
             flag, place = f"`--{record.kind}`", f"`[[{record.kind}]]`"
-        summary = (record.__doc__ or "").strip().splitlines()[0]
-        rows.append((f"[`{hook}`](#{hook})", f"`{record.__name__}`", flag, place, summary))
+        summary = (record.__doc__ or "").strip().splitlines()[0].replace("``", "`")
+        name = record.__name__
+        form = f"`{hook}() -> list[{name}]`"
+        rows.append((form, f"[{name}](#{name.lower()})", flag, place, summary))
     return table(("hook", "record", "flag", "recipe table", "what it describes"), rows)
 
 
@@ -131,6 +134,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rooms": rooms_table,
     "hooks": hooks_table,
     "tokens": tokens_table,
+    "reference": reference.page,
     "known": known_table,
     "builtins": builtin_options,
     "model": lambda: options_table(ModelOptions, "model"),

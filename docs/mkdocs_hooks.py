@@ -1,4 +1,4 @@
-"""What the site has beside ``docs/``: the README as first page, plugins' READMEs, the reference.
+"""What the site has beside ``docs/``: the README as first page, plugins' READMEs, Python's modules.
 
 MkDocs reads one folder. This module adds the other pages, turns links between all of them into
 links of the site, and makes the navigation; it can be imported without MkDocs, and tests do.
@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FIRST = {
     "Start": ("quickstart", "python", "recipes", "combine", "evaluation", "mteb", "results"),
-    "Plugins": ("write-a-plugin", "hooks", "contracts", "plugin-policy"),
+    "Plugins": ("authors", "reference", "plugin-policy"),
     "How it works": ("lifecycle", "architecture", "speed", "performance"),
     "What is promised": ("reliability", "security"),
 }
@@ -22,14 +22,8 @@ FIRST = {
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
 ELSEWHERE["CHANGELOG.md"] = "changelog.md"
 """Pages of the site that lie outside ``docs/``, beside the plugins' READMEs."""
-MODULES = (
-    "cse",
-    "cse_core.specs", "cse_core.records", "cse_core.options", "cse_core.parts", "cse_core.types",
-    "cse_core.token_batch", "cse_core.schedule", "cse_core.functional", "cse_core.vocabulary",
-    "cse_core.errors", "cse_core.models.saved_model", "cse_core.evaluation.suites",
-    "cse_core.runtime.reporter",
-)  # fmt: skip
-"""Modules of the reference, in order."""
+MODULES = ("cse", "cse_core.models.saved_model")
+"""Modules of Python's own pages, in order; docs/reference.md has what authors import."""
 _LINK = re.compile(r"\[(?P<words>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.M)
 
@@ -77,8 +71,8 @@ def for_the_site(text: str, source: str, url: str = "") -> str:
 
 
 def reference() -> dict[str, str]:
-    """Return the pages of the reference, written from docstrings, by their name on the site."""
-    return {f"reference/{name}.md": f"# {name}\n\n::: {name}\n" for name in MODULES}
+    """Return the pages of Python's modules, written from docstrings, by their name on the site."""
+    return {f"modules/{name}.md": f"# {name}\n\n::: {name}\n" for name in MODULES}
 
 
 def navigation() -> list[Any]:
@@ -96,7 +90,7 @@ def navigation() -> list[Any]:
         *({section: [f"{name}.md" for name in names]} for section, names in FIRST.items()),
         {"Methods": of("methods")},
         {"Distributions": of("plugins")},
-        {"Reference": [{name: f"reference/{name}.md"} for name in MODULES]},
+        {"In Python": [{name: f"modules/{name}.md"} for name in MODULES]},
         {"The project": ["contributing.md", "changelog.md"]},
         *([{"More": more}] if more else []),
     ]
@@ -109,7 +103,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that lie outside ``docs/``, and the reference."""
+    """Add the pages that lie outside ``docs/``, and those of Python's modules."""
     from mkdocs.structure.files import File
 
     made = reference()

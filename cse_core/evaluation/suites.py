@@ -28,9 +28,11 @@ class NoDevSet(CseError):
 
 @dataclass(frozen=True)
 class SuiteFiles:
-    """The files of a suite in a data folder: the path of each by name, None of one not there.
+    """The files of a suite in a data folder.
 
-    ``broken`` has an error for each other file that could not be looked at.
+    Attributes:
+        files: The path of each by name, None of one that is not there.
+        broken: An error for each other file that could not be looked at.
     """
 
     files: Mapping[str, Path | None]
@@ -49,7 +51,16 @@ class SuiteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteScore:
-    """What an encoder scores on one set of a suite; docs/contracts.md#suite has each field."""
+    """What an encoder scores on one set of a suite.
+
+    Attributes:
+        name: Of the set, in ``--json``; no two are equal.
+        scores: Finite numbers by name, the most important one first.
+        split: ``test``, ``dev``, ``all``, or empty.
+        setting: How the numbers are made; those of other settings are not compared.
+        seeds: Training runs of the encoder behind the numbers.
+        facts: JSON values that ``--json`` shows with the scores.
+    """
 
     name: str
     scores: Mapping[str, float]

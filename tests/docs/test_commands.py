@@ -23,7 +23,7 @@ from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from tests.docs.pages import DOCS, Page, pages
 
 EXAMPLE = "count-words"
-"""The command that docs/hooks.md makes: its lines run in tests/docs/test_hooks.py."""
+"""The command that docs/authors.md makes: its lines run in tests/docs/test_authors.py."""
 LINES = [
     (page.name, words)
     for page in pages()

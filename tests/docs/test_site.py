@@ -52,9 +52,9 @@ def test_links_lead_to_pages_of_the_site(page: Any) -> None:
 
 def test_a_link_to_a_file_without_a_page_needs_the_repository() -> None:
     text = "See [the licence](../LICENSE) and\n```\n[not](../LICENSE)\n```\n"
-    plain = site.for_the_site(text, "docs/hooks.md")
+    plain = site.for_the_site(text, "docs/authors.md")
     assert plain == "See the licence and\n```\n[not](../LICENSE)\n```\n"
-    linked = site.for_the_site(text, "docs/hooks.md", "https://example.org/cse/")
+    linked = site.for_the_site(text, "docs/authors.md", "https://example.org/cse/")
     assert "[the licence](https://example.org/cse/LICENSE)" in linked
 
 

@@ -1,4 +1,4 @@
-"""docs/write-a-plugin.md: its files make a plugin, and its commands work as they stand there."""
+"""docs/authors.md: the files of its first section make a plugin, and its commands work there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cse_testkit import failures, suite_of
 
 from cse_cli.main import run
 from cse_cli.manager import load_plugins
+from cse_core.registry.registry import Registry
 from tests.docs.pages import DOCS, ROOT, Page, write_files, write_metadata
 
-PAGE = Page(DOCS / "write-a-plugin.md")
+BLOCKS = Page(DOCS / "authors.md").blocks("A loss: the whole package")
 CHEAP = ("--train.precision", "fp32", "--train.max_steps", "2", "--train.batch_size", "8")
 TEXTS = [f"Sentence number {number} speaks of {what}." for number in range(8) for what in "abc"]
 
@@ -23,13 +25,13 @@ TEXTS = [f"Sentence number {number} speaks of {what}." for number in range(8) fo
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The tutorial's package as ``pip install -e`` leaves it, without pip."""
-    written = write_files(PAGE.blocks(), tmp_path)
+    written = write_files(BLOCKS, tmp_path)
     assert {path.split("/")[0] for path in written} == {"cse-dcl"}
     folder = tmp_path / "cse-dcl"
     write_metadata(folder, "cse-dcl", "cse_dcl.plugin")
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.chdir(tmp_path)
-    for block in PAGE.blocks():
+    for block in BLOCKS:
         for words in block.commands():
             if words[0] == "touch":
                 (tmp_path / words[1]).touch()
@@ -41,7 +43,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_folder_is_what_the_page_shows(package: Path) -> None:
-    shown = next(block.text for block in PAGE.blocks() if block.text.startswith("cse-dcl/"))
+    shown = next(block.text for block in BLOCKS if block.text.startswith("cse-dcl/"))
     for path in package.rglob("*"):
         if path.is_file() and ".dist-info" not in str(path) and path.name != "__init__.py":
             assert path.name in shown
@@ -50,7 +52,7 @@ def test_the_folder_is_what_the_page_shows(package: Path) -> None:
 def test_its_commands_run(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (info,) = (info for info in load_plugins().infos if info.distribution == "cse-dcl")
     assert (info.status, info.reason) == ("active", "")
-    commands = [words for block in PAGE.blocks() for words in block.commands()]
+    commands = [words for block in BLOCKS for words in block.commands()]
     assert ["pip", "install", "-e", "cse-dcl"] in commands
     assert ["pytest", "cse-dcl/tests"] in commands
     for words in commands:
@@ -78,3 +80,15 @@ def test_its_tests_pass(package: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passed" in done.stdout
+
+
+def test_hook_cse_losses(package: Path) -> None:
+    registry = Registry.from_plugins(load_plugins().infos)
+    assert failures(suite_of("loss", "decoupled", registry)) == {}
+
+
+def test_hook_cse_recipes(package: Path) -> None:
+    (info,) = (info for info in load_plugins().infos if info.distribution == "cse-dcl")
+    assert info.hooks == ("cse_losses", "cse_recipes")
+    recipe = Registry.from_plugins(load_plugins().infos).find("recipe", "dcl")
+    assert recipe.spec.path == "cse_dcl:recipes/dcl.toml"

@@ -1,0 +1,277 @@
+"""The reference of what authors import, written from the docstrings of its modules.
+
+Read by syntax alone: nothing is imported. A class has a table of its fields, each with the text of
+``Attributes`` in its docstring or of the docstring under it, and its public methods.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Records": ("cse_core.data_records", "cse_core.records"),
+    "Options of parts": ("cse_core.options", "cse_core.schedule"),
+    "Base classes of parts": ("cse_core.parts",),
+    "Data of a step": ("cse_core.types", "cse_core.token_batch"),
+    "Functions": ("cse_core.functional",),
+    "Errors": ("cse_core.errors",),
+    "Names": ("cse_core.vocabulary", "cse_core.specs"),
+    "Evaluation suites": ("cse_core.evaluation.suites",),
+    "Reporters": ("cse_core.runtime.reporter",),
+}
+"""Sections of the page and the modules of each."""
+HANDED = {
+    "cse_core.encoders.encoder": ("PackedEncoder",),
+    "cse_core.tokenization.tokenizer": ("TextTokenizer",),
+    "cse_core.tokenization.training_rows": ("TrainingRows",),
+    "cse_core.data.corpus": ("Corpus", "TextColumn"),
+}
+"""Classes of other rooms whose objects are handed to parts."""
+HIDDEN = {"CseErrors", "noted", "raise_all", "shortened", "shown", "PoolerSpec", "HOOKS", "flatten"}
+"""Names of these modules that are not for authors."""
+_ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A docstring in its sections: free text, then entries by name."""
+
+    body: str
+    entries: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a class: its type, its default (empty without one) and what it is."""
+
+    name: str
+    type: str
+    default: str
+    text: str
+
+
+def read(docstring: str) -> Text:
+    """Read a docstring with sections ``Attributes``, ``Args``, ``Raises`` and ``Returns``."""
+    pieces = re.split(r"^(Attributes|Args|Raises|Returns):\n", docstring, flags=re.M)
+    entries = {
+        name: dict(_entries(text)) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
+    behind = "".join(_behind(text) for text in pieces[2::2])
+    return Text(_markdown(pieces[0] + behind), entries)
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the entries of a section, whose lines are indented by four."""
+    lines = [line[4:] for line in text.split("\n") if line.startswith("    ")]
+    joined = re.sub(r"\n +", " ", "\n".join(lines))
+    for line in joined.splitlines():
+        found = _ENTRY.match(line)
+        if found is not None:
+            yield found["name"], _markdown(found["text"])
+        elif line.strip():
+            yield "", _markdown(line)
+
+
+def _behind(text: str) -> str:
+    """Return what follows a section's entries, free text again."""
+    lines = text.split("\n")
+    start = next((n for n, line in enumerate(lines) if line and line[0] != " "), len(lines))
+    return "\n\n" + "\n".join(lines[start:]) if start < len(lines) else ""
+
+
+def _markdown(text: str) -> str:
+    """Return the text of a docstring as Markdown, paragraphs on one line each."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
+    paragraphs = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        if paragraph.startswith(("    ", ">>>")):
+            paragraphs.append("```python\n" + paragraph.replace("\n    ", "\n").strip() + "\n```")
+        else:
+            paragraphs.append(" ".join(paragraph.split()).replace("::", ":"))
+    return "\n\n".join(paragraphs)
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    """Return the syntax of a module."""
+    path = ROOT / Path(*module.split("."))
+    return ast.parse(path.with_suffix(".py").read_text(encoding="utf-8"))
+
+
+def classes() -> dict[str, ast.ClassDef]:
+    """Return every class of the reference by its name."""
+    named = {module: None for modules in SECTIONS.values() for module in modules} | HANDED
+    return {
+        node.name: node
+        for module, names in named.items()
+        for node in tree(module).body
+        if isinstance(node, ast.ClassDef)
+        and _shown(node.name)
+        and node.name in (names or {node.name})
+    }
+
+
+def _shown(name: str) -> bool:
+    return not name.startswith("_") and name not in HIDDEN
+
+
+def fields(node: ast.ClassDef) -> list[Field]:
+    """Return the fields that a class declares, and those that its docstring alone names."""
+    known = classes()
+    above = [field for base in node.bases for field in _of_base(base, known)]
+    inherited = {each.name: each for each in above}
+    said = read(ast.get_docstring(node) or "").entries.get("Attributes", {})
+    found = {}
+    for place, each in enumerate(node.body):
+        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+            continue
+        name, kind = each.target.id, ast.unparse(each.annotation)
+        if name.startswith("_") or kind.startswith("ClassVar"):
+            continue
+        text = said.get(name) or _under(node, place)
+        if not text and name in inherited:
+            text = inherited[name].text
+        found[name] = Field(name, kind, _default(each.value), text)
+    for name, text in said.items():
+        if name not in found:
+            made = inherited.get(name, Field(name, "", "", ""))
+            found[name] = Field(name, made.type, made.default, text)
+    return list(found.values())
+
+
+def _of_base(base: ast.expr, known: dict[str, ast.ClassDef]) -> list[Field]:
+    """Return the fields of a base class, inherited ones too."""
+    node = known.get(ast.unparse(base))
+    if node is None:
+        return []
+    return [*(each for up in node.bases for each in _of_base(up, known)), *fields(node)]
+
+
+def _under(node: ast.ClassDef, place: int) -> str:
+    """Return the docstring under a field."""
+    below = node.body[place + 1] if place + 1 < len(node.body) else None
+    if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+        return _markdown(str(below.value.value))
+    return ""
+
+
+def _default(value: ast.expr | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("field", "Field"):
+        words = {word.arg: ast.unparse(word.value) for word in value.keywords}
+        made = words.get("default_factory", "")
+        return words.get("default", {"dict": "{}", "list": "[]"}.get(made, made))
+    return ast.unparse(value)
+
+
+def methods(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    """Return the public methods that a class defines, calls among them."""
+    return [
+        each
+        for each in node.body
+        if isinstance(each, ast.FunctionDef)
+        and (not each.name.startswith("_") or each.name == "__call__")
+        and not {"overload", "field_validator"} & set(map(_head, each.decorator_list))
+    ]
+
+
+def _head(decorator: ast.expr) -> str:
+    return ast.unparse(decorator).split("(")[0].rpartition(".")[2]
+
+
+def signature(node: ast.FunctionDef) -> str:
+    """Return the call of a function in one line, without ``self``; a property's type alone."""
+    returned = ast.unparse(node.returns) if node.returns is not None else "None"
+    if {"property", "cached_property"} & set(map(_head, node.decorator_list)):
+        return f"{node.name} -> {returned}"
+    given = re.sub(r"^(self|cls)(, )?", "", ast.unparse(node.args))
+    return f"{node.name}({given}) -> {returned}"
+
+
+def _function(node: ast.FunctionDef) -> str:
+    """Return a function as an item of a list."""
+    text = read(ast.get_docstring(node) or "")
+    words = [text.body.replace("\n\n", " ")] if text.body else []
+    words += [f"`{name}`: {what}" for name, what in text.entries.get("Args", {}).items()]
+    words += [what for what in text.entries.get("Returns", {}).values()]
+    words += [f"Raises `{n}`: {what}" for n, what in text.entries.get("Raises", {}).items()]
+    return f"- `{signature(node)}`<br>{' '.join(words)}"
+
+
+def _class(node: ast.ClassDef, module: str) -> str:
+    text = read(ast.get_docstring(node) or "")
+    known = classes()
+    bases = [ast.unparse(base) for base in node.bases]
+    linked = [f"[{base}](#{base.lower()})" if base in known else f"`{base}`" for base in bases]
+    blocks = [
+        f"### {node.name}",
+        f"`{module}`" + (f", based on {', '.join(linked)}" if linked else ""),
+    ]
+    blocks.append(text.body)
+    rows = [
+        f"| `{each.name}` | {_cell(each.type)} | {_cell(each.default)} | {_plain(each.text)} |"
+        for each in fields(node)
+    ]
+    if rows:
+        blocks.append(
+            "\n".join(["| field | type | default | what it is |", "|---|---|---|---|", *rows])
+        )
+    made = text.entries.get("Args", {})
+    blocks += ["\n".join(f"- `{name}`: {what}" for name, what in made.items())] if made else []
+    raised = text.entries.get("Raises", {})
+    blocks += (
+        [" ".join(f"Raises `{name}`: {what}" for name, what in raised.items())] if raised else []
+    )
+    blocks += ["\n".join(map(_function, methods(node)))] if methods(node) else []
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _cell(code: str) -> str:
+    return f"`{_plain(code)}`" if code else ""
+
+
+def _plain(text: str) -> str:
+    return text.replace("\n\n", " ").replace("|", "\\|")
+
+
+def _values(module: str) -> list[str]:
+    """Return the documented names of a module, and the choices, that are no class or function."""
+    found: list[str] = []
+    body = [*tree(module).body, ast.Pass()]
+    for node, below in zip(body, body[1:], strict=False):
+        name = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if not isinstance(name, ast.Name) or not _shown(name.id):
+            continue
+        value = ast.unparse(node.value) if isinstance(node, ast.Assign) else ""
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found.append(f"- `{name.id}`: {_markdown(str(below.value.value))}")
+        elif value.startswith("Literal["):
+            choices = value.removeprefix("Literal[").removesuffix("]")
+            found.append(f"- `{name.id}`: one of `{choices}`")
+    return found
+
+
+def page() -> str:
+    """Return the sections of the reference."""
+    blocks = []
+    for title, modules in SECTIONS.items():
+        blocks.append(f"## {title}")
+        for module in modules:
+            blocks.append(f"`{module}`: {read(ast.get_docstring(tree(module)) or '').body}")
+            body = [node for node in tree(module).body if _shown(getattr(node, "name", "_"))]
+            blocks += [_class(node, module) for node in body if isinstance(node, ast.ClassDef)]
+            lines = [_function(node) for node in body if isinstance(node, ast.FunctionDef)]
+            blocks += ["\n".join(lines)] if lines else []
+            values = _values(module)
+            blocks += ["\n".join(values)] if values else []
+    blocks.append("## Handed to parts")
+    for module, names in HANDED.items():
+        blocks += [_class(classes()[name], module) for name in names]
+    return "\n\n".join(blocks)
