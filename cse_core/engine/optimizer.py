@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
 
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError
@@ -75,11 +76,14 @@ class Optimizer:
     """AdamW with the run's learning-rate schedule and clipping.
 
     The learning rate depends on the step alone, so nothing but the moments is state.
+
+    Attributes:
+        overflows: Steps that were skipped since their gradient left the range of fp16.
     """
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
         self.options = options
-        self.spikes = Spikes()
+        self.spikes, self.overflows = Spikes(), 0
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
@@ -104,23 +108,41 @@ class Optimizer:
             return step / warmup
         return Schedule(options.schedule, 1.0, 0.0).at(step - warmup, total - warmup)
 
-    def update(self, step: int) -> Update:
+    def update(self, step: int, scaler: GradScaler) -> Update:
         """Clip, move the weights with the learning rate of ``step``, forget the gradients.
 
+        In fp16 ``scaler`` has scaled the gradients. A step with one that is not finite is skipped,
+        the same in every process, for which this waits for the device.
+
         Raises:
-            CseError: If too many steps in a row are dropped.
+            CseError: If too many steps in a row are dropped, or every scale is too large.
         """
         share = self.rate(step)
         for group in self.adamw.param_groups:
             group["lr"] = group["peak"] * share
-        norm, options = None, self.options
-        if options.clip or options.drop_spikes:
+        norm, options, scaled = None, self.options, scaler.is_enabled()
+        if scaled:
+            scaler.unscale_(self.adamw)
+        if options.clip or options.drop_spikes or scaled:
             norm = nn.utils.clip_grad_norm_(list(self.named.values()), options.clip or math.inf)
-        made = options.drop_spikes is None or not self.spikes.drops(norm, options.drop_spikes)
+        if scaled and not math.isfinite(float(cast(Tensor, norm))):
+            self.overflows, made = self.overflows + 1, False
+            if scaler.get_scale() <= 1.0:
+                raise self._overflow()
+        else:
+            made = options.drop_spikes is None or not self.spikes.drops(norm, options.drop_spikes)
         if made:
             self.adamw.step()
+        if scaled:
+            scaler.update()
         self.adamw.zero_grad(set_to_none=True)
         return Update(norm, made)
+
+    def _overflow(self) -> CseError:
+        what = "the gradient leaves the range of fp16 whatever it is scaled by: "
+        what += f"{self.overflows} steps were skipped"
+        hint = "use bf16 or fp32, or lower train.lr"
+        return CseError(what, where="train.precision", value="fp16", hint=hint)
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments by parameter name."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
+from torch.amp import GradScaler
 
 from cse_core.engine.assembly import PlacedAugmenter
 from cse_core.engine.encoder_call import EMBEDDINGS, Levels, encode
@@ -34,6 +35,7 @@ class RoundSetup:
     builder: ViewBuilder
     train: TrainOptions
     precision: Precision
+    scaler: GradScaler
     input_level: bool
 
 
@@ -272,8 +274,10 @@ class StepPasses:
         inputs_only = bool(self.off)
         if not value.requires_grad:
             return
+        value = self.setup.scaler.scale(value)
         if len(self.chunks) == 1:
-            capture.collect(send_back([value], [None], capture.tensors, inputs_only))
+            found = send_back([value], [None], capture.tensors, inputs_only)
+            capture.collect(self._unscaled(found))
             return
         found = send_back([value], [None], list(self.leaves.values()), inputs_only)
         gradients = dict(zip(self.leaves, found, strict=True))
@@ -303,7 +307,16 @@ class StepPasses:
                         roots.append(rows.vectors)
                         seeds.append(gradient[start : start + len(rows)])
             with torch.autocast(self.device.type, enabled=False):
-                capture.collect(send_back(roots, seeds, capture.tensors, bool(self.off)))
+                found = send_back(roots, seeds, capture.tensors, bool(self.off))
+                capture.collect(self._unscaled(found))
+
+    def _unscaled(self, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        """Return gradients of the inputs without the scale of fp16, zero where they overflowed."""
+        scaler = self.setup.scaler
+        if not scaler.is_enabled():
+            return gradients
+        scale = scaler.scale(torch.ones((), device=self.device))
+        return [g if g is None else (g.float() / scale).nan_to_num(0, 0, 0) for g in gradients]
 
 
 def _joined(

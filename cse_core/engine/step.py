@@ -76,7 +76,8 @@ class Engine:
         input_level = INPUT in self.objectives.levels or any(
             (f"level:{INPUT}",) in choice.requires for choice in assembly.composition.parts
         )
-        self.setup = RoundSetup(self.builder, train, precision, input_level)
+        self.scaler = precision.scaler()
+        self.setup = RoundSetup(self.builder, train, precision, self.scaler, input_level)
         self.previous: Fields = {}
         self.inputs_only = False
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)

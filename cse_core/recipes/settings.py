@@ -96,7 +96,8 @@ class TrainOptions(Options):
     log_steps: int | None = Field(default=None, ge=1)
     """Steps between lines of metrics.jsonl; by default 10, or 1 in runs under 100 steps."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Number format of the encoder; auto is bf16 where the hardware computes in it, else fp32."""
+    """Number format of the encoder; auto is bf16 where the hardware computes in it, fp16 with a
+    loss scale on other GPUs, else fp32."""
     dropout_bits: Literal[8, 16] = 16
     """Random bits per element of a dropout mask on a CPU; 8 draws half as many and rounds p = 0.1
     to 0.1016."""

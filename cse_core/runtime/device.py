@@ -33,43 +33,34 @@ class Precision:
         context: AbstractContextManager[None] = torch.autocast(self.device_type, dtype=self.dtype)
         return context
 
+    def scaler(self) -> torch.amp.GradScaler:
+        """Return what keeps gradients in the range of fp16; for other formats it does nothing."""
+        return torch.amp.GradScaler(self.device_type, enabled=self.dtype is torch.float16)
+
 
 def resolve_precision(name: str, device: torch.device) -> Precision:
     """Return the number format called ``name``, or for ``auto`` the fastest safe one.
 
     ``auto`` goes by the hardware alone: bf16 on a GPU that computes in it and on a CPU with bf16
-    instructions (AVX512-BF16 or AMX), else fp32.
+    instructions (AVX512-BF16 or AMX), fp16 on other GPUs, else fp32.
 
     Raises:
-        CseError: If the format is unknown, or fp16 on a CPU.
+        CseError: If the format is unknown.
     """
     kind = device.type
     fast = fast_bf16(device) if name in ("auto", "bf16") else None
     why = "it was asked for"
-    refused = partial(CseError, where="train.precision", value=name)
     if name == "auto":
-        name = "bf16" if fast else "fp32"
+        name = "bf16" if fast else "fp16" if kind == "cuda" else "fp32"
         why = f"{fast} computes bf16 fast" if fast else f"this {kind} has no fast bf16"
     elif name == "bf16" and not fast:
         why += f", though this {kind} has no fast bf16: expect no gain"
     elif name == "fp16" and kind == "cpu":
-        raise refused(
-            "fp16 has no fast kernels on a CPU: matrix products are about 100 times slower"
-            " than in fp32",
-            hint="use bf16, fp32 or auto",
-        )
+        why += ", though a cpu has no fast fp16: expect a run many times slower than in fp32"
     elif name not in DTYPES:
-        raise refused("no such precision", hint="known: " + ", ".join(["auto", *DTYPES]))
+        hint = "known: " + ", ".join(["auto", *DTYPES])
+        raise CseError("no such precision", where="train.precision", value=name, hint=hint)
     return Precision(name, DTYPES[name], why, kind)
-
-
-def training_precision(name: str, device: torch.device) -> Precision:
-    """Return the format of :func:`resolve_precision`; fp16 raises a ``CseError`` too."""
-    precision = resolve_precision(name, device)
-    if precision.dtype == torch.float16:
-        what = "fp16 needs a loss scale, which this version does not keep"
-        raise CseError(what, where="train.precision", value=name, hint="use bf16, fp32 or auto")
-    return precision
 
 
 def fast_bf16(device: torch.device) -> str | None:

@@ -101,12 +101,17 @@ class TrainingLoop:
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values
         spikes = asdict(self.optimizer.spikes)
-        return Checkpoint(tensors, {"step": self.done, "parts": values, "spikes": spikes})
+        scaler = {**self.engine.scaler.state_dict(), "overflows": self.optimizer.overflows}
+        state = {"step": self.done, "parts": values, "spikes": spikes, "scaler": scaler}
+        return Checkpoint(tensors, state)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
         self.optimizer.spikes = Spikes(**checkpoint.values["spikes"])
+        scaler = checkpoint.values["scaler"]
+        self.engine.scaler.load_state_dict(scaler)
+        self.optimizer.overflows = scaler["overflows"]
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}
         for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
@@ -123,4 +128,4 @@ class TrainingLoop:
     def _update(self) -> Update:
         if self.before_update is not None:
             self.before_update()
-        return self.optimizer.update(self.done)
+        return self.optimizer.update(self.done, self.engine.scaler)

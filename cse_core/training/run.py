@@ -23,7 +23,7 @@ from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
-from cse_core.runtime.device import resolve_device, training_precision
+from cse_core.runtime.device import resolve_device, resolve_precision
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
@@ -176,7 +176,7 @@ class Prepared:
             what = f"fewer sentences than the {size} processes"
             hint = f"use at least {size}"
             raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
-        self.precision = training_precision(options.precision, self.device)
+        self.precision = resolve_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry, corpus)
         read = [file.name for file in self.corpus.report.files]
         self.commits = dict(self.corpus.report.commits)

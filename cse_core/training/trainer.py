@@ -258,6 +258,9 @@ class Trainer:
             line["gradient_norm"] = float(result.update.norm)
         if loop.options.drop_spikes is not None:
             line["dropped_steps"] = loop.optimizer.spikes.dropped
+        if loop.engine.scaler.is_enabled():
+            line["loss_scale"] = loop.engine.scaler.get_scale()
+            line["skipped_steps"] = loop.optimizer.overflows
         for source in (result.parts, result.logged):
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)

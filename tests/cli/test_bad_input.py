@@ -66,7 +66,7 @@ RUNS = [
         "blocked",
     ),
     ("--data ok.txt --train.device gpu", "train.device", "gpu"),
-    ("--data ok.txt --train.precision fp16 --train.device cpu", "train.precision", "fp16"),
+    ("--data ok.txt --train.precision fp8 --train.device cpu", "train.precision", "fp8"),
     (
         "--recipe sncse --model.max_length 8 --data ok.txt --dev none --train.device cpu",
         "model.max_length",

@@ -23,7 +23,7 @@ from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
 from cse_core.runtime import distributed
-from cse_core.runtime.device import Precision, resolve_device, resolve_precision, training_precision
+from cse_core.runtime.device import Precision, resolve_device, resolve_precision
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import Prepared
 
@@ -50,7 +50,7 @@ def check_precisions(names: Sequence[str], device: str) -> None:
         device: ``train.device``.
 
     Raises:
-        CseError: If the device or format is unknown, or training in it is not supported.
+        CseError: If the device or format is unknown, or nobody would train in it there.
     """
     for name in names:
         if name == "auto":
@@ -60,7 +60,15 @@ def check_precisions(names: Sequence[str], device: str) -> None:
                 value=name,
                 hint="name number formats to measure, such as fp32,bf16",
             )
-        training_precision(name, resolve_device(device))
+        if resolve_precision(name, where := resolve_device(device)).name == "fp16":
+            if where.type == "cpu":
+                raise CseError(
+                    "fp16 has no fast kernels on a CPU: matrix products are about 100 times slower"
+                    " than in fp32",
+                    where="train.precision",
+                    value=name,
+                    hint="use bf16 or fp32",
+                )
 
 
 def measure(
@@ -93,7 +101,7 @@ def measure(
         raise CseError(
             "measures a single process", where="cse bench", hint="start it without torchrun"
         )
-    formats = [training_precision(name, prepared.device) for name in precisions]
+    formats = [resolve_precision(name, prepared.device) for name in precisions]
     planned = WARM + rounds * (1 + steps) + 1
     gc.collect()  # what loading left behind is collected in no timed step
     with tempfile.TemporaryDirectory(prefix="cse-bench-") as folder:

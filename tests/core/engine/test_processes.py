@@ -118,6 +118,20 @@ def test_two_processes_equal_one(recipe: str, chunk: str, encoder: str, folder: 
         close(found, expected)
 
 
+def test_two_processes_skip_the_same_steps_of_fp16(encoder: str, folder: Path) -> None:
+    """An overflow in either is one of both: what is looked at is the sum of their gradients."""
+    job = {
+        "encoder": encoder, "recipe": PLAIN, "columns": {"text": sentences(24)},
+        "sets": ["model.dropout=0", "train.lr=1e-3", "train.precision=fp16",
+                 "loss.infonce.weight=30"],
+        "batches": [list(range(8))] * 12,
+    }  # fmt: skip
+    (one, losses), (other, numbers) = in_two(job, folder)
+    assert losses == numbers and all(torch.equal(value, other[name]) for name, value in one.items())
+    assert losses[0] == losses[1], "the first steps move no weight"
+    assert losses[-1] != losses[0], "the last ones do"
+
+
 def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
     encoder: str, folder: Path
 ) -> None:
