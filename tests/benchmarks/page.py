@@ -15,14 +15,13 @@ QUIET = 0.1
 HEAD = """# Performance
 
 Written by `make bench DATA=FILE ARTICLES=FILE` (`python -m tests.benchmarks`), not by hand. DATA is
-a file of sentences, ARTICLES one of documents; without them the starter's synthetic texts stand
-in. The peer, sentence-transformers, is a dependency of the benchmarks alone.
+a file of sentences, ARTICLES one of documents, by default the starter's synthetic texts. The peer,
+sentence-transformers, is a dependency of the benchmarks alone.
 
-Everything that is compared runs on the processor of one machine, in one process in turn, or each in
-a process of its own where memory or start-up is measured. Each repeat gives one ratio of what was
-measured side by side; a repeat before them, or a first step, warms up and does not count. The table
-has the median of the ratios and, in brackets, the least and the largest. Of speeds more is better
-for cse; of seconds, memory and shares less is.
+What is compared runs on one machine, in one process in turn, or each in a process of its own where
+memory or start-up is measured. Each repeat gives one ratio of what was measured side by side; a
+repeat before them warms up. Tables have the median of the ratios and, in brackets, the least and the
+largest. Of speeds more is better for cse; of seconds, memory and shares less is.
 """
 QUICK = """
 **A smoke run with tiny sizes: it shows that everything runs; its numbers mean nothing.**
@@ -41,7 +40,7 @@ def page(results: Sequence[Found], *, quick: bool = False) -> str:
     lines = [HEAD + (QUICK if quick else ""), "## Machine", "", _machine(found), ""]
     lines += ["## Comparisons", "", _comparisons(found), ""]
     for section in SECTIONS:
-        lines += [f"## {section.title}", "", _details(found.get(section.name)), ""]
+        lines += [f"## {section.title}", "", _details(section, found.get(section.name)), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -71,31 +70,29 @@ def _machine(found: Mapping[str, Found]) -> str:
 
 
 def _comparisons(found: Mapping[str, Found]) -> str:
-    sections = {section.name: section for section in SECTIONS}
-    lines = [_comparison(row, sections[row.section], found.get(row.section)) for row in ROWS]
-    return table(("what", "against", "median [range]", "aim", "met", "command"), lines)
+    lines = [_comparison(row, found.get(row.section)) for row in ROWS]
+    return table(("what", "against", "median [range]", "aim", "met"), lines)
 
 
-def _comparison(row: Row, section: Section, result: Found | None) -> list[str]:
+def _comparison(row: Row, result: Found | None) -> list[str]:
     aim = row.say_aim()
     if result is None:
-        command = section.command(quick=False, texts=None, articles=None)
-        return [row.what, row.against, NOT_YET, aim, "-", f"`{command}`"]
-    command = f"`{result['command']}`"
+        return [row.what, row.against, NOT_YET, aim, "-"]
     values = result["values"].get(row.key)
     if values is None:
         why = result["skipped"].get(row.key)
         printed = f"left out: {why}" if why else NOT_YET
-        return [row.what, row.against, printed, aim, "-", command]
+        return [row.what, row.against, printed, aim, "-"]
     note = result["notes"].get(row.key)
     what = f"{row.what} ({note})" if note else row.what
-    return [what, row.against, row.say(values), aim, row.say_met(values), command]
+    return [what, row.against, row.say(values), aim, row.say_met(values)]
 
 
-def _details(result: Found | None) -> str:
+def _details(section: Section, result: Found | None) -> str:
     if result is None:
-        return f"{NOT_YET.capitalize()}."
-    lines = [" ".join(result["said"])]
+        command = section.command(quick=False, texts=None, articles=None)
+        return f"{NOT_YET.capitalize()}.\n\n`{command}`"
+    lines = [f"`{result['command']}`", "", " ".join(result["said"])]
     lines.append(
         f"Measured on {result['began']} in {result['seconds'] / 60:.1f} minutes, "
         f"commit {result['code']}."
