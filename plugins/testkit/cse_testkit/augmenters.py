@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from cse_core.types import TokenBatch, View
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 from cse_testkit.watching import Call
 
 
 class AugmenterSuite(PartSuite):
     """What an augmenter promises, at whichever point it acts."""
 
+    first = {
+        "test_it_runs": (
+            "test_it_keeps_rows_and_their_order",
+            "test_pure_methods_change_nothing_and_repeat",
+        ),
+    }
+
+    @after("test_it_runs")
     def test_it_is_called(self) -> None:
         """The run calls it, for its views only."""
         trial = self.trial()
@@ -25,6 +37,7 @@ class AugmenterSuite(PartSuite):
         others = {_view(call).name for call in calls} - set(placed.views)
         promise(not others, f"called for views that it does not name: {sorted(others)}")
 
+    @after("test_it_is_made", "test_pure_methods_change_nothing_and_repeat")
     def test_it_keeps_rows_and_their_order(self) -> None:
         """As many rows come out as went in, each in its place, with its owner and slot."""
         for call in self.trial().watch.of("call"):
@@ -40,7 +53,18 @@ class AugmenterSuite(PartSuite):
                     all(isinstance(text, str) for text in result),
                     "returned something other than text",
                 )
+                _check_places([text.split() for text in x], [text.split() for text in result])
 
+    @after("test_it_keeps_rows_and_their_order")
+    def test_a_row_does_not_depend_on_the_others(self) -> None:
+        """At an embedding point a row comes out the same, whatever is in the other rows.
+
+        With gradient caching other rows are beside it than without.
+        """
+        met = self.trial().watch.met
+        promise(not met, f"{', '.join(met[:2])} came out otherwise when the other rows changed")
+
+    @after("test_it_keeps_rows_and_their_order")
     def test_gradients_pass_through_it(self) -> None:
         """What it returns at an embedding point still leads back to the encoder's weights."""
         for call in self.trial().watch.of("call"):
@@ -48,6 +72,7 @@ class AugmenterSuite(PartSuite):
             if isinstance(x, Tensor) and x.requires_grad:
                 promise(call.result.requires_grad, "cuts the gradient of what it changes")
 
+    @after("test_it_runs")
     def test_an_augmenter_that_changed_nothing_says_so(self) -> None:
         """The run lists it as unchanged if, and only if, no call changed anything."""
         trial = self.trial()
@@ -77,6 +102,25 @@ def _changed(call: Call) -> bool:
     return list(x) != list(result)
 
 
+def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> None:
+    """Check that most rows are more like what they were than like another row.
+
+    Likeness is the share of common words (or tokens) among all of both.
+    """
+    moved = []
+    for row, words in enumerate(after):
+        like = [_likeness(words, other) for other in before]
+        nearest = max(range(len(like)), key=like.__getitem__)
+        if like[nearest] > like[row] + 0.2:
+            moved.append(f"row {row} is what row {nearest} was")
+    promise(2 * len(moved) <= len(after), f"moves rows: {', '.join(moved[:2])}")
+
+
+def _likeness(one: Sequence[Any], other: Sequence[Any]) -> float:
+    together = set(one) | set(other)
+    return len(set(one) & set(other)) / len(together) if together else 1.0
+
+
 def _check_states(x: Tensor, result: Tensor) -> None:
     promise(isinstance(result, Tensor), f"returned {type(result).__name__}, not a tensor")
     promise(result.shape == x.shape, f"{tuple(x.shape)} in, {tuple(result.shape)} out")
@@ -99,9 +143,9 @@ def _check_tokens(x: TokenBatch, result: TokenBatch, vocabulary: int) -> None:
     promise(bool((result.lengths >= 0).all()), "a row has less than no tokens")
     inside = (result.ids >= 0) & (result.ids < vocabulary)
     promise(bool(inside.all()), "returned ids that are not in the vocabulary")
+    swapped = []
     for row in range(x.rows):
-        before = slice(int(x.offsets[row]), int(x.offsets[row + 1]))
-        after = slice(int(result.offsets[row]), int(result.offsets[row + 1]))
+        before, after = _row(x, row), _row(result, row)
         count = after.stop - after.start
         promise(
             result.positions[after].sort().values.tolist() == list(range(count)),
@@ -114,3 +158,28 @@ def _check_tokens(x: TokenBatch, result: TokenBatch, vocabulary: int) -> None:
         )
         foreign = set(result.source[after].tolist()) - set(x.source[before].tolist()) - {-1}
         promise(not foreign, f"row {row} has tokens of another row (source {sorted(foreign)})")
+        words = _pairs(result, "source", "word", after) - _pairs(x, "source", "word", before)
+        words = {pair for pair in words if pair[0] >= 0}
+        promise(not words, f"row {row}: (source, word) {sorted(words)[:3]} are not those it had")
+        if _pairs(result, "source", "ids", after) - _pairs(x, "source", "ids", before):
+            same = Counter(result.ids[after].tolist()) == Counter(x.ids[before].tolist())
+            swapped.append(same and count == before.stop - before.start)
+    promise(
+        not (swapped and all(swapped)),
+        "puts the ids of a row in another order and leaves source and word where they were: "
+        "move whole tokens by take_tokens, or permute positions",
+    )
+    rows = range(x.rows)
+    _check_places(
+        [x.ids[_row(x, row)].tolist() for row in rows],
+        [result.ids[_row(result, row)].tolist() for row in rows],
+    )
+
+
+def _row(tokens: TokenBatch, row: int) -> slice:
+    return slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
+
+
+def _pairs(tokens: TokenBatch, one: str, other: str, place: slice) -> set[tuple[int, int]]:
+    both = (getattr(tokens, name)[place].tolist() for name in (one, other))
+    return set(zip(*both, strict=True))

@@ -10,7 +10,7 @@ import torch
 from cse_core.parts import Branch
 from cse_core.records import BranchSpec
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 from cse_testkit.snapshots import difference
 
 
@@ -22,6 +22,7 @@ class BranchSuite(PartSuite):
         trial = self.trial()
         return cast(Branch, trial.part)
 
+    @after("test_it_runs")
     def test_untrained_branches_get_no_gradient(self) -> None:
         """Vectors of a branch that is not trained carry no graph, its own weights no gradient."""
         branch, trial = self.branch(), self.trial()
@@ -36,6 +37,7 @@ class BranchSuite(PartSuite):
             ]
             promise(not asked, f"its own weights ask for gradients: {', '.join(asked[:3])}")
 
+    @after("test_it_runs")
     def test_it_shares_the_encoder_only_if_trained(self) -> None:
         """A branch with ``after_step`` of its own moves only its own copy of the weights."""
         rig = self.trial().fresh()
@@ -60,6 +62,7 @@ class BranchSuite(PartSuite):
             difference(before, after) is not None, "two steps left the online encoder as it was"
         )
 
+    @after("test_it_runs")
     def test_its_vectors_are_finite(self) -> None:
         """Encoding with it gives finite vectors of the run's dimension, the same twice."""
         rig = self.trial().rig

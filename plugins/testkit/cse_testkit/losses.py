@@ -12,11 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.engine import negatives as core
+from cse_core.errors import CseError
 from cse_core.options import LossOptions
+from cse_core.parts import Part
 from cse_core.runtime.seeds import generator
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 
 _MASKS = ("none", "some", "all")
 _WEIGHTS = ("zero", "random", "some -inf", "all -inf")
@@ -39,6 +41,13 @@ class LossSuite(PartSuite):
     """
 
     tolerance: float = 1e-9
+    first = {
+        "test_it_runs": (
+            "test_its_gradient_reaches_the_vectors",
+            "test_takes_any_mask_and_weights",
+            "test_takes_several_positives",
+        )
+    }
 
     def slow(
         self,
@@ -53,17 +62,37 @@ class LossSuite(PartSuite):
 
     # -- the shapes and values that it must take ---------------------------------------------
 
-    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    @after("test_it_is_made")
+    def test_it_returns_one_number(self) -> None:
+        """An ordinary batch gives a ``LossOutput`` with a scalar that is finite."""
+        value = self._ordinary(0)[0].value
+        promise(bool(value.isfinite()), f"the value is {float(value.detach())}")
+
+    @after("test_it_returns_one_number")
+    def test_its_gradient_reaches_the_vectors(self) -> None:
+        """The value of some ordinary batch has a gradient for the anchors or the positives."""
+        reached = False
+        for seed in range(4):
+            output, leaves = self._ordinary(seed)
+            promise(output.value.requires_grad, "its value carries no gradient: is it detached?")
+            gradients = torch.autograd.grad(output.value, leaves, allow_unused=True)
+            reached = reached or any(g is not None and bool(g.any()) for g in gradients)
+        promise(reached, "four batches leave no gradient for anchors, positives and candidates")
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @after("test_takes_no_candidates", "test_takes_one_row")
     def test_takes_any_mask_and_weights(self, dtype: str) -> None:
         """Value and gradients are finite for any mask and weights, minus infinity among them."""
         for label, batch, targets, negatives in self.cases(getattr(torch, dtype)):
             self._check_finite(label, batch, targets, negatives)
 
+    @after("test_it_returns_one_number")
     def test_takes_no_candidates(self) -> None:
         """N = 0 gives a finite value."""
         batch = self.batch()
         self._check_finite("no candidates", batch, self.targets(batch), core.nothing(batch))
 
+    @after("test_it_returns_one_number")
     def test_takes_one_row(self) -> None:
         """A = 1 gives a finite value, with and without candidates."""
         batch = self.batch(sentences=1)
@@ -71,6 +100,7 @@ class LossSuite(PartSuite):
         self._check_finite("one row alone", batch, targets, core.nothing(batch))
         self._check_finite("one row", batch, targets, self.negatives(batch, 5, "none", "zero"))
 
+    @after("test_takes_any_mask_and_weights")
     def test_takes_several_positives(self) -> None:
         """P = 3 with weights, an anchor without any among them, gives a finite value."""
         batch = self.batch()
@@ -85,6 +115,7 @@ class LossSuite(PartSuite):
                 self.negatives(batch, 5, "some", "random"),
             )
 
+    @after("test_takes_any_mask_and_weights")
     def test_a_masked_candidate_does_not_count(self) -> None:
         """A candidate that is masked for every anchor changes nothing, nor does one of weight 0."""
         batch = self.batch()
@@ -110,6 +141,62 @@ class LossSuite(PartSuite):
                 f"candidates that are {label} change it from {float(value)} to {float(other)}",
             )
 
+    @after("test_takes_several_positives")
+    def test_a_positive_of_weight_zero_does_not_count(self) -> None:
+        """Where a positive has weight 0, another vector in its place changes nothing."""
+        batch = self.batch()
+        rows, dimension = batch.anchors.shape
+        vectors = torch.randn(rows, 2, dimension, generator=_draws("two positives"))
+        other = vectors.clone()
+        other[:, 1] = torch.randn(rows, dimension, generator=_draws("another positive"))
+        negatives = self.negatives(batch, 5, "some", "random")
+        weights = torch.tensor([[1.0, 0.0]]).repeat(rows, 1)
+        one, two = (self._value(batch, Positives(v, weights), negatives) for v in (vectors, other))
+        promise(
+            bool(torch.isclose(one, two, rtol=1e-5, atol=1e-6)),
+            f"the vector of a positive of weight 0 changes it from {float(one)} to {float(two)}: "
+            "read targets.weights",
+        )
+
+    @after("test_it_returns_one_number")
+    def test_its_reduction_is_that_of_its_options(self) -> None:
+        """``reduction = sum`` gives the mean times the anchors, all of which have a positive."""
+        values = []
+        for reduction in ("mean", "sum"):
+            try:
+                rig = self.trial().fresh(f"{self.trial().path}.reduction={reduction}")
+            except CseError as error:
+                pytest.skip(f"it refuses reduction = {reduction}: {error.line()}")
+            batch = self.batch()
+            made = rig.assembly.parts[self.trial().path]
+            targets, negatives = self.targets(batch), self.negatives(batch, 5, "none", "zero")
+            output = self._call(batch, targets, negatives, torch.float32, made)
+            values.append(float(output.value.detach()))
+        mean, total = values
+        promise(
+            abs(total - mean * len(batch.anchors)) <= 1e-3 * max(1.0, abs(total)),
+            f"reduction = sum gives {total}, mean {mean} for {len(batch.anchors)} anchors",
+        )
+
+    @after("test_it_returns_one_number")
+    def test_it_joins_rows_by_key(self) -> None:
+        """Views whose rows are in another order, with their keys, give the same loss."""
+        batch = self.batch()
+        negatives = self.negatives(batch, 5, "some", "random")
+        turned = {
+            name: {level: rows.take(torch.arange(len(rows)).flip(0)) for level, rows in of.items()}
+            for name, of in batch.views.items()
+            if name != "anchor"
+        }
+        shuffled = replace(batch, views={**batch.views, **turned})
+        one, two = (self._value(b, self.targets(b), negatives) for b in (batch, shuffled))
+        promise(
+            bool(torch.isclose(one, two, rtol=1e-5, atol=1e-6)),
+            f"rows of views in another order change it from {float(one)} to {float(two)}: join "
+            "batch.views with the anchors by owner and slot",
+        )
+
+    @after("test_takes_any_mask_and_weights")
     def test_equals_its_slow_version(self) -> None:
         """In float64 it equals ``slow``, where the suite gives one."""
         if type(self).slow is LossSuite.slow:
@@ -176,16 +263,39 @@ class LossSuite(PartSuite):
 
     # -- calls -------------------------------------------------------------------------------
 
+    def _ordinary(self, seed: int) -> tuple[LossOutput, list[Tensor]]:
+        """Return what it makes of an ordinary batch, and the leaves that it was given."""
+        batch = self.batch()
+        noise = torch.randn(batch.anchors.shape, generator=_draws(f"anchors {seed}"))
+        targets, negatives = self.targets(batch), self.negatives(batch, 6, "some", "random")
+        given = (batch.anchors + seed * noise, targets.vectors, negatives.vectors)
+        leaves = [each.detach().clone().requires_grad_(True) for each in given]
+        output = self._call(
+            replace(batch, anchors=leaves[0]),
+            replace(targets, vectors=leaves[1]),
+            replace(negatives, vectors=leaves[2]),
+            torch.float32,
+        )
+        return output, leaves
+
     def _call(
-        self, batch: Batch, targets: Positives, negatives: Negatives, dtype: torch.dtype
+        self,
+        batch: Batch,
+        targets: Positives,
+        negatives: Negatives,
+        dtype: torch.dtype,
+        part: Part | None = None,
     ) -> LossOutput:
-        part = self.trial().part
+        part = part or self.trial().part
         if isinstance(part, nn.Module) and dtype == torch.float64:
             part = deepcopy(part).double()
         output = cast(Any, type(part)).__call__(
             part, batch, targets, negatives, self.trial().context(batch)
         )
-        promise(isinstance(output, LossOutput), f"returned {type(output).__name__}")
+        promise(
+            isinstance(output, LossOutput), f"returned {type(output).__name__}, not a LossOutput"
+        )
+        promise(isinstance(output.value, Tensor), f"the value is a {type(output.value).__name__}")
         shape = tuple(output.value.shape)
         promise(not shape, f"the value is not a scalar, its shape is {shape}")
         return cast(LossOutput, output)

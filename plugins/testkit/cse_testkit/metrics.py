@@ -11,7 +11,7 @@ from cse_core.parts import Metric
 from cse_core.runtime.loading import load_factory
 from cse_testkit.batches import make_setup
 from cse_testkit.corpora import tiny_corpus
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 from cse_testkit.record_suite import RecordSuite
 from cse_testkit.snapshots import difference, snapshot
 from cse_testkit.suites import letter_counts
@@ -42,6 +42,7 @@ class MetricSuite(RecordSuite):
         """Return ``[N, 8]`` vectors of texts."""
         return letter_counts(texts)
 
+    @after("test_its_default_options_are_valid")
     def test_its_numbers_are_finite_and_repeat(self) -> None:
         """``compute`` returns named finite numbers, the same twice, and holds nothing back."""
         spec = self.found().spec

@@ -13,7 +13,7 @@ from cse_core.records import MinerSpec
 from cse_core.types import Batch, Positives, Round
 from cse_core.vocabulary import flatten
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 from cse_testkit.snapshots import difference, snapshot
 from cse_testkit.watching import Watch
 
@@ -21,6 +21,11 @@ from cse_testkit.watching import Watch
 class MinerSuite(PartSuite):
     """What a positive miner promises, beside what every part does."""
 
+    first = {
+        "test_it_runs": ("test_groups_have_their_shapes", "test_rounds_are_well_formed_and_repeat")
+    }
+
+    @after("test_it_is_made")
     def test_groups_have_their_shapes(self) -> None:
         """In every step: ``[A, P, D]`` vectors and ``[A, P]`` weights of the batch's anchors."""
         for call in self.trial().watch.of("mine"):
@@ -29,6 +34,7 @@ class MinerSuite(PartSuite):
             for name, found in call.result.items():
                 _check(batch, name, found)
 
+    @after("test_groups_have_their_shapes")
     def test_groups_are_those_of_its_record(self) -> None:
         """The record provides ``positives:NAME`` for every group that is found."""
         trial = self.trial()
@@ -38,6 +44,7 @@ class MinerSuite(PartSuite):
             unknown = {f"positives:{name}" for name in call.result} - provided
             promise(not unknown, f"finds {sorted(unknown)}, which its record does not provide")
 
+    @after("test_it_is_made")
     def test_rounds_are_well_formed_and_repeat(self) -> None:
         """A round has texts and their positives in columns of one length, the same twice."""
         if not cast(MinerSpec, self.found().spec).rounds:
@@ -63,6 +70,7 @@ class MinerSuite(PartSuite):
         where = difference(snapshot(_plain(one)), snapshot(_plain(other)))
         promise(where is None, f"mined twice with one seed, {where} is another")
 
+    @after("test_it_runs", "test_pure_methods_change_nothing_and_repeat")
     def test_only_after_step_remembers(self) -> None:
         """Steps that are computed and not committed leave it as it was."""
         rig = self.trial().fresh()

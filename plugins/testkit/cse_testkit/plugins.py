@@ -21,7 +21,7 @@ from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, S
 from cse_core.registry.plugin_info import PluginInfo, canonical
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory, package_path
-from cse_testkit.promises import BrokenPromise, failures, promise
+from cse_testkit.promises import BrokenPromise, after, failures, promise
 from cse_testkit.record_suite import RecordSuite
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pyarrow")
@@ -57,6 +57,7 @@ class PluginSuite:
                 f"{info.key} is {info.status}: {info.reason}\n{info.traceback}",
             )
 
+    @after("test_it_is_active")
     def test_it_brings_something(self) -> None:
         """It returns a record at least, and its distribution has a summary."""
         for info in self.infos():
@@ -71,12 +72,14 @@ class PluginSuite:
             promise(bool(own), f"it does not require {TOOLKIT}")
             promise(all(need.specifier for need in own), f"it requires {TOOLKIT} of any version")
 
+    @after("test_it_is_active")
     def test_its_plugin_module_imports_nothing_heavy(self) -> None:
         """The module of each entry point is imported in a new process without torch."""
         for info in self.infos():
             module = info.module.partition(":")[0]
             no_output(without_heavy(f"import {module}"), module)
 
+    @after("test_its_plugin_module_imports_nothing_heavy")
     def test_its_records_import_nothing_heavy(self) -> None:
         """What its records say of their default options is said without torch."""
         for info in self.infos():
@@ -91,6 +94,7 @@ class PluginSuite:
             )
             no_output(without_heavy(code), f"the records of {info.key}")
 
+    @after("test_it_is_active")
     def test_its_factories_are_there(self) -> None:
         """Every class and every file that a record names can be loaded."""
         for record in self._records():
@@ -102,6 +106,7 @@ class PluginSuite:
             except CseError as error:
                 raise BrokenPromise(f"{record.name}: {error}") from None
 
+    @after("test_its_factories_are_there")
     def test_its_parts_keep_their_records_promises(self) -> None:
         """Options described, frozen and valid, tokens in the vocabulary, classes of their kind."""
         registry = Registry.from_plugins(_loaded())

@@ -13,11 +13,20 @@ from cse_core.records import HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.types import Embeddings, Hidden, TokenBatch, ragged_index
 from cse_core.vocabulary import Role
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 
 
 class PoolerSuite(PartSuite):
     """What a pooler promises: a slicing part, a row pooler or a head."""
+
+    first = {
+        "test_it_runs": (
+            "test_row_makes_one_vector_a_row",
+            "test_head_maps_any_number_of_vectors",
+            "test_slices_keep_owners_and_count_slots",
+            "test_join_makes_one_vector_a_sentence",
+        )
+    }
 
     @classmethod
     def made(cls, record: type[PoolSpec]) -> Any:
@@ -29,6 +38,7 @@ class PoolerSuite(PartSuite):
 
     # -- row poolers --------------------------------------------------------------------------
 
+    @after("test_it_is_made")
     def test_row_makes_one_vector_a_row(self) -> None:
         """``pool`` returns ``[R, dimension]``, finite, and gradients reach the states."""
         pooler = self.made(RowPoolerSpec)
@@ -41,6 +51,7 @@ class PoolerSuite(PartSuite):
             if states.last.requires_grad:
                 promise(call.result.requires_grad, "cuts the gradient")
 
+    @after("test_row_makes_one_vector_a_row")
     def test_row_reads_its_own_tokens_only(self) -> None:
         """A row pooled alone has the vector that it has among others."""
         pooler = self.made(RowPoolerSpec)
@@ -60,6 +71,7 @@ class PoolerSuite(PartSuite):
                 f"row {row} pooled alone has another vector than among {tokens.rows}",
             )
 
+    @after("test_it_is_made")
     def test_row_prompts_are_texts(self) -> None:
         """``prompt`` returns two texts for every role, and layers are those of the encoder."""
         pooler = self.made(RowPoolerSpec)
@@ -80,6 +92,7 @@ class PoolerSuite(PartSuite):
 
     # -- heads --------------------------------------------------------------------------------
 
+    @after("test_head_is_a_module_with_the_core_options")
     def test_head_maps_any_number_of_vectors(self) -> None:
         """``[N, D]`` becomes ``[N, dimension]`` for N = 1 and more, finite, with gradients."""
         head = self.made(HeadSpec)
@@ -98,6 +111,7 @@ class PoolerSuite(PartSuite):
                 (gradient,) = torch.autograd.grad(mapped.float().square().sum(), vectors)
                 promise(bool(gradient.isfinite().all()), f"{count} vectors: no finite gradient")
 
+    @after("test_it_is_made")
     def test_head_is_a_module_with_the_core_options(self) -> None:
         """It is an ``nn.Module`` whose options have ``keep`` and ``branches``."""
         head = self.made(HeadSpec)
@@ -106,6 +120,7 @@ class PoolerSuite(PartSuite):
             issubclass(self.found().spec.options, HeadOptions), "its options are not HeadOptions"
         )
 
+    @after("test_head_maps_any_number_of_vectors")
     def test_head_equals_its_dense_module(self) -> None:
         """What it gives sentence-transformers computes the same in evaluation."""
         head = self.made(HeadSpec)
@@ -128,12 +143,14 @@ class PoolerSuite(PartSuite):
 
     # -- slicing ------------------------------------------------------------------------------
 
+    @after("test_it_is_made")
     def test_slices_keep_owners_and_count_slots(self) -> None:
         """Every sentence keeps a row at least; slots count from 0; no token is another's."""
         self.made(SliceSpec)
         for call in self.trial().watch.of("slices"):
             _check_slices(cast(TokenBatch, call.arguments[0]), call.result)
 
+    @after("test_it_is_made")
     def test_join_makes_one_vector_a_sentence(self) -> None:
         """``join`` returns one row for each owner, in the order of first appearance, slot 0."""
         slicer = self.made(SliceSpec)

@@ -15,7 +15,7 @@ from cse_core.registry.registry import Registry
 from cse_testkit.corpora import tiny_corpus
 from cse_testkit.encoders import shared_encoder
 from cse_testkit.installed import installed_registry
-from cse_testkit.promises import BrokenPromise, promise
+from cse_testkit.promises import BrokenPromise, after, promise
 from cse_testkit.recipe_settings import ENCODERS, differences, read_settings, settings_of
 from cse_testkit.rigs import Rig, compose
 
@@ -66,6 +66,7 @@ class RecipeSuite:
             composition = self.resolved(encoder)
             promise(bool(composition.of("loss")), f"{self.recipe} for {encoder} has no loss")
 
+    @after("test_it_resolves_for_every_encoder")
     def test_it_has_the_expected_settings(self) -> None:
         """Each value of ``expects`` is what the recipe says for that encoder."""
         for encoder, values in self.expects.items():
@@ -76,6 +77,7 @@ class RecipeSuite:
                     found == wanted, f"{self.recipe} for {encoder}: {path} is {found}, not {wanted}"
                 )
 
+    @after("test_it_resolves_for_every_encoder")
     def test_it_is_what_its_table_of_settings_says(self) -> None:
         """For each encoder of the table, every part, option and view is in it with its value."""
         tables = read_settings(self.settings) if self.settings is not None else {}
@@ -83,6 +85,7 @@ class RecipeSuite:
             lines = differences(settings_of(self.resolved(encoder)), wanted)
             promise(not lines, f"{self.recipe} for {encoder}: " + "; ".join(lines))
 
+    @after("test_it_resolves_for_every_encoder")
     def test_it_trains_on_a_tiny_encoder(self) -> None:
         """Some steps with a tiny encoder leave finite losses and gradients, and move weights."""
         corpus = tiny_corpus(columns=self._columns())

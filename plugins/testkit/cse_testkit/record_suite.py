@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 from cse_cli.option_texts import describe
 from cse_core import parts as protocols
@@ -13,6 +13,7 @@ from cse_core.records import (
     AugmenterSpec,
     BranchSpec,
     ComponentSpec,
+    Facts,
     HeadSpec,
     Kind,
     LossSpec,
@@ -27,7 +28,8 @@ from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory
 from cse_core.vocabulary import flatten, is_known
 from cse_testkit.installed import installed_registry
-from cse_testkit.promises import BrokenPromise, promise
+from cse_testkit.promises import BrokenPromise, after, promise
+from cse_testkit.recipe_settings import ENCODERS
 
 PROTOCOLS: dict[type[ComponentSpec], type] = {
     AugmenterSpec: protocols.Augmenter,
@@ -50,11 +52,13 @@ class RecordSuite:
         part: Kind and name.
         options: Options that differ from the defaults.
         registry: Where parts are found; None is what is installed.
+        first: Promises that others wait for, beside those that the kit names itself.
     """
 
     part: ClassVar[tuple[Kind, str]]
     options: ClassVar[Mapping[str, Any]] = {}
     registry: ClassVar[Registry | None] = None
+    first: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     @classmethod
     def found(cls) -> Registered[ComponentSpec]:
@@ -71,6 +75,7 @@ class RecordSuite:
         except PluginFault as fault:
             raise BrokenPromise(str(fault)) from None
 
+    @after("test_its_record_is_valid")
     def test_its_tokens_are_in_the_vocabulary(self) -> None:
         """Provides and requires use the closed vocabulary, with the suite's options too."""
         spec = self.found().spec
@@ -84,6 +89,7 @@ class RecordSuite:
             wrong = [token for token in flatten(tokens) if not is_known(token)]
             promise(not wrong, f"{name} has tokens outside the vocabulary: {wrong}")
 
+    @after("test_its_record_is_valid")
     def test_its_options_are_described_and_frozen(self) -> None:
         """Each option has a text, unknown names are refused, values cannot be changed."""
         model = self.found().spec.options
@@ -93,6 +99,7 @@ class RecordSuite:
         promise(config.get("frozen") is True, "its options model is not frozen")
         promise(config.get("extra") == "forbid", "its options model takes unknown names")
 
+    @after("test_its_record_is_valid")
     def test_its_default_options_are_valid(self) -> None:
         """The defaults pass the model's own checks, which pydantic does not run by itself."""
         spec = self.found().spec
@@ -100,6 +107,27 @@ class RecordSuite:
         if options is not None:
             _check_defaults(options)
 
+    @after("test_its_default_options_are_valid")
+    def test_its_notes_are_lines(self) -> None:
+        """``notes`` and ``warnings`` return lists of lines, ``derive`` options of its model."""
+        spec = self.found().spec
+        options = spec.options(**self.options) if self.options else default_options(spec)
+        if options is None:
+            return
+        for facts in (*ENCODERS.values(), Facts(model="one of which nothing is known")):
+            for name in ("notes", "warnings"):
+                asked = getattr(spec, name)
+                lines = [] if asked is None else asked(options, facts)
+                fine = isinstance(lines, list) and all(_is_line(line) for line in lines)
+                promise(fine, f"{name} returns {lines!r} for {facts.model}, not a list of lines")
+            derived = options if spec.derive is None else _derived(spec, options, facts)
+            promise(
+                isinstance(derived, spec.options),
+                f"derive returns a {type(derived).__name__} for {facts.model}, "
+                f"not {spec.options.__name__}",
+            )
+
+    @after("test_its_record_is_valid")
     def test_its_factory_makes_a_part_of_its_kind(self) -> None:
         """The factory is importable and a subclass of its kind's protocol."""
         spec = self.found().spec
@@ -109,6 +137,18 @@ class RecordSuite:
             inspect.isclass(made) and issubclass(made, expected),
             f"{spec.factory} is not a subclass of cse_core.parts.{expected.__name__}",
         )
+
+
+def _is_line(line: object) -> bool:
+    return isinstance(line, str) and bool(line.strip()) and "\n" not in line
+
+
+def _derived(spec: ComponentSpec, options: Options, facts: Facts) -> Any:
+    """Return what derive returns; the options themselves where it refuses in its one line."""
+    try:
+        return cast(Any, spec.derive)(options, facts)
+    except ValueError:
+        return options
 
 
 def _check_defaults(options: Options) -> None:

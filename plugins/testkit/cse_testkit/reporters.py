@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -73,10 +74,10 @@ class ReporterSuite:
 
     def test_it_changes_nothing(self) -> None:
         """What it is given stays as it was, and random numbers are drawn by others alone."""
-        given = {"settings": SETTINGS, "lines": LINES}
+        given = deepcopy(SETTINGS), deepcopy(LINES)
         before = snapshot(given), torch.get_rng_state()
         with _folder() as folder:
-            _run(self.made(), folder)
+            _run(self.made(), folder, given)
         where = difference(before[0], snapshot(given))
         promise(where is None, f"changes {where}")
         same = torch.equal(before[1], torch.get_rng_state())
@@ -90,8 +91,12 @@ def _folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run(reporter: Reporter, folder: Path, done: int = 0) -> None:
-    """Tell a reporter of a run of three steps."""
+Given = tuple[Mapping[str, Any], tuple[Mapping[str, float], ...]]
+
+
+def _run(reporter: Reporter, folder: Path, given: Given | None = None, done: int = 0) -> None:
+    """Tell a reporter of a run of three steps: its settings and lines, copies of the kit's own."""
+    settings, lines = given or (deepcopy(SETTINGS), deepcopy(LINES))
 
     def tell(method: str, *values: Any) -> None:
         try:
@@ -99,11 +104,11 @@ def _run(reporter: Reporter, folder: Path, done: int = 0) -> None:
         except Exception as error:
             raise BrokenPromise(f"{method} raised {type(error).__name__}: {error}") from error
 
-    tell("start", folder, SETTINGS)
+    tell("start", folder, settings)
     tell("message", "24 rows of texts.txt, [2] blank ones dropped")
     tell("progress", 12, 24, "sentences encoded")
-    tell("begin", 0, len(LINES), done)
-    for line in LINES[done:]:
+    tell("begin", 0, len(lines), done)
+    for line in lines[done:]:
         tell("step", int(line["step"]))
         tell("line", line)
         if "tiny.dev.spearman" in line:

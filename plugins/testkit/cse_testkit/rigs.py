@@ -16,6 +16,7 @@ from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly, build
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
+from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
@@ -37,6 +38,8 @@ from cse_testkit.watching import UncheckedCalls, Watch
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
 SETTINGS = (f"train.batch_size={BATCH}", "train.lr=0.001", "train.precision=fp32")
+_GIVEN = ("content", "reads", "forward")
+"""Methods of poolers and heads, whose dropout may differ when they are called twice."""
 _WATCHED = ("mine", "candidates", "weigh", "views", "pool", "slices", "join")
 
 
@@ -219,6 +222,11 @@ class Rig:
                 if method is not None:
                     setattr(part, name, watch.around(name, method))
             part.next_round = watch.noting("next_round", part.next_round)  # type: ignore[method-assign]
+            part.after_step = watch.giving("after_step", part.after_step)  # type: ignore[method-assign]
+            for name in _GIVEN:
+                method = getattr(part, name, None)
+                if method is not None and not isinstance(part, Loss):
+                    setattr(part, name, watch.giving(name, method))
         for placed in self.assembly.augmenters:
             watch = self.watches[placed.choice.path]
             placed.part = cast(Any, watch.around("call", placed.part))

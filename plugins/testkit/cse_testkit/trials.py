@@ -88,7 +88,11 @@ class Trial:
     def fresh(
         self, *sets: str, precision: str = "fp32", watch: bool = False, total_steps: int = 10
     ) -> Rig:
-        """Return a new run of the same composition, with other settings where given."""
+        """Return a new run of the same composition, with other settings where given.
+
+        Raises:
+            CseError: If the composer refuses the settings.
+        """
         return Rig(
             self._compose(*sets) if sets else self.composition,
             self.corpus,
@@ -99,7 +103,10 @@ class Trial:
         )
 
     def batch(self, level: str, *, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
-        """Return a made-up batch with the views, levels and groups of this run."""
+        """Return a made-up batch with the views, levels and groups of this run.
+
+        Its corpus rows are no batch rows, so that nobody takes the one for the other.
+        """
         views = {each.name: each.role for each in self.composition.views if each.name != "anchor"}
         provided = [
             token
@@ -109,6 +116,7 @@ class Trial:
         groups = {t.partition(":")[2]: 2 for t in provided if t.startswith("positives:")}
         return make_batch(
             sentences=sentences,
+            rows=[(17 + 5 * number) % len(self.corpus) for number in range(sentences)],
             segments=1 if level in ("sentence", "input") else 2,
             dimension=self.rig.assembly.online.encoder.hidden_size,
             views=views,

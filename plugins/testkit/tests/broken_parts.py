@@ -39,7 +39,7 @@ from cse_core.records import (
 from cse_core.registry.registry import Registered, Registry
 from cse_core.types import LossOutput, Negatives, Positives, Round
 from cse_core.vocabulary import Need
-from plugins.testkit.tests import sound_parts
+from plugins.testkit.tests import mutants, sound_parts
 
 HERE = __name__
 
@@ -56,7 +56,7 @@ class Repeat(Made, Augmenter):
     """Keeps every promise: doubles a token of each row."""
 
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        draws = ctx.generator(self.name)
+        draws = ctx.generator(self.name, shared=False)
         index, lengths = [], []
         for row in range(x.rows):
             start, stop = int(x.offsets[row]), int(x.offsets[row + 1])
@@ -217,14 +217,19 @@ class Plain(Made, Loss):
     def logits(self, batch: Any, targets: Any, negatives: Any) -> tuple[Tensor, Tensor]:
         anchors = functional.normalize(batch.anchors, dim=-1)
         others = functional.normalize(negatives.vectors, dim=-1)
-        positive = (anchors * functional.normalize(targets.vectors[:, 0], dim=-1)).sum(-1)
-        return positive, anchors @ others.T
+        each = (anchors.unsqueeze(1) * functional.normalize(targets.vectors, dim=-1)).sum(-1)
+        weights = torch.ones_like(each) if targets.weights is None else targets.weights
+        total = weights.sum(dim=1).clamp_min(1e-9)
+        return (each * weights).sum(dim=1) / total, anchors @ others.T
+
+    def reduced(self, terms: Tensor) -> LossOutput:
+        return LossOutput(terms.sum() if self.options.reduction == "sum" else terms.mean())
 
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
         positive, negative = self.logits(batch, targets, negatives)
         there = ~negatives.mask * negatives.log_weights.exp()
         mass = (negative.exp() * there).sum(dim=1)
-        return LossOutput((positive.exp() + mass).log().mean() - positive.mean())
+        return self.reduced((positive.exp() + mass).log() - positive)
 
 
 class MeanOfNothing(Plain):
@@ -462,7 +467,11 @@ def broken_registry() -> Registry:
     own: list[Record] = [
         *builtins.cse_poolers(), *builtins.cse_losses(), *builtins.cse_branches()
     ]  # fmt: skip
-    brought = {"cse-toolkit": own, "cse-broken": RECORDS, "cse-sound": sound_parts.RECORDS}
+    brought = {
+        "cse-toolkit": own,
+        "cse-broken": [*RECORDS, *mutants.RECORDS],
+        "cse-sound": sound_parts.RECORDS,
+    }
     return Registry(
         Registered(record, distribution, "0.1.0", f"{distribution}:it")
         for distribution, records in brought.items()

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cse_core.encoders.dropout import Dropout
 from cse_core.options import AugmenterOptions, LossOptions, MinerOptions, StoreOptions
-from cse_core.parts import Augmenter, Loss, NegativeStore, PositiveMiner
-from cse_core.records import AugmenterSpec, LossSpec, MinerSpec, Record, StoreSpec
+from cse_core.parts import Augmenter, Branch, Loss, NegativeStore, PositiveMiner
+from cse_core.records import AugmenterSpec, BranchSpec, LossSpec, MinerSpec, Record, StoreSpec
 from cse_core.types import LossOutput, Negatives, Positives, View
 
 HERE = __name__
@@ -39,7 +40,8 @@ class Cutoff(Augmenter):
         self.options = options
 
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        kept = torch.rand(x.shape[1], generator=ctx.generator(f"{self.name} {view.name}")) > 0.2
+        draws = ctx.generator(f"{self.name} {view.name}", shared=False)
+        kept = torch.rand(x.shape[1], generator=draws) > 0.2
         return x * kept
 
 
@@ -61,6 +63,17 @@ def cosine(one: Tensor, other: Tensor) -> Tensor:
     return functional.cosine_similarity(one, other, dim=-1)
 
 
+def of_anchors(batch: Any, view: str, level: str) -> Tensor:
+    """Return the vectors of a view with one row a sentence in the order of the anchors."""
+    rows = batch.views[view][level]
+    place = (batch.owner.unsqueeze(1) == rows.owner.unsqueeze(0)).long().argmax(dim=1)
+    return rows.vectors[place]
+
+
+def reduced(terms: Tensor, options: Any) -> Tensor:
+    return terms.sum() if options.reduction == "sum" else terms.mean()
+
+
 class Margin(Loss):
     """Pulls identical views, keeps soft negatives at the distance that the inputs have."""
 
@@ -69,11 +82,11 @@ class Margin(Loss):
 
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
         identical = cosine(batch.anchors, batch.targets["identical"].vectors[:, 0])
-        soft = cosine(batch.anchors, batch.views["soft_negative"][batch.level].vectors)
-        inputs = [batch.views[name]["input"].vectors for name in ("anchor", "soft_negative")]
+        soft = cosine(batch.anchors, of_anchors(batch, "soft_negative", batch.level))
+        inputs = [of_anchors(batch, name, "input") for name in ("anchor", "soft_negative")]
         allowed = cosine(*inputs).to(soft.dtype)
-        value = (1 - identical).mean() + (soft - allowed).clamp_min(0).mean()
-        return LossOutput(value, {"soft": soft.mean()})
+        terms = (1 - identical) + (soft - allowed).clamp_min(0)
+        return LossOutput(reduced(terms, self.options), {"soft": soft.mean()})
 
 
 class Learned(nn.Module, Loss):
@@ -81,18 +94,21 @@ class Learned(nn.Module, Loss):
 
     def __init__(self, options: LossOptions, setup: Any) -> None:
         super().__init__()
+        self.options = options
         self.scale = nn.Parameter(torch.tensor(2.0))
 
     def forward(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
         scale = self.scale.to(batch.anchors.dtype)
-        pulled = functional.softplus(-scale * cosine(batch.anchors, targets.vectors[:, 0])).mean()
+        close = cosine(batch.anchors.unsqueeze(1), targets.vectors)
+        weights = torch.ones_like(close) if targets.weights is None else targets.weights
+        pulled = (functional.softplus(-scale * close) * weights).sum(dim=1)
         others = (
             functional.normalize(batch.anchors, dim=-1)
             @ functional.normalize(negatives.vectors, dim=-1).T
         )
         there = ~negatives.mask * negatives.log_weights.exp()
-        pushed = (functional.softplus(scale * others) * there).sum(dim=1).mean()
-        return LossOutput(pulled + pushed)
+        pushed = (functional.softplus(scale * others) * there).sum(dim=1)
+        return LossOutput(reduced(pulled + pushed, self.options))
 
 
 class Memory(PositiveMiner):
@@ -148,7 +164,23 @@ class FrozenWeights(NegativeStore):
         )
 
 
+class Twin(nn.Module, Branch):
+    """A second encoder that trains beside the online one, with more dropout of its own."""
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__()
+        self.encoder = setup.online_encoder().copy()
+        self.heads = {}
+        for module in self.encoder.modules():
+            if isinstance(module, Dropout):
+                module.p = 0.3
+
+
 RECORDS: list[Record] = [
+    BranchSpec(
+        name="twin", summary="made up", factory=f"{HERE}:Twin", provides=("branch:twin",),
+        trainable=True,
+    ),
     AugmenterSpec(
         name="nudge", summary="made up", factory=f"{HERE}:Nudge", options=NudgeOptions,
         point="word_embeddings", gradient=lambda options: options.gradient,

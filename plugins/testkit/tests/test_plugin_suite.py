@@ -141,8 +141,8 @@ def test_another_setting_than_the_paper_gives_is_found(distributions: Distributi
 
 def test_a_recipe_that_is_refused_is_found(distributions: Distributions) -> None:
     found = recipe_failures(distributions, RECIPE.format(temperature=-1), {})
+    assert list(found) == ["test_it_resolves_for_every_encoder"]
     assert "loss.infonce.temperature" in found["test_it_resolves_for_every_encoder"]
-    assert "loss.infonce.temperature" in found["test_it_trains_on_a_tiny_encoder"]
 
 
 def sourced(table: str) -> str:
