@@ -7,6 +7,7 @@ reason and the command that fixes it.
 from __future__ import annotations
 
 import os
+import time
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ BUILTINS = ("cse_core.builtins.plugin",)
 """Modules of the toolkit itself that register parts as any plugin does."""
 DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
 """Environment variable with plugins to leave out, separated by commas."""
+SLOW = 0.05
+"""Seconds of processor time from which on loading a plugin is called slow: each command waits."""
 ALL = "all"
 """Leaves out every plugin but the built-ins."""
 
@@ -48,11 +51,13 @@ class PluginManager:
     Attributes:
         infos: One for each entry point, sorted by distribution and entry point.
         unmatched: Names that were to be left out and that no installed plugin has.
+        seconds: Processor time that loading each took, by key; of those that were imported.
         hooks: pluggy's manager, with the loaded plugins registered by key.
     """
 
     infos: tuple[PluginInfo, ...]
     unmatched: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
     hooks: pluggy.PluginManager = field(
         default_factory=lambda: pluggy.PluginManager(specs.GROUP), repr=False, compare=False
     )
@@ -107,7 +112,7 @@ def load_plugins(
         for name in left_out
         if name != ALL and not any(_is_meant(info, name) for info in infos)
     )
-    return PluginManager(infos, unmatched, hooks)
+    return PluginManager(infos, unmatched, loader.seconds, hooks)
 
 
 @dataclass
@@ -116,6 +121,7 @@ class _Loader:
     left_out: Mapping[str, str]
     builtins: frozenset[str]
     places: dict[str, Found] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def load(self, item: Found) -> PluginInfo:
         """Return what became of an entry point; every exception but an interrupt ends here."""
@@ -139,8 +145,12 @@ class _Loader:
                 reason = f"it needs {wanted}, installed is {__version__}"
                 update = update_command(wanted if too_old else info.distribution)
                 return _not_active(info, "incompatible", reason, update)
-            with guarded_import():
-                return self._import(item)
+            began = time.thread_time()
+            try:
+                with guarded_import():
+                    return self._import(item)
+            finally:
+                self.seconds[info.key] = time.thread_time() - began
         except KeyboardInterrupt:
             raise
         except PluginFault as fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,13 +26,22 @@ def show_plugin(
             autocompletion=complete_plugin,
         ),
     ],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print its own options as a table for a README.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a plugin: its parts with every option, the papers, the recipes."""
+    from cse_cli.factories import with_missing_factories
+
     found = installed(context)
+    infos = [with_missing_factories(info) for info in found.manager.find(name)]
+    if markdown:
+        for info in infos:
+            say(options_table(info.parts))
+        return
     plugins = [
-        {**_as_dict(info), "commands": found.commands.of(info.distribution)}
-        for info in found.manager.find(name)
+        {**_as_dict(info), "commands": found.commands.of(info.distribution)} for info in infos
     ]
     if json:
         say_json({"plugins": plugins})
@@ -40,6 +50,22 @@ def show_plugin(
         if number:
             say()
         _show(plugin)
+
+
+def options_table(records: Iterable[Record]) -> str:
+    """Return the options that parts add to those of their kind, as a table in Markdown."""
+    from cse_core.records import ComponentSpec, ReporterSpec
+
+    lines = ["| option | type | default | what it does |", "|---|---|---|---|"]
+    for record in records:
+        if not isinstance(record, ComponentSpec | ReporterSpec):
+            continue
+        for each in _options(record):
+            if each["own"]:
+                default = "must be set" if each["required"] else f"`{each['default']}`"
+                cells = (f"`{each['path']}`", each["type"], default, each["description"])
+                lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return "\n".join(lines) if len(lines) > 2 else "It has no options of its own."
 
 
 def _as_dict(info: PluginInfo) -> dict[str, Any]:

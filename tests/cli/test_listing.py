@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,36 @@ def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Pat
 )
 def test_mistakes_of_usage(cse: Cse, words: tuple[str, ...], expected: tuple[str, ...]) -> None:
     refused(cse(*words), *expected)
+
+
+def test_a_missing_factory_is_broken_without_an_import(
+    cse: Cse, distributions: Distributions
+) -> None:
+    distributions.add("cse-lost", plugin(loss("mine").replace("m.n:C", "cse_lost.losses:Mine")))
+    (said,) = json.loads(cse("list-plugins", "--status", "broken", "--json").out)["plugins"]
+    assert said["reason"] == "loss mine: there is no module cse_lost.losses"
+    assert "pip install" in said["fix"]
+    (distributions.folder / "cse_lost" / "losses.py").write_text("raise SystemExit\n")
+    assert '"plugins": []' in cse("list-plugins", "--status", "broken", "--json").out
+    with_pip = "cse-lost 0.1.0 (cse-lost:lost): active"
+    assert with_pip in cse("show-plugin", "lost").out
+
+
+def test_a_plugin_that_is_slow_to_load_is_said(cse: Cse, distributions: Distributions) -> None:
+    wait = "import time\nend = time.thread_time() + 0.08\nwhile time.thread_time() < end: pass\n"
+    distributions.add("cse-slow", wait + plugin(loss("mine")))
+    distributions.add("cse-swift", plugin(loss("other")))
+    out = " ".join(cse("list-plugins", "--json").out.split())
+    took = {each["key"]: each["load_ms"] for each in json.loads(out)["plugins"]}
+    assert took["cse-slow:slow"] >= 80 > 50 > took["cse-swift:swift"]
+    del sys.modules["cse_slow.plugin"]
+    said = cse("list-plugins").out
+    assert said.count("slow: ") == 1
+    assert "ms to load" in said
+
+
+def test_the_options_of_a_plugin_as_a_table_for_its_readme(cse: Cse) -> None:
+    said = cse("show-plugin", "dclr", "--markdown").out
+    assert said.startswith("| option | type | default | what it does |\n|---|")
+    assert "| `negatives.noise.times` |" in said
+    assert "`loss.dclr.target`" not in said
