@@ -13,7 +13,16 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIRST = {
-    "Start": ("quickstart", "python", "recipes", "combine", "evaluation", "mteb", "results"),
+    "Start": (
+        "quickstart",
+        "options",
+        "recipes",
+        "combine",
+        "python",
+        "evaluation",
+        "mteb",
+        "results",
+    ),
     "Plugins": ("authors", "reference", "plugin-policy"),
     "How it works": ("lifecycle", "architecture", "speed", "performance"),
     "What is promised": ("reliability", "security"),

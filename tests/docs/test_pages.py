@@ -32,7 +32,7 @@ PAGES = list(pages())
 NAMED = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 EXPECTED = (
-    "quickstart", "lifecycle", "authors", "reference", "recipes", "combine",
+    "quickstart", "lifecycle", "authors", "reference", "options", "recipes", "combine",
     "security", "evaluation", "python",
 )  # fmt: skip
 PAPERS = sorted(each.parents[1].name for each in ROOT.glob("plugins/*/cse_*/recipes"))
@@ -112,8 +112,8 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_core_option_is_in_recipes(name: str) -> None:
-    text = Page(DOCS / "recipes.md").text
+def test_every_core_option_is_in_options(name: str) -> None:
+    text = Page(DOCS / "options.md").text
     path, options = MODELS[name]
     for option in options.model_fields:
         (row,) = (line for line in text.splitlines() if line.startswith(f"| `{path}.{option}` |"))
