@@ -11,9 +11,9 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
 from cse_cli.distributions import registering_distributions
-from cse_cli.install_hints import TOOLKIT, pip_install
+from cse_cli.install_hints import pip_install
 from cse_core import __version__
-from cse_core.registry.plugin_info import PluginInfo, canonical
+from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
 from cse_core.specs import GROUP
 
 _BOUND = re.compile(r"(>=|<)([0-9]+(?:\.[0-9]+)*)")

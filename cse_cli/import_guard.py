@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from types import ModuleType
 from typing import Any
 
-from cse_core.registry.record_checks import PluginFault
+from cse_cli.record_checks import PluginFault
 
 SECONDS = 20.0
 """How long an import may take; those of plugins here take hundredths of a second."""

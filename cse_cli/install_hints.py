@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-TOOLKIT = "cse-toolkit"
-"""The distribution of the core."""
+from cse_core.registry.plugin_info import TOOLKIT
 
 
 def pip_install(name: str, *flags: str, versions: str = "") -> str:

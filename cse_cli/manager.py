@@ -27,12 +27,13 @@ from cse_cli.discovery import (
     version_mismatch,
 )
 from cse_cli.import_guard import guarded_import
-from cse_cli.install_hints import TOOLKIT, pip_install
+from cse_cli.install_hints import pip_install
 from cse_cli.plugin_hooks import hooks_of
+from cse_cli.record_checks import PluginFault, check_names, check_records
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, Status, canonical
-from cse_core.registry.record_checks import PluginFault, check_names, check_records
+from cse_core.records import Record
+from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo, Status, canonical
 
 BUILTINS = ("cse_core.builtins.plugin",)
 """Modules of the toolkit itself that register parts as any plugin does."""
@@ -106,7 +107,9 @@ def load_plugins(
     toolkit = [_builtin(module) for module in builtins]
     everything = in_order([*toolkit, *found])
     loader = _Loader(hooks, left_out, frozenset(item.info.key for item in toolkit))
-    infos = tuple(_with_clashes([loader.load(item) for item in everything]))
+    toolkit_first = sorted(everything, key=lambda item: item.info.key not in loader.builtins)
+    loaded = {id(item): loader.load(item) for item in toolkit_first}
+    infos = tuple(_with_clashes([loaded[id(item)] for item in everything]))
     unmatched = tuple(
         name
         for name in left_out
@@ -122,6 +125,7 @@ class _Loader:
     builtins: frozenset[str]
     places: dict[str, Found] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    taken: set[tuple[AnyKind, str]] = field(default_factory=set)
 
     def load(self, item: Found) -> PluginInfo:
         """Return what became of an entry point; every exception but an interrupt ends here."""
@@ -195,11 +199,22 @@ class _Loader:
                 for record in check_records(name, implementation.function())
             )
             check_names(parts)
+            self._check_names_of_the_toolkit(info, parts)
         except BaseException:
             if self.hooks.get_name(plugin) is not None:
                 self.hooks.unregister(plugin)
             raise
         return replace(info, hooks=names, parts=parts)
+
+    def _check_names_of_the_toolkit(self, info: PluginInfo, parts: Sequence[Record]) -> None:
+        """Refuse a name of the toolkit, which recipes and saved models use without a plugin's."""
+        if info.key in self.builtins:
+            self.taken.update((part.kind, part.name) for part in parts)
+            return
+        for part in parts:
+            if (part.kind, part.name) in self.taken:
+                what = f"{NOUNS[part.kind]} {part.name!r} has the name of a part of {TOOLKIT}"
+                raise PluginFault(f"{what}: choose another")
 
 
 def _builtin(module: str) -> Found:

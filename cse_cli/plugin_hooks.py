@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pluggy
 
+from cse_cli.record_checks import PluginFault
 from cse_core.errors import did_you_mean
-from cse_core.registry.record_checks import PluginFault
 from cse_core.specs import GROUP, HOOK_RECORDS
 
 

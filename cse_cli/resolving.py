@@ -83,7 +83,6 @@ def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
 def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
     """Return the named parts that there are, with their default options."""
     from cse_core.recipes.composition import PlannedPart
-    from cse_core.registry.record_checks import default_options
 
     parts = []
     for kind, names in choice.kinds.items():
@@ -94,7 +93,7 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
                 found = installed.registry.find(cast("Kind", kind), f"{owner}{slash}{bare}")
             except CseError:
                 continue
-            options = default_options(found.spec)
+            options = found.spec.default_options()
             if options is not None and not text.startswith("~"):
                 parts.append(PlannedPart.of(found, options, name or bare))
     return parts

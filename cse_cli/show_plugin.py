@@ -103,11 +103,10 @@ def _part(record: Record) -> dict[str, Any]:
 
 def _tokens(record: Any, tokens: Any) -> list[str] | None:
     """Return tokens, of those that follow from options those of the defaults; None without any."""
-    from cse_core.registry.record_checks import default_options
     from cse_core.vocabulary import flatten
 
     if callable(tokens):
-        options = default_options(record)
+        options = record.default_options()
         if options is None:
             return None
         tokens = tokens(options)

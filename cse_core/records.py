@@ -52,7 +52,8 @@ class ComponentSpec(NamedSpec):
         factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
         options: The part's options model; by default, and as the base of every other, that of its
             kind.
-        provides: Tokens of ``cse_core.vocabulary``, or a function of the options.
+        provides: Tokens of ``cse_core.vocabulary``, or a function of the options; ``{name}`` in a
+            token is the name of the instance, so that a part can be used twice.
         requires: The same; a tuple inside the tuple lists alternatives.
         paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
             cards should cite it.
@@ -76,6 +77,13 @@ class ComponentSpec(NamedSpec):
     notes: Callable[[Any, Any], list[str]] | None = None
     warnings: Callable[[Any, Any], list[str]] | None = None
     derive: Callable[[Any, Any], Options] | None = None
+
+    def default_options(self) -> Options | None:
+        """Return the options with nothing set, or None where one must be set."""
+        try:
+            return self.options()
+        except ValueError:
+            return None
 
     def provided(self, options: Options) -> tuple[Need, ...]:
         """Return what it provides with these options."""

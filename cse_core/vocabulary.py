@@ -29,6 +29,9 @@ Need = str | tuple[str, ...]
 Tokens = tuple[Need, ...] | Callable[[Any], tuple[Need, ...]]
 """Tokens of a record: fixed, or a function of the part's options."""
 
+INSTANCE = "{name}"
+"""Stands, in a token that a part provides, for the name of its instance."""
+
 
 def is_known(token: str) -> bool:
     """Tell whether a token is in the vocabulary."""

@@ -25,6 +25,7 @@ from cse_core.parts import Part
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
+from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.runtime.atomic_files import file_text
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
@@ -141,7 +142,7 @@ def load(
 def _planned(registry: Registry, choice: Stage, folder: Path) -> PlannedPart:
     """Return a part of a model as its folder names it."""
     name = choice.use
-    if choice.distribution and choice.distribution != "cse-toolkit":
+    if choice.distribution and choice.distribution != TOOLKIT:
         name = f"{choice.distribution}/{name}"
     found = registry.find("pool", name, where=str(folder))
     options = _checked(lambda: found.spec.options.model_validate(choice.options), folder / MANIFEST)

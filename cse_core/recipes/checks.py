@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.options import LossOptions
+from cse_core.options import LossOptions, MinerOptions
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.records import HeadSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
@@ -122,7 +122,14 @@ def _check_contrastive(
 
 
 def check_positives(run: Composition) -> Iterator[Problem]:
-    """Warn of miners that find positives which no loss and no other part asks for."""
+    """Refuse losses of another level than their miner; warn of miners that nothing asks."""
+    for loss, options in run.losses():
+        miner = run.groups.get(options.target)
+        found = None if miner is None else cast(MinerOptions, miner.options).level
+        if miner is not None and found != options.level:
+            what = f"it is never computed: {miner.path} finds {options.target!r} at level {found}"
+            hint = f"--{loss.path}.level {found}, or --{miner.path}.level {options.level}"
+            yield CseError(what, where=f"{loss.path}.level", value=options.level, hint=hint)
     needed = {f"positives:{options.target}" for _, options in run.losses()}
     needed.update(token for part in run.parts for token in flatten(part.requires))
     for miner in run.of("positives"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -68,17 +67,14 @@ def resolve(
         draft.tables["train"]["dev"] = list(dev)
     with noted(errors):
         apply_sets(draft, sets, registry)
-    run = _typed(draft, registry, facts, chain[-1].name if chain else None, errors)
+    run = _typed(draft, registry, facts, chain, errors)
     if not any((error.where or "").startswith("data.") for error in errors):
         with noted(errors):
             run = replace(run, facts=_facts_of_data(run, lookup))
     raise_all(errors)
     run = _completed(run, registry)
-    names = Counter((found.spec.kind, found.name) for found in registry.parts())
     return replace(
-        run,
-        warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)])),
-        shared_names=frozenset(name for name, count in names.items() if count > 1),
+        run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
     )
 
 
@@ -96,7 +92,11 @@ def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str |
 
 
 def _typed(
-    draft: Draft, registry: Registry, facts: Facts, recipe: str | None, errors: list[CseError]
+    draft: Draft,
+    registry: Registry,
+    facts: Facts,
+    documents: Sequence[Document],
+    errors: list[CseError],
 ) -> Composition:
     """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
     reader = OptionReader(errors=errors)
@@ -110,14 +110,22 @@ def _typed(
         for name, settings in draft.views.items()
     }
     parts = []
+    recorded = _recorded(documents)
+    here = {info.distribution for info in registry.plugins}
     for item in chain.from_iterable(draft.parts.values()):
         with noted(errors):
-            found = registry.find(item.kind, item.use, where=f"--{item.kind}")
+            distribution = item.use.rpartition("/")[0]
+            if (version := recorded.get(distribution)) and distribution not in here:
+                what = f"part of {distribution} {version}, which is not installed"
+                hint = registry.how_to_get(item.kind, item.use)
+                hint = hint or f"pip install {distribution}=={version}"
+                raise CseError(what, where=item.path, value=item.use, hint=hint)
+            found = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
             options = reader.options(found.spec.options, item.options, item.path)
             if options is not None:
                 parts.append(PlannedPart.of(found, options, item.name))
     return Composition(
-        recipe=recipe,
+        recipe=documents[-1].name if documents else None,
         **core,
         params=reader.params,
         expressions=reader.expressions,
@@ -220,9 +228,17 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     return replace(run, facts=facts, parts=tuple(parts)), errors
 
 
+def _recorded(documents: Sequence[Document]) -> dict[str, str]:
+    """Return the versions of distributions that earlier runs recorded."""
+    versions: dict[str, str] = {}
+    for document in documents:
+        versions.update(document.versions or {})
+    return versions
+
+
 def _other_versions(run: Composition, chain: Sequence[Document]) -> Iterator[str]:
     """Yield what to look at where a run is repeated with other versions of its plugins."""
-    recorded = {key: text for document in chain for key, text in (document.versions or {}).items()}
+    recorded = _recorded(chain)
     for part in run.parts:
         before = recorded.get(part.distribution, part.version)
         if before != part.version:

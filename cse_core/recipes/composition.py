@@ -18,7 +18,8 @@ from cse_core.recipes.settings import (
     ViewOptions,
 )
 from cse_core.records import AugmenterSpec, ComponentSpec, Facts, Kind, MinerSpec, PoolSpec
-from cse_core.vocabulary import Role, flatten
+from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.vocabulary import INSTANCE, Role, flatten
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
@@ -60,6 +61,12 @@ class PlannedPart:
         return f"{self.distribution} {self.version}".strip()
 
     @property
+    def qualified(self) -> str:
+        """Return the name that means its record whatever else is installed."""
+        toolkit = self.distribution == TOOLKIT  # no plugin may take a name of the toolkit's
+        return self.use if toolkit else f"{self.distribution}/{self.use}"
+
+    @property
     def requires(self) -> tuple[tuple[str, ...], ...]:
         """Return the tokens that it requires, each as the alternatives that meet it."""
         needs = self.spec.required(self.options)
@@ -68,7 +75,8 @@ class PlannedPart:
     @cached_property
     def provides(self) -> tuple[str, ...]:
         """Return the tokens that it provides."""
-        return tuple(flatten(self.spec.provided(self.options)))
+        tokens = flatten(self.spec.provided(self.options))
+        return tuple(token.replace(INSTANCE, self.name) for token in tokens)
 
     @staticmethod
     def of(
@@ -135,7 +143,6 @@ class Composition:
         notes: What the composer added or decided, for the plan.
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
-        shared_names: Kind and name of parts that several plugins bring.
     """
 
     recipe: str | None
@@ -153,7 +160,6 @@ class Composition:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     expressions: Mapping[str, str] = field(default_factory=dict)
-    shared_names: frozenset[tuple[str, str]] = frozenset()
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""

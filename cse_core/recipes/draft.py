@@ -18,13 +18,15 @@ from cse_core.registry.registry import Registry
 class Instance:
     """A part as a recipe or a flag names it.
 
-    ``use`` is the name of its record as written, perhaps ``distribution/name``.
+    ``use`` is the name of its record as written, perhaps ``distribution/name``. ``near`` is the
+    distribution of the recipe that names it, whose part is meant where several have the name.
     """
 
     kind: Kind
     use: str
     name: str
     options: dict[str, Any] = field(default_factory=dict)
+    near: str = ""
 
     @property
     def path(self) -> str:
@@ -111,12 +113,13 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
     """
     draft = Draft()
     for document in documents:
-        _merge_table(draft, document.table, document.label, overlay=document.overlay)
+        near = document.distribution
+        _merge_table(draft, document.table, document.label, near, overlay=document.overlay)
         blocks = [block for block in document.table.get("when", ()) if holds(block, facts)]
         for block in sorted(blocks, key=lambda block: sum(key in block for key in CONDITIONS)):
             conditions = [f"{key} {_in_words(block[key])}" for key in CONDITIONS if key in block]
             label = f"{document.label}: when {', '.join(conditions)}"
-            changes = _merge_table(draft, block, label, overlay=True)
+            changes = _merge_table(draft, block, label, near, overlay=True)
             draft.notes.append(WhenNote(label, changes, block.get("say")))
         if document.overlay and "say" in document.table:
             draft.notes.append(str(document.table["say"]))
@@ -134,7 +137,7 @@ def holds(block: Mapping[str, Any], facts: Facts) -> bool:
 
 
 def _merge_table(
-    draft: Draft, table: Mapping[str, Any], label: str, *, overlay: bool
+    draft: Draft, table: Mapping[str, Any], label: str, near: str, *, overlay: bool
 ) -> list[Change]:
     """Merge a recipe's table; ``overlay`` updates items of a list by name, else it replaces it.
 
@@ -160,12 +163,18 @@ def _merge_table(
         changes += [(None, f"{head}.{key} = {_in_words(value)}") for key, value in content.items()]
     for kind in KINDS:
         if kind in table:
-            changes += _merge_items(draft, kind, table[kind], label, overlay=overlay)
+            changes += _merge_items(draft, kind, table[kind], label, near, overlay=overlay)
     return changes
 
 
 def _merge_items(
-    draft: Draft, kind: Kind, items: Sequence[Mapping[str, Any]], label: str, *, overlay: bool
+    draft: Draft,
+    kind: Kind,
+    items: Sequence[Mapping[str, Any]],
+    label: str,
+    near: str,
+    *,
+    overlay: bool,
 ) -> list[Change]:
     if not overlay:
         draft.parts[kind] = []
@@ -185,10 +194,10 @@ def _merge_items(
             hint = did_you_mean(name, draft.names(kind))
             raise CseError(what, where=label, value=name, hint=hint)
         if found is None:
-            found = Instance(kind, use, name)
+            found = Instance(kind, use, name, near=near)
             draft.parts[kind].append(found)
         if found.use != use:
-            found.use, found.options = use, {}
+            found.use, found.options, found.near = use, {}, near
         _update(found.options, options)
         said = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
         changes += [(found, found.path + text) for text in said]

@@ -106,7 +106,12 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
                     "or other part uses it"
                 )
             need(name, f"{part.path}.views")
-    for name in run.view_options:
+    for name, settings in run.view_options.items():
+        maker = run.view_makers.get(name)
+        if maker is not None and settings.column is not None:
+            what = f"{maker.path} makes this view, which reads no column"
+            where, hint = f"views.{name}.column", f"remove it, or the part: --{maker.kind} ~NAME"
+            problems.append(CseError(what, where=where, value=settings.column, hint=hint))
         if name not in names and not run.can_have_view(name):
             hint = did_you_mean(name, run.possible_views())
             error = CseError("this run has no such view", where=f"views.{name}", hint=hint)

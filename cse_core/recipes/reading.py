@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,6 +41,7 @@ class Document:
         table: Its content without ``extends``, ``run`` and ``versions``.
         overlay: Whether it goes over a base that it extends.
         versions: Versions that an earlier run recorded, by distribution.
+        distribution: That which brings it; empty for a file.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Document:
     table: Mapping[str, Any]
     overlay: bool = False
     versions: Mapping[str, str] | None = None
+    distribution: str = ""
 
 
 def default_document(*, alone: bool = True) -> Document:
@@ -73,7 +75,7 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
     where = "recipe"
     folder = Path()
     while wanted is not None:
-        path, name, label = _locate(wanted, registry, where, folder)
+        path, name, label, distribution = _locate(wanted, registry, where, folder)
         if path.resolve() in seen:
             raise CseError("extends itself", where=label, hint="remove one extends line")
         seen.append(path.resolve())
@@ -81,7 +83,8 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
         base = table.pop("extends", None)
         if base is not None and (not isinstance(base, str) or not base):
             raise CseError("extends is the name or file of one recipe", where=label, value=base)
-        chain.append(_document(table, name, label, overlay=base is not None))
+        document = _document(table, name, label, overlay=base is not None)
+        chain.append(replace(document, distribution=distribution))
         wanted, where, folder = base, f"{label}: extends", path.parent
     return tuple(reversed(chain))
 
@@ -101,13 +104,13 @@ def check_name(name: object, where: str) -> str:
 
 def _locate(
     recipe: str | Path, registry: Registry, where: str, folder: Path
-) -> tuple[Path, str, str]:
-    """Return the file of a recipe, its name, and how messages name it."""
+) -> tuple[Path, str, str, str]:
+    """Return the file of a recipe, its name, how messages name it, and its distribution."""
     text = str(recipe)
     if isinstance(recipe, str) and registry.has("recipe", recipe):
         found = registry.recipe(recipe, where=where)
         path = package_path(found.spec.path, where=f"recipe {found.name}")
-        return path, found.name, f"recipe {found.name}"
+        return path, found.name, f"recipe {found.name}", found.distribution
     path = Path(text).expanduser()
     if not path.is_absolute() and exists(folder / path):
         path = folder / path
@@ -115,9 +118,10 @@ def _locate(
         if not (path / RUN_FILE).is_file():
             hint = "name a recipe, a TOML file or the folder of a run"
             raise CseError(f"is a folder without {RUN_FILE}", where=where, value=text, hint=hint)
-        return path / RUN_FILE, path.name, str(path / RUN_FILE)
+        return path / RUN_FILE, path.name, str(path / RUN_FILE), ""
     if exists(path):
-        return path, path.absolute().parent.name if path.name == RUN_FILE else path.stem, text
+        name = path.absolute().parent.name if path.name == RUN_FILE else path.stem
+        return path, name, text, ""
     if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
         registry.recipe(recipe, where=where)
     names = [found.name for found in registry.recipes()]

@@ -8,6 +8,8 @@ from typing import Literal
 
 from cse_core.records import DataKind, Kind, Record
 
+TOOLKIT = "cse-toolkit"
+"""Distribution of the core and of the built-in parts, whose names no plugin may take."""
 Status = Literal["active", "blocked", "broken", "incompatible", "conflicting"]
 """What became of an entry point.
 

@@ -20,8 +20,7 @@ from cse_core.records import (
     SuiteSpec,
 )
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
-from cse_core.registry.record_checks import default_options
-from cse_core.vocabulary import flatten
+from cse_core.vocabulary import INSTANCE, flatten
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 
@@ -78,7 +77,8 @@ class Registry:
     """Every part of every loaded plugin.
 
     A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
-    ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name.
+    ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name, and
+    neither is the distribution of the recipe that names it.
     ``plugins`` say what became of each plugin, for hints.
     """
 
@@ -118,13 +118,17 @@ class Registry:
     suites, suite = _accessors(SuiteSpec, "--suite")
     reporters, reporter = _accessors(ReporterSpec, "train.report")
 
-    def find(self, kind: Kind, name: str, *, where: str | None = None) -> Registered[ComponentSpec]:
+    def find(
+        self, kind: Kind, name: str, *, where: str | None = None, near: str = ""
+    ) -> Registered[ComponentSpec]:
         """Return the part of a kind that a name means; ``where`` is for the error.
+
+        ``near`` is the distribution whose part is meant where several have the name.
 
         Raises:
             CseError: If there is none, or more than one.
         """
-        return cast(Registered[ComponentSpec], self._one(kind, name, where or kind))
+        return cast(Registered[ComponentSpec], self._one(kind, name, where or kind, near))
 
     def has(self, kind: AnyKind, name: str) -> bool:
         """Tell whether a name, qualified or not, means any record of a kind."""
@@ -155,8 +159,9 @@ class Registry:
             and (not separator or owner == part.plugin or canonical(owner) == part.distribution)
         ]
 
-    def _one(self, kind: AnyKind, name: str, where: str) -> Registered[Record]:
+    def _one(self, kind: AnyKind, name: str, where: str, near: str = "") -> Registered[Record]:
         found = self._matching(kind, name)
+        found = [part for part in found if part.distribution == near] or found
         if len(found) == 1:
             return found[0]
         if found:
@@ -180,13 +185,16 @@ class Registry:
         hint = did_you_mean(bare, {part.name for part in self._parts.get(kind, ())})
         if not hint.startswith("did you mean") and (close := self.close_elsewhere(kind, bare)):
             return close
-        failed = [f"{info.key} ({info.status})" for info in self.plugins if not info.loaded]
-        return f"{hint}; not loaded: {', '.join(failed)}, see cse list-plugins" if failed else hint
+        failed = [info for info in self.plugins if not info.loaded]
+        why = "; ".join(f"{info.key} is {info.status}: {info.reason}" for info in failed[:2])
+        more = ", ..." if len(failed) > 2 else ""
+        return f"{hint}; not loaded: {why}{more} (see cse list-plugins)" if failed else hint
 
 
 def _provided(spec: ComponentSpec) -> set[str]:
-    options = default_options(spec) if callable(spec.provides) else Options()
-    return set() if options is None else set(flatten(spec.provided(options)))
+    options = spec.default_options() if callable(spec.provides) else Options()
+    tokens = () if options is None else flatten(spec.provided(options))
+    return {token.replace(INSTANCE, spec.name) for token in tokens}
 
 
 def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:

@@ -14,7 +14,7 @@ from cse_core.runtime import distributed
 class Meters:
     """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
 
-    Nothing waits for the device until :meth:`take`.
+    Nothing waits for the device until :meth:`take`. ``seen`` names what any step's parts hold.
     """
 
     def __init__(self, losses: list[float], device: torch.device) -> None:
@@ -22,12 +22,14 @@ class Meters:
         self.rows = 0
         self.tokens = 0
         self.seconds = 0.0
+        self.seen: set[str] = set()
         self._began = time.perf_counter()
 
     def add(self, result: StepResult) -> None:
         """Count a step; one that was dropped has no loss."""
         if result.update is None or result.update.made:
             self.losses.append(result.loss.float())
+        self.seen.update(result.parts)
         self.rows += result.rows
         self.tokens += result.tokens
 

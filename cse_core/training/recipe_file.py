@@ -25,9 +25,7 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     for kind in KINDS:
         recipe[kind] = [
             {
-                "use": f"{part.distribution}/{part.use}"
-                if (kind, part.use) in composition.shared_names
-                else part.use,
+                "use": part.qualified,
                 "name": part.name,
                 **_values(part.options, part.path, expressions),
             }

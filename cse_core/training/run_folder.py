@@ -17,6 +17,7 @@ from typing import Any
 
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
+from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.runtime.atomic_files import (
     disk_errors,
     remove_left_overs,
@@ -163,7 +164,7 @@ def place_of(checkpoint: Path) -> tuple[int, ...]:
 def versions(composition: Composition) -> dict[str, str]:
     """Return the version of every distribution that the run stands on."""
     names = {part.distribution: part.version for part in composition.parts}
-    for name in ("cse-toolkit", "torch", "transformers", "tokenizers", "safetensors", "numpy"):
+    for name in (TOOLKIT, "torch", "transformers", "tokenizers", "safetensors", "numpy"):
         try:
             names.setdefault(name, version(name))
         except PackageNotFoundError:

@@ -161,6 +161,11 @@ class Trainer:
             )
         with closing(loop):
             self._steps(loop, meters)
+        for loss, options in self.composition.losses() if meters.seen else ():
+            if f"{loss.name}.loss" not in meters.seen:
+                self.reporter.warning(
+                    f"{loss.path} was never computed: no step had any {options.target!r}"
+                )
         if not loop.over:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "

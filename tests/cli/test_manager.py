@@ -356,6 +356,15 @@ def test_parts_of_one_name_conflict_and_stay(distributions: Distributions) -> No
     assert one.loaded and [part.name for part in one.parts] == ["twins", "own"]
 
 
+def test_a_name_of_the_toolkit_is_refused_and_the_toolkit_keeps_it(
+    distributions: Distributions,
+) -> None:
+    distributions.add("cse-ant", plugin(loss("infonce"), loss("other")))
+    ant, own = distributions.load().infos
+    assert (ant.status, ant.parts, own.status) == ("broken", (), "active")
+    assert ant.reason == "loss 'infonce' has the name of a part of cse-toolkit: choose another"
+
+
 def test_parts_of_one_name_in_two_kinds_do_not_conflict(distributions: Distributions) -> None:
     store = 'StoreSpec(name="twins", summary="s", factory="m:C")'
     distributions.add("cse-one", GOOD)

@@ -147,7 +147,7 @@ def test_hook_cse_augmenters(example: Example) -> None:
 
 def test_hook_cse_poolers(example: Example) -> None:
     check(example, "cse_poolers")
-    trained_with(example, 'use = "max"')
+    trained_with(example, f'use = "{example.info.distribution}/max"')
     from sentence_transformers import SentenceTransformer
 
     from cse_core.models.saved_model import load
@@ -176,7 +176,7 @@ def test_hook_cse_branches(example: Example) -> None:
 
 def test_hook_cse_metrics(example: Example) -> None:
     record = check(example, "cse_metrics")
-    trained_with(example, 'use = "norms"')
+    trained_with(example, f'use = "{example.info.distribution}/norms"')
     from cse_evaluation.pairs import read_pairs
 
     from cse_core.models.saved_model import load

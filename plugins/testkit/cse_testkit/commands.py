@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from cse_cli.commands import Command, find_commands
+from cse_cli.record_checks import NAME
 from cse_core.errors import CseError
 from cse_core.records import CommandSpec
 from cse_core.registry.plugin_info import canonical
-from cse_core.registry.record_checks import NAME
 from cse_core.runtime.loading import load_factory
 from cse_testkit.plugins import no_output, without_heavy
 from cse_testkit.promises import BrokenPromise, promise

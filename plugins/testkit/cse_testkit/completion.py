@@ -9,7 +9,6 @@ from typing import Any, cast
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
 from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
-from cse_core.registry.record_checks import default_options
 from cse_core.registry.registry import Registered, Registry
 from cse_core.vocabulary import Need, flatten
 
@@ -83,7 +82,7 @@ class _Run:
 
     def options_of(self, found: Found) -> Options | None:
         given = self.options.get((found.spec.kind, found.name))
-        return found.spec.options(**given) if given else default_options(found.spec)
+        return found.spec.options(**given) if given else found.spec.default_options()
 
     def provided(self) -> set[str]:
         return {

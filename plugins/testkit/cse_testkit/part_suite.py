@@ -16,7 +16,6 @@ from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Branch
 from cse_core.records import Kind
-from cse_core.registry.record_checks import default_options
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.types import TokenBatch
 from cse_core.vocabulary import flatten
@@ -57,7 +56,7 @@ class PartSuite(RecordSuite):
     def trial(cls) -> Trial:
         """Return the part's run, made once for all tests of the suite."""
         if "_trial" not in cls.__dict__:
-            if default_options(cls.found().spec) is None and not cls.options:
+            if cls.found().spec.default_options() is None and not cls.options:
                 pytest.skip(
                     f"{cls.part[1]} has an option without a default: give the suite options"
                 )

@@ -14,11 +14,10 @@ from typing import ClassVar
 
 from packaging.requirements import Requirement
 
-from cse_cli.install_hints import TOOLKIT
 from cse_cli.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
-from cse_core.registry.plugin_info import PluginInfo, canonical
+from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory, package_path
 from cse_testkit.promises import BrokenPromise, after, failures, promise
@@ -85,10 +84,9 @@ class PluginSuite:
         for info in self.infos():
             code = (
                 "from cse_cli.manager import load_plugins\n"
-                "from cse_core.registry.record_checks import default_options\n"
                 "for info in load_plugins(environ={}).infos:\n"
                 f"    for part in info.parts if info.key == {info.key!r} else ():\n"
-                "        options = default_options(part) if hasattr(part, 'provided') else None\n"
+                "        options = part.default_options() if hasattr(part, 'provided') else None\n"
                 "        if options is not None:\n"
                 "            part.provided(options), part.required(options)"
             )

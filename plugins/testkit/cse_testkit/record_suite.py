@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from cse_cli.option_texts import describe
+from cse_cli.record_checks import PluginFault, check_record
 from cse_core import parts as protocols
 from cse_core.options import Options
 from cse_core.records import (
@@ -23,7 +24,6 @@ from cse_core.records import (
     SliceSpec,
     StoreSpec,
 )
-from cse_core.registry.record_checks import PluginFault, check_record, default_options
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory
 from cse_core.vocabulary import flatten, is_known
@@ -79,7 +79,7 @@ class RecordSuite:
     def test_its_tokens_are_in_the_vocabulary(self) -> None:
         """Provides and requires use the closed vocabulary, with the suite's options too."""
         spec = self.found().spec
-        options = spec.options(**self.options) if self.options else default_options(spec)
+        options = spec.options(**self.options) if self.options else spec.default_options()
         if options is None:
             return
         for name, tokens in (
@@ -103,7 +103,7 @@ class RecordSuite:
     def test_its_default_options_are_valid(self) -> None:
         """The defaults pass the model's own checks, which pydantic does not run by itself."""
         spec = self.found().spec
-        options = default_options(spec)
+        options = spec.default_options()
         if options is not None:
             _check_defaults(options)
 
@@ -111,7 +111,7 @@ class RecordSuite:
     def test_its_notes_are_lines(self) -> None:
         """``notes`` and ``warnings`` return lists of lines, ``derive`` options of its model."""
         spec = self.found().spec
-        options = spec.options(**self.options) if self.options else default_options(spec)
+        options = spec.options(**self.options) if self.options else spec.default_options()
         if options is None:
             return
         for facts in (*ENCODERS.values(), Facts(model="one of which nothing is known")):

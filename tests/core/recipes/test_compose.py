@@ -355,6 +355,48 @@ def test_two_parts_that_make_one_thing_are_refused(tmp_path: Path) -> None:
     assert "aug.negate makes a view and positives.near a group" in line
 
 
+def test_a_part_may_provide_what_has_the_name_of_its_instance() -> None:
+    made = compose(
+        None,
+        "positives.near.group={name}",
+        "positives.again.group={name}",
+        "loss.infonce.target=again",
+        kinds={"positives": ["near", "near:again"]},
+    )
+    assert set(made.groups) == {"near", "again"}
+
+
+def test_a_loss_has_the_level_of_the_miner_of_its_target() -> None:
+    kinds = {"positives": ["near"], "pool": ["+window"]}
+    sets = ("loss.infonce.target=neighbours", "loss.infonce.level=segment")
+    (line,) = refused(None, *sets, kinds=kinds)
+    assert line == (
+        "loss.infonce.level: it is never computed: positives.near finds 'neighbours' at level "
+        "sentence (got 'segment'); --loss.infonce.level sentence, or --positives.near.level segment"
+    )
+    compose(None, *sets, "positives.near.level=segment", kinds=kinds)
+
+
+def test_a_view_that_a_part_makes_reads_no_column() -> None:
+    (line,) = refused(None, "views.soft_negative.column=text", kinds={"aug": ["negate"]})
+    assert line == (
+        "views.soft_negative.column: aug.negate makes this view, which reads no column (got "
+        "'text'); remove it, or the part: --aug ~NAME"
+    )
+
+
+def test_a_recipe_of_a_run_keeps_whose_parts_it_has(tmp_path: Path) -> None:
+    made = as_recipe(compose(kinds={"aug": ["cse-beta/repeat"]}))
+    assert [item["use"] for item in made["aug"]] == ["cse-beta/repeat"]
+    assert [item["use"] for item in made["loss"]] == ["infonce"]
+    text = '[versions]\ncse-gone = "0.3"\n[[aug]]\nuse = "cse-gone/fade"\n'
+    (line,) = refused(recipe(tmp_path, text))
+    assert line == (
+        "aug.fade: part of cse-gone 0.3, which is not installed (got 'cse-gone/fade'); "
+        "pip install cse-gone==0.3"
+    )
+
+
 def test_targets_are_views_or_groups() -> None:
     made = compose(None, "loss.infonce.target=neighbours", kinds={"positives": ["near"]})
     assert [view.name for view in made.views] == ["anchor"]

@@ -114,6 +114,14 @@ def test_equal_names_are_an_error_only_when_used_and_qualified_names_pick() -> N
     assert made.find("loss", "cse-other:o/twins").plugin == "cse-other:o"
 
 
+def test_a_recipe_means_the_part_of_its_own_distribution() -> None:
+    made = registry(info("cse-ifcl:ifcl", TWINS), info("cse-other:o", TWINS))
+    assert made.find("loss", "twins", near="cse-other").plugin == "cse-other:o"
+    assert made.find("loss", "infonce", near="cse-other").plugin == "cse-toolkit:builtins"
+    with pytest.raises(CseError, match="more than one loss"):
+        made.find("loss", "twins", near="cse-third")
+
+
 def test_equal_names_in_one_distribution_are_picked_by_key() -> None:
     made = registry(info("cse-x:a", TWINS), info("cse-x:b", TWINS))
     assert "write cse-x:a/twins or cse-x:b/twins" in error(made, "loss", "twins")
@@ -130,8 +138,9 @@ def test_unknown_name_gets_a_did_you_mean() -> None:
 
 
 def test_unknown_name_lists_plugins_that_are_not_loaded() -> None:
-    line = error(registry(info("mine:mine", status="blocked")), "loss", "mine")
-    assert "not loaded: mine:mine (blocked), see cse list-plugins" in line
+    failed = info("mine:mine", status="broken", reason="No module named 'nothing'")
+    line = error(registry(failed), "loss", "mine")
+    assert "not loaded: mine:mine is broken: No module named 'nothing' (see cse list" in line
 
 
 def test_name_of_another_kind_tells_the_flag() -> None:

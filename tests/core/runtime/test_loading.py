@@ -78,7 +78,7 @@ def test_package_path_errors(package: Path, path: str, message: str) -> None:
         "cse_cli.manager",
         "cse_core.registry.registry",
         "cse_cli.discovery",
-        "cse_core.registry.record_checks",
+        "cse_cli.record_checks",
     ],
 )
 def test_modules_import_nothing_heavy(module: str) -> None:

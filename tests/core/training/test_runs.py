@@ -22,7 +22,7 @@ from cse_core.training.run import resume, train
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Trainer
-from tests.fixtures.small_parts import TwoRounds
+from tests.fixtures.small_parts import Near, TwoRounds
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
 EVERYTHING = """
@@ -246,6 +246,21 @@ def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Pa
     run.run()
     assert [w for w in notes.warnings if "changed nothing" in w] == [
         "aug.nothing changed nothing in 10 calls: is its rate too low?"
+    ]
+
+
+def test_a_loss_that_waited_for_its_target_the_whole_run_is_named(
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Near, "mine", lambda self, batch, ctx: {})
+    recipe = (
+        '[[pool]]\nuse = "cls"\n[[positives]]\nuse = "near"\n[[loss]]\nuse = "infonce"\n'
+        '[[loss]]\nuse = "infonce"\nname = "late"\ntarget = "near"\n'
+    )
+    run, notes = begin(encoder, folder, recipe, "run", "train.max_steps=2")
+    run.run()
+    assert [w for w in notes.warnings if "computed" in w] == [
+        "loss.late was never computed: no step had any 'near'"
     ]
 
 

@@ -10,7 +10,6 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from cse_core.errors import did_you_mean
-from cse_core.options import Options
 from cse_core.records import (
     AugmenterSpec,
     ComponentSpec,
@@ -113,7 +112,7 @@ def _check_tokens(spec: ComponentSpec) -> None:
     for field in ("provides", "requires"):
         declared: Any = getattr(spec, field)
         if callable(declared):
-            options = default_options(spec)
+            options = spec.default_options()
             if options is None:
                 continue
             try:
@@ -142,14 +141,6 @@ def _check_choices(spec: ComponentSpec) -> None:
         raise PluginFault(f"point is {spec.point!r}; {did_you_mean('', get_args(Point))}")
     if not callable(spec.gradient) and spec.gradient not in (None, *get_args(GradientMode)):
         raise PluginFault(f"gradient is fresh or previous, not {spec.gradient!r}")
-
-
-def default_options(spec: ComponentSpec) -> Options | None:
-    """Return the part's options with nothing set, or None where one must be set."""
-    try:
-        return spec.options()
-    except ValueError:
-        return None
 
 
 def _named(value: object) -> str:
