@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 
 from cse_cli.card_sources import Source, encoder_source, text_source
+from cse_cli.citations import papers_of
 from cse_core.records import COMPONENT_SPECS, Paper
 from cse_core.runtime.atomic_files import write_whole
 from cse_core.runtime.model_files import MANIFEST, RUN_FILE
@@ -96,7 +97,7 @@ class Card:
             why_not=manifest.get("why_not") or "",
             base=base,
             texts=tuple(text_source(name, registry) for name in settings["data"]["path"]),
-            papers=tuple(dict.fromkeys(_papers(settings, registry))),
+            papers=tuple(dict.fromkeys(papers_of(settings, registry))),
         )
 
     def text(self) -> str:
@@ -250,18 +251,6 @@ class Card:
                 "vectors from this folder. Use cse:"
             )
         yield _code("cse encode MODEL --text 'a sentence'", "sh")
-
-
-def _papers(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
-    """Yield the citations of the recipe and of the parts, as far as they are installed."""
-    recipe = settings.get("name")
-    yield from (each.spec.paper for each in registry.recipes() if each.name == recipe)
-    for kind in COMPONENT_SPECS:
-        for part in settings.get(kind, ()):
-            owner, _, name = part["use"].rpartition("/")
-            for found in registry.parts(kind):
-                if found.name == name and owner in ("", found.distribution) and found.spec.paper:
-                    yield found.spec.paper
 
 
 def _portable_recipe(document: tomlkit.TOMLDocument) -> str:

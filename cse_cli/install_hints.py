@@ -66,7 +66,7 @@ def origin() -> dict[str, Any]:
 
 
 def _known() -> set[str]:
-    text = Path(__file__).with_name("known_parts.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("directory.toml").read_text(encoding="utf-8")
     return set(tomllib.loads(text))
 
 

@@ -8,7 +8,7 @@ import typer
 
 from cse_cli.completion import complete_kind, complete_status
 from cse_cli.console import plain_table, say, say_json, say_table
-from cse_cli.installed import installed
+from cse_cli.installed import Installed, installed
 from cse_core.errors import CseError, did_you_mean
 
 
@@ -31,6 +31,16 @@ def list_plugins(
             autocompletion=complete_status,
         ),
     ] = None,
+    available: Annotated[
+        bool, typer.Option("--available", help="The plugins that are known, installed or not.")
+    ] = False,
+    cite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="BibTeX of the papers behind a run's folder, a recipe, a plugin, or all.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, broken ones with the reason and the fix."""
@@ -38,9 +48,15 @@ def list_plugins(
     from cse_cli.manager import SLOW
     from cse_core.registry.plugin_info import NOUNS, Status
 
+    if cite is not None:
+        _cite(cite, installed(context), json)
+        return
     _check("--kind", kind, tuple(NOUNS))
     _check("--status", status, get_args(Status))
     plugins = installed(context)
+    if available:
+        _list_available(plugins, kind, json)
+        return
     manager, commands = plugins.manager, plugins.commands
     found = [
         {
@@ -74,6 +90,50 @@ def list_plugins(
             parts.append(took + f"{1000 * SLOW:.0f} ms are enough for records")
         table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
     say_table(table)
+
+
+def _list_available(plugins: Installed, kind: str | None, json: bool) -> None:
+    from cse_cli.install_hints import pip_install
+    from cse_cli.known_parts import directory
+
+    here = {info.distribution: info.version for info in plugins.manager.infos}
+    found: list[dict[str, Any]] = [
+        {
+            "distribution": listing.distribution,
+            "summary": listing.summary,
+            "paper": listing.paper,
+            "parts": {each: list(names) for each, names in listing.parts.items()},
+            "commands": list(listing.commands),
+            "installed": here.get(listing.distribution),
+            "install": pip_install(listing.distribution),
+        }
+        for listing in directory()
+        if kind in (None, *listing.parts)
+    ]
+    if json:
+        say_json({"available": found})
+        return
+    table = plain_table("", ("plugin", "installed", "what it brings"))
+    for each in found:
+        lines = [each["summary"], each["paper"], "" if each["installed"] else each["install"]]
+        kinds = [*each["parts"], *(["command"] if each["commands"] else [])]
+        lines.append(f"kinds: {', '.join(kinds)}")
+        text = "\n".join(line for line in lines if line)
+        table.add_row(each["distribution"], each["installed"] or "no", text)
+    say_table(table)
+
+
+def _cite(what: str, plugins: Installed, json: bool) -> None:
+    from cse_cli.citations import as_bibtex, cited
+
+    papers = cited(what, plugins)
+    if json:
+        entries = [{"paper": paper, "bibtex": getattr(paper, "bibtex", None)} for paper in papers]
+        say_json({"papers": entries})
+    elif papers:
+        say("\n\n".join(as_bibtex(paper) for paper in papers))
+    else:
+        say(f"% no part of {what} names a paper")
 
 
 def _name(plugin: dict[str, Any]) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from cse_cli.installed import Installed
-from cse_cli.known_parts import HintingRegistry, KnownPart, known_commands, known_parts
+from cse_cli.known_parts import (
+    HintingRegistry,
+    KnownPart,
+    Listing,
+    directory,
+    known_commands,
+    known_parts,
+)
 from cse_cli.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import DEV
@@ -34,9 +41,18 @@ def test_the_list_is_what_the_distribution_brings(distribution: str) -> None:
     assert brought == {part for part in known_parts() if part.distribution == distribution}
 
 
+@pytest.mark.parametrize("listing", directory(), ids=lambda listing: listing.distribution)
+def test_a_listing_has_one_line_and_the_paper_of_its_parts(listing: Listing) -> None:
+    assert listing.summary and "\n" not in listing.summary
+    infos = [i for i in load_plugins(environ={}).infos if i.distribution == listing.distribution]
+    papers = {getattr(part, "paper", "") for info in infos for part in info.parts}
+    assert not papers or listing.paper in {*papers, ""}
+    assert listing.paper or not any(papers)
+
+
 def test_every_plugin_with_parts_is_in_the_list() -> None:
     folders = [path.parents[1].name for path in ROOT.glob("plugins/*/cse_*/plugin.py")]
-    assert {f"cse-{name}" for name in folders} == set(DISTRIBUTIONS)
+    assert {f"cse-{name}" for name in folders} <= set(DISTRIBUTIONS)
 
 
 def test_the_commands_are_those_that_are_installed() -> None:

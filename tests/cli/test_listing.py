@@ -33,6 +33,34 @@ def test_list_plugins_by_kind_and_status(cse: Cse) -> None:
     assert cse("list-plugins", "--status", "broken").out.startswith("no installed plugin")
 
 
+def test_known_plugins_are_listed_installed_or_not(cse: Cse) -> None:
+    said = json.loads(cse("list-plugins", "--available", "--json").out)["available"]
+    hicl = next(each for each in said if each["distribution"] == "cse-hicl")
+    assert hicl["paper"] == "Wu et al.: HiCL, Findings of EMNLP 2023"
+    assert hicl["parts"]["pool"] == ["segments"]
+    assert hicl["install"].startswith("pip install")
+    suites = cse("list-plugins", "--available", "--kind", "suite").out
+    assert "cse-evaluation" in suites and "cse-hicl" not in suites
+    without = cse("--no-plugin", "hicl", "list-plugins", "--available").out
+    assert "cse-hicl" in without
+
+
+def test_papers_of_a_recipe_a_plugin_and_a_run(cse: Cse, tmp_path: Path) -> None:
+    recipe = cse("list-plugins", "--cite", "is-cse-cards").out
+    assert recipe.count("@inproceedings{") == 2 and "Instance Smoothed" in recipe
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.toml").write_text('[[negatives]]\nuse = "cse-mocose/queue"\n', encoding="utf-8")
+    (paper,) = json.loads(cse("list-plugins", "--cite", str(run), "--json").out)["papers"]
+    assert "Impact of Negative Samples" in paper["bibtex"]
+    assert cse("list-plugins", "--cite", "mocose").out.strip() == paper["bibtex"]
+    assert cse("list-plugins", "--cite", "starter").out.startswith("% no part of starter")
+    refused(
+        cse("list-plugins", "--cite", "nothing"),
+        "--cite: unknown recipe (got 'nothing'); name a run's folder, a recipe, a plugin, or all",
+    )
+
+
 def test_a_broken_plugin_is_listed_with_reason_and_fix(
     cse: Cse, distributions: Distributions
 ) -> None:
