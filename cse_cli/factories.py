@@ -34,7 +34,7 @@ def missing_factories(info: PluginInfo) -> Iterator[str]:
     for record in info.parts:
         module = getattr(record, "factory", "").partition(":")[0]
         if module and not known.setdefault(module, is_there(module)):
-            yield f"{NOUNS[record.kind]} {record.name}: there is no module {module}"
+            yield f"{NOUNS[record.kind]} {record.name}: module {module} is not there"
 
 
 def is_there(module: str) -> bool:

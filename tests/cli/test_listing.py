@@ -160,7 +160,7 @@ def test_a_missing_factory_is_broken_without_an_import(
 ) -> None:
     distributions.add("cse-lost", plugin(loss("mine").replace("m.n:C", "cse_lost.losses:Mine")))
     (said,) = json.loads(cse("list-plugins", "--status", "broken", "--json").out)["plugins"]
-    assert said["reason"] == "loss mine: there is no module cse_lost.losses"
+    assert said["reason"] == "loss mine: module cse_lost.losses is not there"
     assert "pip install" in said["fix"]
     (distributions.folder / "cse_lost" / "losses.py").write_text("raise SystemExit\n")
     assert '"plugins": []' in cse("list-plugins", "--status", "broken", "--json").out

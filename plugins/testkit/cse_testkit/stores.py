@@ -107,7 +107,7 @@ class StoreSuite(PartSuite):
 
     @after("test_it_runs")
     def test_anchors_see_candidates_of_others(self) -> None:
-        """Some candidate of another row, text and document is not masked: True is no negative."""
+        """Some candidate of another row, text and document is not masked: True hides one."""
         unrelated = seen = 0
         for call in self.trial().watch.of("candidates"):
             batch, found = cast(Batch, call.arguments[0]), call.result

@@ -119,7 +119,7 @@ class InPlaceStates(Made, Augmenter):
 
 
 class OwnCopy(Branch):
-    """A trained branch that is no module: the optimiser never sees its copy."""
+    """A trained branch that is not a module: the optimiser never sees its copy."""
 
     def __init__(self, options: BranchOptions, setup: Any) -> None:
         self.encoder = setup.online_encoder().copy()
