@@ -180,14 +180,12 @@ class _Loader:
         if not isinstance(stated, int) or isinstance(stated, bool):
             raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
         if stated != specs.CSE_API_VERSION:
-            reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has "
-            update = TOOLKIT if stated > specs.CSE_API_VERSION else info.distribution
-            return _not_active(
-                info,
-                "incompatible",
-                reason + str(specs.CSE_API_VERSION),
-                update_command(update),
-            )
+            current = specs.CSE_API_VERSION
+            reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has {current}"
+            since = [f"{n}: {what}" for n, what in specs.CHANGES.items() if n > stated]
+            reason += f" ({'; '.join(since)})" if since else ""
+            update = TOOLKIT if stated > current else info.distribution
+            return _not_active(info, "incompatible", reason, update_command(update))
         names = hooks_of(self.hooks, plugin)
         try:
             self.hooks.register(plugin, info.key)

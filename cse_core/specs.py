@@ -9,6 +9,8 @@ from cse_core import records as r
 CSE_API_VERSION = 1
 """Raised when a change of hooks or contracts breaks plugins; a plugin may state the one it needs as
 ``CSE_API_VERSION`` in its plugin module."""
+CHANGES = {1: "the interface of the first release"}
+"""What each version changed; messages about plugins of an older version say it."""
 GROUP = "cse"
 """The entry-point group of plugins, and pluggy's project name."""
 

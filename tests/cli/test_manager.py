@@ -308,7 +308,8 @@ def test_api_version_out_of_range_is_incompatible(
     manager = distributions.load()
     info = manager.infos[0]
     assert info.status == "incompatible"
-    assert info.reason == f"it is made for API version {stated}, cse-toolkit 0.1.0 has 1"
+    changed = " (1: the interface of the first release)" if stated < 1 else ""
+    assert info.reason == f"it is made for API version {stated}, cse-toolkit 0.1.0 has 1{changed}"
     assert info.fix == f"pip install -U {fixed}"
     assert [name for name, _ in manager.hooks.list_name_plugin()] == ["cse-toolkit:fake_core"]
 

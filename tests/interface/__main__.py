@@ -1,0 +1,9 @@
+"""``python -m tests.interface`` writes the interface of this state, ``interface-N.json``."""
+
+from __future__ import annotations
+
+from tests.interface.description import KEPT, described, written
+
+if __name__ == "__main__":
+    KEPT.write_text(written(described()), encoding="utf-8")
+    print(KEPT.name)
