@@ -163,7 +163,7 @@ def mending_command(item: Found, *, missing: str = "") -> str:
     name = item.info.distribution
     if name == TOOLKIT:
         return pip_install(TOOLKIT, "--force-reinstall", "--no-deps")
-    sources = _editable_sources(item.dist)
+    sources = editable_sources(item.dist)
     if sources:
         return f"pip install -e {sources}" if missing else f"fix {sources}, or pip uninstall {name}"
     if item.problem or (missing and missing.split(".")[0] == item.info.module.split(".")[0]):
@@ -178,7 +178,7 @@ def update_command(wanted: str) -> str:
     return pip_install(TOOLKIT, "-U", versions=wanted.removeprefix(TOOLKIT))
 
 
-def _editable_sources(dist: Distribution | None) -> str:
+def editable_sources(dist: Distribution | None) -> str:
     """Return the source folder of an editable installation, or an empty text."""
     try:
         text = dist.read_text("direct_url.json") if dist is not None else None

@@ -1,0 +1,14 @@
+"""The commands that this distribution brings."""
+
+from cse_core.records import CommandSpec
+
+CHECK_PLUGIN = CommandSpec(
+    name="check-plugin",
+    summary="ask every promise of an installed plugin",
+    factory="cse_testkit.check_plugin:check_plugin",
+)
+NEW_PLUGIN = CommandSpec(
+    name="new-plugin",
+    summary="write the package of a plugin, with its tests",
+    factory="cse_testkit.new_plugin:new_plugin",
+)

@@ -1,0 +1,147 @@
+"""``cse new-plugin``: what it writes is right before its author has written a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from cse_testkit.package import KINDS, LONGEST, Package, kinds_of
+
+from tests.fixtures.command_line import CSE, Cse, cse
+
+__all__ = ["cse"]
+PLAIN = ("--data", "texts.txt", "--dev", "none", "--train.precision", "fp32")
+SMALL = ("--train.batch_size", "8", "--train.max_steps", "20")
+
+
+def said(words: Sequence[str | Path], folder: Path, site: Path | None = None) -> str:
+    """Run a command, with what is installed in ``site``; it ends well."""
+    done = run(words, folder, site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run(
+    words: Sequence[str | Path], folder: Path, site: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    paths = [str(site)] if site else []
+    paths += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def installed(source: Path, folder: Path) -> Path:
+    """Install a package into a folder of its own, without an index; returns the folder."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
+    done = run([*pip, "--target", folder, source], source)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def in_form(folder: Path) -> None:
+    said([sys.executable, "-m", "ruff", "check", "."], folder)
+    said([sys.executable, "-m", "ruff", "format", "--check", "."], folder)
+
+
+def write(folder: Path, name: str, *kinds: str) -> Path:
+    return Package.named(name, kinds_of(kinds), author='Ann O\'Neil "x"', paper="").write(folder)
+
+
+def test_a_package_of_all_kinds_installs_and_trains(tmp_path: Path, cse: Cse) -> None:
+    folder = tmp_path / "cse-every"
+    printed = cse("new-plugin", "every", "--kind", ",".join(KINDS), "--out", str(folder))
+    assert printed.code == 0, printed.err
+    assert f'pip install -e "{folder}"' in printed.out
+    assert not [*folder.rglob("__pycache__")]
+    in_form(folder)
+    said([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "mypy"], folder)
+    site = installed(folder, tmp_path / "site")
+    assert (site / "cse_every" / "py.typed").is_file()
+    listed = json.loads(said([CSE, "list-plugins", "--json"], tmp_path, site))
+    (found,) = (each for each in listed["plugins"] if each["distribution"] == "cse-every")
+    assert (found["status"], set(found["parts"])) == ("active", {*KINDS, "recipe"})
+    table = said([CSE, "show-plugin", "every", "--markdown"], tmp_path, site)
+    assert table.strip() in (folder / "README.md").read_text(encoding="utf-8")
+    texts = [f"Sentence number {number} speaks of {what}." for number in range(8) for what in "ab"]
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    train = [CSE, "train", "--recipe", "every", *PLAIN, *SMALL]
+    assert "branch.every" in said([*train, "--dry-run"], tmp_path, site)
+    said([*train, "--out", "runs/every"], tmp_path, site)
+    assert (tmp_path / "runs/every/model/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("name", ["x", "a" * LONGEST, "3-d", "cse-hard-queue"])
+def test_names_of_all_lengths_are_in_form(name: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "it", name, *KINDS)
+    in_form(folder)
+    for path in (folder / "CITATION.cff", folder / ".github/workflows/test.yml"):
+        assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
+    assert "Ann O'Neil" in (folder / "CITATION.cff").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", [*((kind,) for kind in KINDS), KINDS], ids="-".join)
+def test_its_own_tests_and_promises_pass(kinds: tuple[str, ...], tmp_path: Path) -> None:
+    folder = write(tmp_path / "cse-every", "every", *kinds)
+    in_form(folder)
+    said([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "mypy"], folder)
+    site = installed(folder, tmp_path / "site")
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    assert " passed" in said(pytest_, folder, site)
+    checked = said([CSE, "check-plugin", "every", "--no-pairs", "--json"], tmp_path, site)
+    promises = json.loads(checked)["promises"]
+    assert {each["name"] for each in promises if each["ok"] is False} == set()
+    parts = {each["part"] for each in promises if each["ok"]}
+    assert len(parts) == len(kinds) + 2  # the plugin itself and the recipe
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("Margin",), "NAME: a name is lower-case words"),
+        (("a_b",), "NAME: a name is lower-case words"),
+        (("a" * (LONGEST + 1),), "characters at most"),
+        (("",), "NAME: a name is lower-case words"),
+        (("../up",), "NAME: a name is lower-case words"),
+        (("core",), "Python has a package cse_core already"),
+        (("dclr",), "is installed already"),
+        (("infonce",), "loss infonce is already in cse-toolkit"),
+        (("fgsm", "--kind", "aug"), "augmenter fgsm is already in cse-mocose"),
+        (("new", "--kind", "los"), "did you mean loss?"),
+        (("new", "--kind", "recipe"), "--kind: no kind of part"),
+        (("new", "--kind", ","), "names no kind of part"),
+        (("new", "--out", "there"), "--out: is there already"),
+        (("new", "--out", "no/such/folder"), "there is no folder no/such"),
+        (("new", "--out", "file/new"), "there is no folder file"),
+        (("new", "--author", "a\nb"), "--author: is not one line"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    words: tuple[str, ...], line: str, cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    printed = cse("new-plugin", *words)
+    assert printed.code == 2
+    assert line in printed.err
+    assert len(printed.errors) == 1
+    assert {path.name for path in tmp_path.rglob("*")} == {"there", "file"}
+
+
+def test_a_failure_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Package, "_recipe", full)
+    with pytest.raises(Exception, match="cannot be written: No space left"):
+        write(tmp_path / "it", "new", "loss")
+    assert [*tmp_path.iterdir()] == []
