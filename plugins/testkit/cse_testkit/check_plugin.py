@@ -39,7 +39,7 @@ def check_plugin(
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Ask every promise of an installed plugin, and say what to mend in which file.
+    """Ask every promise of an installed plugin, and say what to fix in which file.
 
     Its parts and recipes run some steps on a tiny random encoder and made-up texts. The exit code
     is 1 where a promise is broken.
@@ -100,7 +100,7 @@ def _show(part: str, asked: Sequence[Checked]) -> None:
     if broken:
         count += f", {len(broken)} BROKEN"
     if waiting:
-        count += f", {waiting} not asked until these are mended"
+        count += f", {waiting} not asked until these are fixed"
     say(f"{part}: {count}")
     for each in broken:
         say(f"  {each.file}: {each.name}")

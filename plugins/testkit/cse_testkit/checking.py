@@ -15,11 +15,10 @@ from typing import Any, cast
 from packaging.requirements import Requirement
 
 from cse_cli.commands import Command
-from cse_cli.install_hints import TOOLKIT
 from cse_cli.manager import SLOW
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, RecipeSpec, Record, ReporterSpec, SuiteSpec
-from cse_core.registry.plugin_info import NOUNS, PluginInfo, canonical
+from cse_core.registry.plugin_info import NOUNS, TOOLKIT, PluginInfo, canonical
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory, package_path
 from cse_testkit.checks import suite_of
@@ -42,7 +41,7 @@ class Checked:
         name: Of the promise, that of the suite's test.
         ok: Whether it is kept; None where it was not asked.
         detail: What broke it, or why it was not asked.
-        file: Where to mend it.
+        file: Where to fix it.
         says: The promise in words.
     """
 

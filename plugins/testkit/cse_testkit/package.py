@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from cse_cli.record_checks import NAME
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
-from cse_core.registry.record_checks import NAME
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: tuple[AnyKind, ...] = (
@@ -32,6 +32,7 @@ LONGEST = 24
 """Characters of a name; with more the lines of the templates are too long."""
 WIDTH = 100
 _IMPORT = re.compile(r"from (\S+) import (.+)")
+_OWN_IMPORTS = re.compile(r"(^from cse_\S+ import [^(\n]+\n)+", re.M)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _DESCRIBE = """
 import json, sys
@@ -52,7 +53,7 @@ def kinds_of(typed: Iterable[str]) -> tuple[AnyKind, ...]:
     """Return the kinds of words with commas, each once, in the order of a recipe.
 
     Raises:
-        CseError: If there is no template of one.
+        CseError: If one has no template.
     """
     words = [word.strip() for text in typed for word in text.split(",") if word.strip()]
     for word in words:
@@ -135,7 +136,7 @@ class Package:
             hint = "name another: --out DIR"
             raise CseError("is there already", where="--out", value=str(folder), hint=hint)
         if not folder.parent.is_dir():
-            what = f"there is no folder {folder.parent}"
+            what = f"no folder {folder.parent}"
             raise CseError(what, where="--out", value=str(folder), hint=f"mkdir -p {folder.parent}")
         try:
             made = Path(tempfile.mkdtemp(prefix=f".{self.distribution}-", dir=folder.parent))
@@ -186,8 +187,14 @@ class Package:
                     yield f"tests/test_{kind}.py", text
                 elif path.suffixes[0] == ".py":
                     yield f"cse_example/{path.name}", text
-        yield "cse_example/plugin.py", _joined('"""The records; imports no torch."""', records)
-        yield "cse_example/options.py", _joined('"""The options of the parts."""', options)
+        yield (
+            "cse_example/plugin.py",
+            _joined('"""The records; imports no torch."""', records, self.module),
+        )
+        yield (
+            "cse_example/options.py",
+            _joined('"""The options of the parts."""', options, self.module),
+        )
         yield "cse_example/recipes/example.toml", self._recipe()
 
     def _recipe(self) -> str:
@@ -208,7 +215,8 @@ class Package:
         pieces = _PLACE.split(text)
         pieces[::2] = [self._named(piece) for piece in pieces[::2]]
         pieces[1::2] = [values[key] for key in pieces[1::2]]
-        path.write_text("".join(pieces), encoding="utf-8")
+        sorted_ = _OWN_IMPORTS.sub(_in_order, "".join(pieces))
+        path.write_text(sorted_, encoding="utf-8")
 
     def _named(self, text: str) -> str:
         words = "".join(word.title() for word in self.name.split("-"))
@@ -235,6 +243,11 @@ class Package:
         }
 
 
+def _in_order(found: re.Match[str]) -> str:
+    """Return lines of imports in the order that they have with the name of the package."""
+    return "".join(sorted(found[0].splitlines(keepends=True)))
+
+
 def _read(name: str) -> str:
     return (TEMPLATE / name).read_text(encoding="utf-8")
 
@@ -252,8 +265,8 @@ def _python_text(text: str) -> str:
     return "(\n" + "".join(f"    {_quoted(line)}\n" for line in lines) + ")"
 
 
-def _joined(docstring: str, texts: Sequence[str]) -> str:
-    """Return modules as one, with one head of imports in the order of ruff."""
+def _joined(docstring: str, texts: Sequence[str], package: str) -> str:
+    """Return modules as one, with one head of imports as ruff orders those of a package."""
     wanted: dict[str, set[str]] = {}
     bodies = []
     for text in texts:
@@ -268,7 +281,8 @@ def _joined(docstring: str, texts: Sequence[str]) -> str:
         body = "\n".join(kept).strip()
         bodies.append(re.sub(r'\A""".*?"""\s*', "", body, flags=re.S))
     own = [module for module in wanted if module.startswith(("cse_core", "cse_example"))]
-    blocks = [sorted(set(wanted) - set(own)), sorted(own)]
+    own.sort(key=lambda module: module.replace("cse_example", package))
+    blocks = [sorted(set(wanted) - set(own)), own]
     heads = ["\n".join(_import(m, sorted(wanted[m])) for m in block) for block in blocks if block]
     head = "\n\n".join([docstring, "from __future__ import annotations", *heads])
     return "\n\n\n".join([head, *bodies]) + "\n"

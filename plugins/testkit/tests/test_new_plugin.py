@@ -117,8 +117,8 @@ def test_its_own_tests_and_promises_pass(kinds: tuple[str, ...], tmp_path: Path)
         (("new", "--kind", "recipe"), "--kind: no kind of part"),
         (("new", "--kind", ","), "names no kind of part"),
         (("new", "--out", "there"), "--out: is there already"),
-        (("new", "--out", "no/such/folder"), "there is no folder no/such"),
-        (("new", "--out", "file/new"), "there is no folder file"),
+        (("new", "--out", "no/such/folder"), "no folder no/such"),
+        (("new", "--out", "file/new"), "no folder file"),
         (("new", "--author", "a\nb"), "--author: is not one line"),
     ],
 )
