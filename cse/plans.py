@@ -81,6 +81,7 @@ def plan(
     loss: Names = None,
     branch: Names = None,
     metric: Names = None,
+    adapter: Names = None,
     report: Names = None,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
@@ -104,6 +105,7 @@ def plan(
         loss: Losses.
         branch: Branches.
         metric: Metrics.
+        adapter: The adapter of the encoder, such as ``"lora"``.
         report: Reporters that hear of the run too, such as ``"csv"``.
         seed: Seed of everything drawn.
         options: Any option by its path, ``{"train.lr": 3e-5}``, or as tables,
@@ -117,8 +119,8 @@ def plan(
 
     composition, choice, plugins = compose(
         recipe, model=model, data=data, dev=dev, aug=aug, pool=pool, positives=positives,
-        negatives=negatives, loss=loss, branch=branch, metric=metric, report=report, seed=seed,
-        options=options, without=without,
+        negatives=negatives, loss=loss, branch=branch, metric=metric, adapter=adapter,
+        report=report, seed=seed, options=options, without=without,
     )  # fmt: skip
     run = planned_run(composition, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)

@@ -84,6 +84,7 @@ def train(  # noqa: D417
     loss: Names = None,
     branch: Names = None,
     metric: Names = None,
+    adapter: Names = None,
     report: Names = None,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
@@ -109,8 +110,8 @@ def train(  # noqa: D417
     check_launch()
     chosen = {
         "model": model, "data": data, "dev": dev, "aug": aug, "pool": pool, "positives": positives,
-        "negatives": negatives, "loss": loss, "branch": branch, "metric": metric, "report": report,
-        "seed": seed, "options": options, "without": without,
+        "negatives": negatives, "loss": loss, "branch": branch, "metric": metric,
+        "adapter": adapter, "report": report, "seed": seed, "options": options, "without": without,
     }  # fmt: skip
     if isinstance(recipe, Plan):
         beside = [name for name, value in chosen.items() if value is not None]

@@ -140,6 +140,7 @@ NegativesOption = Annotated[list[str] | None, _part_option("negatives", "Negativ
 LossOption = Annotated[list[str] | None, _part_option("loss", "Losses.")]
 BranchOption = Annotated[list[str] | None, _part_option("branch", "Branches.")]
 MetricOption = Annotated[list[str] | None, _part_option("metric", "Metrics.")]
+AdapterOption = Annotated[list[str] | None, _part_option("adapter", "Adapter of the encoder.")]
 StartOption = Annotated[
     str | None,
     typer.Option(

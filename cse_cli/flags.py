@@ -16,7 +16,7 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from cse_cli.option_paths import OptionPath
 
-PART_FLAGS = ("aug", "pool", "positives", "negatives", "loss", "branch", "metric")
+PART_FLAGS = ("aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter")
 """Kinds of parts, each with a flag of its name."""
 _SETTING = re.compile(r"--(?P<path>[a-z_]+\.[^=\s]+)(?:=(?P<value>.*))?", re.DOTALL)
 _NEGATIVE = re.compile(r"-\.?\d")

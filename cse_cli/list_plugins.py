@@ -19,7 +19,7 @@ def list_plugins(
         typer.Option(
             metavar="KIND",
             help="Only parts of a kind: aug, pool, positives, negatives, loss, branch, metric, "
-            "recipe, encoder, dataset, suite or reporter.",
+            "adapter, recipe, encoder, dataset, suite or reporter.",
             autocompletion=complete_kind,
         ),
     ] = None,

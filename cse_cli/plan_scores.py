@@ -22,18 +22,23 @@ class PlannedRun:
         default: Whether nobody named it.
         sets: Its dev sets, by name.
         lengths: How many texts are cut, where that is known.
+        adapted: With an adapter, how many weights of the encoder train and how many there are.
     """
 
     folder: str
     default: bool
     sets: Mapping[str, DevSet]
     lengths: Lengths | None = None
+    adapted: tuple[int, int] | None = None
 
     def lines(self, composition: Composition) -> list[str]:
         """Return lines for people: when it is evaluated, what chooses the checkpoint, where."""
         chosen = self._chosen(composition)
         how_long = composition.train.patience
         lines = [self.lengths.line()] if self.lengths is not None else []
+        if self.adapted is not None:
+            trained, every = self.adapted
+            lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
         lines += [f"evaluation: {self._when(composition)}"]
         if chosen is None:
             why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
@@ -57,6 +62,7 @@ class PlannedRun:
                 "chosen_by": self._chosen(composition),
                 "patience": composition.train.patience,
             },
+            "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
             "length": self.lengths and self.lengths.as_dict(),
             "folder": {"path": self.folder, "default": self.default},
         }

@@ -11,6 +11,7 @@ import typer
 from cse_cli.choosing import (
     RUN,
     SHOWN,
+    AdapterOption,
     AugOption,
     BranchOption,
     DataOption,
@@ -48,6 +49,7 @@ def train(
     loss: LossOption = None,
     branch: BranchOption = None,
     metric: MetricOption = None,
+    adapter: AdapterOption = None,
     model: StartOption = None,
     data: DataOption = None,
     dev: Annotated[
@@ -145,6 +147,7 @@ def train(
             "loss": loss,
             "branch": branch,
             "metric": metric,
+            "adapter": adapter,
         },
         model=model,
         data=data,

@@ -108,8 +108,9 @@ def planned_run(
     """Refuse what a run refuses before it begins, and say where it will lie and how it is scored.
 
     Raises:
-        CseError: As :func:`check_out` and :func:`check_read` raise it.
+        CseError: As :func:`check_out`, :func:`check_read` and :func:`adapted` raise it.
     """
+    from cse_cli.adapters import adapted
     from cse_cli.lengths import lengths
     from cse_cli.plan_scores import PlannedRun
 
@@ -117,7 +118,8 @@ def planned_run(
         check_out(out, force=force)
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
-    return PlannedRun(folder, out is None, sets, lengths(composition, plugins))
+    cut = lengths(composition, plugins)
+    return PlannedRun(folder, out is None, sets, cut, adapted(composition, plugins))
 
 
 def default_folder(composition: Composition) -> Path:

@@ -62,6 +62,10 @@ class HeadOptions(PoolerOptions):
     """Branches whose vectors pass through it."""
 
 
+class AdapterOptions(Options):
+    """What every adapter accepts."""
+
+
 class MinerOptions(Options):
     """What every positive miner accepts."""
 

@@ -30,6 +30,10 @@ from cse_core.types import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedModel
+
     from cse_core.data import Corpus
     from cse_core.encoders.encoder import PackedEncoder
     from cse_core.tokenization.tokenizer import TextTokenizer
@@ -276,6 +280,25 @@ class Branch(Part):
     heads: Mapping[str, torch.nn.Module]
     tokenizer: TextTokenizer | None = None
     training: bool = True
+
+
+class Adapter(Part):
+    """Says which weights of the encoder train; what it adds lives in the encoder's modules."""
+
+    def wrap(self, model: PreTrainedModel) -> None:
+        """Change the encoder in place, once, before branches copy it.
+
+        What requires a gradient then is trained; a copy shares all other weights. For a plan,
+        ``model`` is on the device ``meta``.
+        """
+        raise TypeError(f"{type(self).__name__} does not adapt")
+
+    def merged(self, model: PreTrainedModel) -> PreTrainedModel:
+        """Return a model of the same vectors without added modules; ``model`` does not change."""
+        return model
+
+    def save(self, model: PreTrainedModel, folder: Path) -> None:
+        """Write what was added in a format of its own into ``adapter/`` of the saved model."""
 
 
 class Metric(Part):

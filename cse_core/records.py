@@ -21,6 +21,7 @@ from cse_core.data_records import RecipeSpec as RecipeSpec
 from cse_core.data_records import ReporterSpec as ReporterSpec
 from cse_core.data_records import SuiteSpec as SuiteSpec
 from cse_core.options import (
+    AdapterOptions,
     AugmenterOptions,
     BranchOptions,
     HeadOptions,
@@ -33,7 +34,7 @@ from cse_core.options import (
 )
 from cse_core.vocabulary import Need, Tokens
 
-Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric"]
+Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 GradientMode = Literal["fresh", "previous"]
 T = TypeVar("T")
@@ -267,10 +268,20 @@ class MetricSpec(ComponentSpec):
     options: type[Options] = MetricOptions
 
 
+@dataclass(frozen=True, kw_only=True)
+class AdapterSpec(ComponentSpec):
+    """A part that says which weights of the encoder train, and adds some; a run has one at most."""
+
+    kind: ClassVar[Kind] = "adapter"
+
+    options: type[Options] = AdapterOptions
+
+
 COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     spec.kind: spec
-    for spec in (AugmenterSpec, PoolSpec, MinerSpec, StoreSpec, LossSpec, BranchSpec, MetricSpec)
-}
+    for spec in (AugmenterSpec, PoolSpec, MinerSpec, StoreSpec, LossSpec, BranchSpec, MetricSpec,
+                 AdapterSpec)
+}  # fmt: skip
 Record = ComponentSpec | RecipeSpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
 
 

@@ -23,6 +23,7 @@ HOOK_RECORDS: dict[str, type[r.Record]] = {
     "cse_negative_stores": r.StoreSpec,  # negatives beyond the batch, or weights on those there are
     "cse_losses": r.LossSpec,  # anchors, positives and negatives to a scalar
     "cse_branches": r.BranchSpec,  # copies of the encoder that encode views
+    "cse_adapters": r.AdapterSpec,  # which weights of the encoder train, and modules beside them
     "cse_metrics": r.MetricSpec,  # numbers about a model
     "cse_recipes": r.RecipeSpec,  # named compositions with a paper's settings, TOML in package data
     "cse_encoders": r.EncoderSpec,  # encoders that come with the plugin

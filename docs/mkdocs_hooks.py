@@ -18,6 +18,7 @@ FIRST = {
         "options",
         "recipes",
         "combine",
+        "adapting",
         "python",
         "evaluation",
         "mteb",

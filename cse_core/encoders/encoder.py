@@ -201,14 +201,18 @@ class PackedEncoder(nn.Module):
     def copy(self, share_embeddings: bool = False) -> PackedEncoder:
         """Return a copy that draws its dropout from the same source.
 
-        Its weights are its own, but the word embeddings where they are shared.
+        Its weights are its own, but those that do not train, and the word embeddings where they
+        are shared.
         """
-        table = word_table(self.model)
-        return copy.deepcopy(self, {id(table): table} if share_embeddings else {})
+        table = self.model.get_input_embeddings()
+        shared: list[nn.Module | nn.Parameter] = [table] if share_embeddings else []
+        shared += [each for each in self.parameters() if not each.requires_grad]
+        return copy.deepcopy(self, {id(each): each for each in shared})
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
-        return self._word_table(ids)
+        table = self.model.get_input_embeddings()
+        return self._word_table(ids) if table is self._word_table.table else table(ids)
 
     def forward(
         self,
@@ -258,7 +262,8 @@ class PackedEncoder(nn.Module):
         if self._last_layer is not None and read is not None and self.layer_count not in layers:
             if bool(lengths.all()):  # an empty row has no token to read
                 there = read.to(layout.positions.device, non_blocking=True)
-                reading = self._last_layer.reading(layout.arguments["row_layout"], there)
+                rows = layout.arguments["row_layout"]
+                reading = self._last_layer.reading(self.model, rows, there)
         with (
             self._tapped(layout, on_input, layers, taken),
             reading or nullcontext(),

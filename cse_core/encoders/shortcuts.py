@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,16 +122,15 @@ class LastLayer:
     tokens that are read. With a [CLS] pooler that saves a seventh of a model of six layers.
 
     Attributes:
-        blocks: All transformer layers; a model may use one several times.
-        runs: Layers that a forward pass runs through.
-        key: Makes keys of what enters the layer.
-        value: Makes values of it.
+        runs: Layers that a forward pass runs through; a model may use one several times.
+        key: Name, inside the last layer, of what makes keys of what enters it.
+        value: The same of values. Modules are looked up in every pass: an adapter or a branch may
+            have put others in their place.
     """
 
-    blocks: tuple[nn.Module, ...]
     runs: int
-    key: nn.Linear
-    value: nn.Linear
+    key: str
+    value: str
 
     @staticmethod
     def find(model: PreTrainedModel) -> LastLayer | None:
@@ -142,11 +141,27 @@ class LastLayer:
         key, value = (_linear(blocks[-1], names) for names in (_KEYS, _VALUES))
         if key is None or value is None:
             return None
-        return LastLayer(tuple(blocks), int(model.config.num_hidden_layers), key, value)
+        return LastLayer(int(model.config.num_hidden_layers), key, value)
+
+    def reading(
+        self, model: PreTrainedModel, layout: RowLayout, read: Tensor
+    ) -> AbstractContextManager[None] | None:
+        """Run the last layer for ``[R]`` tokens alone, one of each row in the order of the rows.
+
+        None where the layer has no such modules any more: it runs for all tokens then.
+        """
+        blocks = transformer_layers(model)
+        try:
+            key, value = (blocks[-1].get_submodule(name) for name in (self.key, self.value))
+        except (AttributeError, IndexError):
+            return None
+        return self._reading(blocks, key, value, layout, read)
 
     @contextmanager
-    def reading(self, layout: RowLayout, read: Tensor) -> Iterator[None]:
-        """Run the last layer for ``[R]`` tokens alone, one of each row in the order of the rows."""
+    def _reading(
+        self, blocks: list[nn.Module], key: nn.Module, value: nn.Module, layout: RowLayout,
+        read: Tensor,
+    ) -> Iterator[None]:  # fmt: skip
         calls = 0
 
         def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -155,19 +170,19 @@ class LastLayer:
             if calls != self.runs:
                 return None
             entered = args[0]
-            layout.memory = (self.key(entered), self.value(entered))
+            layout.memory = (key(entered), value(entered))
             return entered.index_select(1, read), *args[1:]
 
         with ExitStack() as hooks:
             hooks.callback(setattr, layout, "memory", None)
-            for block in dict.fromkeys(self.blocks):
+            for block in dict.fromkeys(blocks):
                 hooks.enter_context(block.register_forward_pre_hook(before))
             yield
 
 
-def _linear(block: nn.Module, names: tuple[str, ...]) -> nn.Linear | None:
+def _linear(block: nn.Module, names: tuple[str, ...]) -> str | None:
     found = [
-        module
+        name
         for name, module in block.named_modules()
         if name.rpartition(".")[2] in names and isinstance(module, nn.Linear)
     ]

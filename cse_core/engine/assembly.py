@@ -19,6 +19,7 @@ from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
+    Adapter,
     Augmenter,
     Branch,
     Loss,
@@ -121,6 +122,8 @@ def build(
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
     )
+    for choice in composition.of("adapter"):
+        cast(Adapter, factory(choice, encoder.hidden_size)).wrap(encoder.model)
     online = factory.sentence_encoder(composition.of("pool"), model.max_length)
     dimension = online.dimension
     inference_pool = None

@@ -31,7 +31,7 @@ def check_weights(run: Composition) -> Iterator[Problem]:
 
 
 def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse a run without a row pooler, or with two, or with two parts that slice."""
+    """Refuse a run without a row pooler, and two of these, parts that slice, or adapters."""
     rows, slices = run.pools(RowPoolerSpec), run.pools(SliceSpec)
     if not rows:
         names = installed_poolers(registry, RowPoolerSpec)
@@ -39,12 +39,14 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
         if len(names) > 1:
             hint += f" (or {', '.join(names[1:])})"
         yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
-    for noun, parts in (("row pooler", rows), ("slice stage", slices)):
+    adapters = run.of("adapter")
+    for noun, parts in (("row pooler", rows), ("slice stage", slices), ("adapter", adapters)):
         names = [part.name for part in parts]
         if len(names) > 1:
-            hint = f"remove {len(names) - 1}, for instance --pool ~{names[0]}"
+            kind = parts[0].kind
+            hint = f"remove {len(names) - 1}, for instance --{kind} ~{names[0]}"
             what = f"a run has one {noun}, not {' and '.join(names)}"
-            yield CseError(what, where="pool", hint=hint)
+            yield CseError(what, where=kind, hint=hint)
 
 
 def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:

@@ -24,8 +24,8 @@ AnyKind = Kind | DataKind
 NOUNS: dict[AnyKind, str] = {
     "aug": "augmenter", "pool": "pooler", "positives": "positive miner",
     "negatives": "negative store", "loss": "loss", "branch": "branch", "metric": "metric",
-    "recipe": "recipe", "encoder": "encoder", "dataset": "data set", "suite": "suite",
-    "reporter": "reporter",
+    "adapter": "adapter", "recipe": "recipe", "encoder": "encoder", "dataset": "data set",
+    "suite": "suite", "reporter": "reporter",
 }  # fmt: skip
 """What messages call a part of a kind."""
 

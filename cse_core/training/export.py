@@ -10,7 +10,7 @@ from typing import Any, cast
 from cse_core.engine.assembly import Assembly
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import HeadOptions
-from cse_core.parts import Head
+from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.runtime.atomic_files import exists, whole_folder
@@ -74,7 +74,11 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         "about": about,
     }
     with whole_folder(folder) as beside:
-        sentence_encoder.encoder.model.save_pretrained(beside)
+        model = sentence_encoder.encoder.model
+        for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
+            adapter.save(model, beside / "adapter")
+            model = adapter.merged(model)
+        model.save_pretrained(beside)
         config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
         for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
             config.pop(key, None)  # how it was run does not belong to it

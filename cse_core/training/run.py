@@ -13,6 +13,7 @@ import tomlkit
 import torch
 
 from cse_core.data import Corpus, load_corpus
+from cse_core.encoders.architecture import count_trained
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
 from cse_core.errors import CseError
@@ -241,5 +242,8 @@ class Prepared:
         for line in report.messages:
             message(line)
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
+        for adapter in self.composition.of("adapter"):
+            trained, every = count_trained(encoder)
+            message(f"{adapter.path} trains {trained:,} of {every:,} parameters of the encoder")
         if not encoder.packed:
             self.reporter.warning(f"rows are padded: {encoder.why_padded}")

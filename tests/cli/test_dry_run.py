@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from cse_lora.options import LoraOptions
 
 from cse_cli.installed import Installed
 from cse_cli.option_paths import option_paths
@@ -44,6 +45,7 @@ def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse, flag: str) -> 
     ours = said.err.partition("cse calls it ")[2].split()
     known = {f"--{option.path}" for option in option_paths()}
     known |= {"--loss.infonce.temperature", "--negatives.hard-negatives.weight"}
+    known |= {f"--adapter.lora.{name}" for name in LoraOptions.model_fields}
     help_ = cse("train", "--help").out
     for word in ours:
         if word.startswith("--") and word != "--nproc-per-node":

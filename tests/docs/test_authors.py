@@ -32,6 +32,7 @@ SECTIONS = {
     "cse_positive_miners": "A positive miner",
     "cse_negative_stores": "A negative store",
     "cse_branches": "A branch",
+    "cse_adapters": "An adapter",
     "cse_metrics": "A metric",
     "cse_encoders": "An encoder",
     "cse_datasets": "A data set",
@@ -172,6 +173,11 @@ def test_hook_cse_negative_stores(example: Example) -> None:
 def test_hook_cse_branches(example: Example) -> None:
     check(example, "cse_branches")
     trained_with(example, "every = 2")
+
+
+def test_hook_cse_adapters(example: Example) -> None:
+    check(example, "cse_adapters")
+    trained_with(example, 'name = "biases"')
 
 
 def test_hook_cse_metrics(example: Example) -> None:

@@ -9,6 +9,7 @@ import typer
 from cse_bench.cli_report import report_json, show_report
 from cse_cli.choosing import (
     SHOWN,
+    AdapterOption,
     AugOption,
     BranchOption,
     DataOption,
@@ -41,6 +42,7 @@ def bench(
     loss: LossOption = None,
     branch: BranchOption = None,
     metric: MetricOption = None,
+    adapter: AdapterOption = None,
     model: StartOption = None,
     data: DataOption = None,
     settings: SetOption = None,
@@ -90,6 +92,7 @@ def bench(
             "loss": loss,
             "branch": branch,
             "metric": metric,
+            "adapter": adapter,
         },
         model=model,
         data=data,

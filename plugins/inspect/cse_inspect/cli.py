@@ -9,6 +9,7 @@ import typer
 
 from cse_cli.choosing import (
     SHOWN,
+    AdapterOption,
     AugOption,
     BranchOption,
     DataOption,
@@ -48,6 +49,7 @@ def inspect(
     loss: LossOption = None,
     branch: BranchOption = None,
     metric: MetricOption = None,
+    adapter: AdapterOption = None,
     model: StartOption = None,
     data: DataOption = None,
     settings: SetOption = None,
@@ -95,6 +97,7 @@ def inspect(
         "loss": loss,
         "branch": branch,
         "metric": metric,
+        "adapter": adapter,
     }
     chosen = [recipe, model, data, settings, seed, *kinds.values()]
     if run is not None and any(chosen):

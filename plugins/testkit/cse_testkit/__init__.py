@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cse_testkit.adapters import AdapterSuite
     from cse_testkit.augmenters import AugmenterSuite
     from cse_testkit.batches import make_batch, make_context, make_part, make_setup
     from cse_testkit.branches import BranchSuite
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ENCODERS",
     "SUITES",
+    "AdapterSuite",
     "AugmenterSuite",
     "BranchSuite",
     "BrokenPromise",
@@ -100,6 +102,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "adapters": ("AdapterSuite",),
     "augmenters": ("AugmenterSuite",),
     "batches": ("make_batch", "make_context", "make_part", "make_setup"),
     "branches": ("BranchSuite",),

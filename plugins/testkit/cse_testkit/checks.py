@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
+from cse_testkit.adapters import AdapterSuite
 from cse_testkit.augmenters import AugmenterSuite
 from cse_testkit.branches import BranchSuite
 from cse_testkit.installed import all_recipes, installed_registry
@@ -26,6 +27,7 @@ SUITES: dict[Kind, type[RecordSuite]] = {
     "loss": LossSuite,
     "branch": BranchSuite,
     "metric": MetricSuite,
+    "adapter": AdapterSuite,
 }
 """The suite of each kind."""
 

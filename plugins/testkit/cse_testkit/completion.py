@@ -13,7 +13,7 @@ from cse_core.registry.registry import Registered, Registry
 from cse_core.vocabulary import Need, flatten
 
 Found = Registered[ComponentSpec]
-_PLUS: tuple[Kind, ...] = ("aug", "positives", "negatives", "branch", "metric")
+_PLUS: tuple[Kind, ...] = ("aug", "positives", "negatives", "branch", "metric", "adapter")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from cse_cli.record_checks import PluginFault, check_record
 from cse_core import parts as protocols
 from cse_core.options import Options
 from cse_core.records import (
+    AdapterSpec,
     AugmenterSpec,
     BranchSpec,
     ComponentSpec,
@@ -38,6 +39,7 @@ PROTOCOLS: dict[type[ComponentSpec], type] = {
     LossSpec: protocols.Loss,
     BranchSpec: protocols.Branch,
     MetricSpec: protocols.Metric,
+    AdapterSpec: protocols.Adapter,
     SliceSpec: protocols.SlicePooler,
     RowPoolerSpec: protocols.RowPooler,
     HeadSpec: protocols.Head,

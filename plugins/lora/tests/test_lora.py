@@ -1,0 +1,175 @@
+"""Runs with low-rank adapters: what trains, what is saved, who loads it, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peft
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
+
+import cse
+from tests.fixtures.tiny import sentences
+
+SHORT = {
+    "train.max_steps": 6, "train.batch_size": 8, "train.lr": 1e-2, "train.precision": "fp32",
+    "train.save_steps": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "texts.txt"
+    path.write_text("\n".join(sentences(40)), encoding="utf-8")
+    return path
+
+
+def train(encoder: str, data: Path, out: Path, recipe: str = "simcse", **given: Any) -> cse.Run:
+    options = {**SHORT, **given.pop("options", {})}
+    return cse.train(
+        recipe, model=encoder, data=data, dev="none", adapter="lora", out=out, quiet=True,
+        options=options, **given,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(encoder: str, data: Path, tmp_path_factory: pytest.TempPathFactory) -> cse.Run:
+    return train(encoder, data, tmp_path_factory.mktemp("run") / "run")
+
+
+def first_tokens(model: Any, folder: str) -> torch.Tensor:
+    """Return the last state of [CLS] of a few texts, by transformers."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(sentences(9), padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states: torch.Tensor = model(**batch)[0][:, 0]
+    return states
+
+
+def test_the_saved_model_is_the_base_with_its_adapter(run: cse.Run, encoder: str) -> None:
+    base = AutoModel.from_pretrained(encoder, add_pooling_layer=False).eval()
+    plain = first_tokens(base, encoder)
+    merged = AutoModel.from_pretrained(run.model, add_pooling_layer=False).eval()
+    found = first_tokens(merged, encoder)
+    adapted = peft.PeftModel.from_pretrained(base, str(run.model / "adapter")).eval()
+    torch.testing.assert_close(first_tokens(adapted, encoder), found, rtol=1e-5, atol=1e-5)
+    assert float((found - plain).abs().max()) > 1e-2
+    ours = run.load().encode(sentences(9))
+    theirs = SentenceTransformer(str(run.model), device="cpu").encode(sentences(9))
+    np.testing.assert_allclose(ours, found.numpy(), atol=1e-5)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_the_saved_model_has_no_trace_of_the_adapter(run: cse.Run, encoder: str) -> None:
+    merged, base = (load_file(Path(p) / "model.safetensors") for p in (run.model, encoder))
+    assert merged.keys() == {name for name in base if not name.startswith("pooler.")}
+    changed = {name for name, value in merged.items() if not torch.equal(value, base[name])}
+    assert changed == {
+        f"encoder.layer.{layer}.attention.self.{name}.weight"
+        for layer in range(2)
+        for name in ("query", "value")
+    }
+    config = json.loads((run.model / "adapter/adapter_config.json").read_text())
+    assert config["target_modules"] == ["query", "value"]
+    assert config["base_model_name_or_path"] == Path(encoder).name, "no folder of this machine"
+
+
+def test_the_plan_and_the_run_say_how_much_is_trained(run: cse.Run, encoder: str) -> None:
+    model = AutoModel.from_pretrained(encoder, add_pooling_layer=False)
+    added = 2 * 2 * 2 * 8 * 32  # layers, query and value, A and B, rank, hidden
+    total = sum(each.numel() for each in model.parameters()) + added
+    said = f"{added:,} of {total:,} parameters of the encoder"
+    assert f"adapter.lora trains {said}" in run.messages
+    plan = cse.plan("simcse", model=encoder, adapter="lora")
+    assert f"adapter: {said} train" in str(plan).splitlines()
+    assert plan.to_dict()["adapter"] == {"trained": added, "all": total}
+    assert cse.plan("simcse", model=encoder).to_dict()["adapter"] is None
+
+
+def test_only_its_matrices_and_the_heads_have_moments(run: cse.Run) -> None:
+    saved = load_file(run.folder / "checkpoints/step-6/state.safetensors")
+    held = {n.removeprefix("optimizer.").rpartition(":")[0] for n in saved if "exp_avg" in n}
+    ours = {name for name in held if name.startswith("encoder.")}
+    assert ours and all("lora_" in name for name in ours)
+    assert held - ours == {"pool.mlp.stages.0.weight", "pool.mlp.stages.0.bias"}
+
+
+def test_a_resumed_run_writes_the_same_model(run: cse.Run, tmp_path: Path) -> None:
+    again = Path(shutil.copytree(run.folder, tmp_path / "again"))
+    (again / "result.json").unlink()
+    shutil.rmtree(again / "model")
+    shutil.rmtree(again / "checkpoints/step-6")
+    cse.resume(again, quiet=True)
+    for file in ("model.safetensors", "adapter/adapter_model.safetensors",
+                 "adapter/adapter_config.json"):  # fmt: skip
+        assert (again / "model" / file).read_bytes() == (run.model / file).read_bytes(), file
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_it_trains_beside_other_branches_and_parts(
+    precision: str, encoder: str, data: Path, tmp_path: Path
+) -> None:
+    """MoCoSE: an ema branch, a queue, gradients of the inputs; in chunks, with dropout."""
+    options = {"train.max_steps": 15, "train.precision": precision, "train.chunk_size": 3,
+               "adapter.lora.dropout": 0.1, "adapter.lora.targets": "all-linear"}  # fmt: skip
+    run = train(encoder, data, tmp_path / "run", "mocose", options=options)
+    vectors = run.load().encode(sentences(4))
+    assert np.isfinite(vectors).all()
+    found = load_file(run.model / "adapter/adapter_model.safetensors")
+    assert any(name.endswith("lora_B.weight") and value.any() for name, value in found.items())
+
+
+def test_the_seed_alone_draws_its_matrices(encoder: str, data: Path, tmp_path: Path) -> None:
+    files = []
+    for number, seed in enumerate((1, 1, 2)):
+        torch.manual_seed(number)
+        short = {"train.max_steps": 1, "train.lr": 0.0}
+        run = train(encoder, data, tmp_path / str(number), options=short, seed=seed)
+        files.append(load_file(run.model / "adapter/adapter_model.safetensors"))
+    one, same, other = ({n: v for n, v in each.items() if "lora_A" in n} for each in files)
+    assert all(torch.equal(value, same[name]) for name, value in one.items())
+    assert not any(torch.equal(value, other[name]) for name, value in one.items())
+    assert not any(value.any() for name, value in files[0].items() if "lora_B" in name)
+
+
+def refused(encoder: str, options: dict[str, Any]) -> str:
+    with pytest.raises(cse.CseError) as caught:
+        cse.plan("simcse", model=encoder, adapter="lora", options=options)
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def test_a_layer_that_is_not_there_is_one_line(encoder: str) -> None:
+    assert refused(encoder, {"adapter.lora.targets": ["query", "walue"]}) == (
+        "adapter.lora.targets: BertModel has no linear layer of this name (got 'walue'); "
+        "did you mean value?"
+    )
+
+
+def test_a_family_without_known_layers_says_what_to_name(
+    encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from peft import LoraModel
+
+    monkeypatch.setattr(LoraModel, "target_module_mapping", {})
+    line = refused(encoder, {})
+    assert line.startswith("adapter.lora: BertModel cannot be adapted: ")
+    assert line.endswith("name layers in targets: dense, key, query, value, or all-linear")
+
+
+def test_without_peft_it_says_what_to_install(
+    encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    line = refused(encoder, {})
+    assert line.startswith("adapter.lora: the adapter lora needs peft: ")
+    assert line.endswith("; pip install 'peft>=0.19'")
