@@ -54,13 +54,14 @@ class Setup:
         embedding_size: Dimension of its word embeddings.
         layers: Number of its layers.
         tokenizer: The run's tokenizer.
-        encoder: The online encoder, as it is at the start; None where there is none.
+        encoder: The online encoder, with the weights of the start of the run, of a resumed run
+            too; None where there is none.
         heads: The online heads by instance name.
         corpus: The training rows; None at inference.
         total_steps: Optimiser steps of the first round, where known.
         seed: The run's seed.
         device: Where tensors belong.
-        generator: ``generator(name)`` draws for the making of the part.
+        generator: ``generator(name)`` draws on the CPU for the making of the part.
         load_encoder: Loads a second encoder by name, with its tokenizer.
     """
 
@@ -274,6 +275,7 @@ class Branch(Part):
         heads: Its heads by instance name; a head that is missing is the online one.
         tokenizer: Its own tokenizer; None is the run's. Token augmenters do not reach its tokens.
         training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
+            In a branch that is a module it is set after ``super().__init__()``.
     """
 
     encoder: PackedEncoder

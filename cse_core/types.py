@@ -295,15 +295,17 @@ class StepContext:
         rows: ``[B]`` corpus rows of the batch, over all processes.
         device: Where tensors belong.
         generator: ``generator(name)`` is a new generator at each call, the same for the same name,
-            step and seed; ``generator(name, shared=False)`` differs between processes. What an
-            augmenter draws differs by instance, view and chunk, whatever name it gives.
+            step and seed; ``generator(name, shared=False)`` differs between processes;
+            ``device=`` says where it draws, by default on the CPU. What an augmenter draws differs
+            by instance, view and chunk, whatever name it gives.
         vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient; by
             the view's own branch where ``branch`` is None.
         gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
             inputs of a view, or None where there is none (yet).
         texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
             and augmenters of texts and tokens, those of the rows at hand.
-        log: ``log(name, value)`` notes a scalar for metrics.jsonl without waiting for it.
+        log: ``log(name, value)`` notes a scalar for metrics.jsonl, under this very name (begin it
+            with the instance's own), without waiting for it; in ``after_step`` too.
     """
 
     step: int

@@ -31,8 +31,18 @@ HANDED = {
     "cse_core.tokenization.tokenizer": ("TextTokenizer",),
     "cse_core.tokenization.training_rows": ("TrainingRows",),
     "cse_core.data.corpus": ("Corpus", "TextColumn"),
+    "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
-"""Classes of other rooms whose objects are handed to parts."""
+"""Classes of other rooms, and of the suites, whose objects are handed to parts."""
+FOR_TESTS = {
+    "cse_testkit.rigs": ("run_steps", "StepRun", "compose", "Rig"),
+    "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
+    "cse_testkit.matrix": ("try_pair", "Pairing", "pairs"),
+    "cse_testkit.promises": ("failures",),
+}
+"""What authors' own tests use, all of it imported from ``cse_testkit``."""
+DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}
+"""Folders of packages that are not at the top."""
 HIDDEN = {"CseErrors", "noted", "raise_all", "shortened", "shown", "PoolerSpec", "HOOKS", "flatten"}
 """Names of these modules that are not for authors."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
@@ -100,13 +110,16 @@ def _markdown(text: str) -> str:
 @cache
 def tree(module: str) -> ast.Module:
     """Return the syntax of a module."""
-    path = ROOT / Path(*module.split("."))
+    path = ROOT / DISTRIBUTIONS.get(module.split(".")[0], "") / Path(*module.split("."))
     return ast.parse(path.with_suffix(".py").read_text(encoding="utf-8"))
 
 
 def classes() -> dict[str, ast.ClassDef]:
     """Return every class of the reference by its name."""
-    named = {module: None for modules in SECTIONS.values() for module in modules} | HANDED
+    named: dict[str, tuple[str, ...] | None] = {
+        module: None for modules in SECTIONS.values() for module in modules
+    }
+    named |= HANDED | FOR_TESTS
     return {
         node.name: node
         for module, names in named.items()
@@ -274,4 +287,11 @@ def page() -> str:
     blocks.append("## Handed to parts")
     for module, names in HANDED.items():
         blocks += [_class(classes()[name], module) for name in names]
+    blocks.append("## For tests")
+    for module, names in FOR_TESTS.items():
+        named = {getattr(node, "name", ""): node for node in tree(module).body}
+        nodes = [named[name] for name in names]
+        blocks += [_class(node, module) for node in nodes if isinstance(node, ast.ClassDef)]
+        lines = [_function(node) for node in nodes if isinstance(node, ast.FunctionDef)]
+        blocks += ["\n".join(lines)] if lines else []
     return "\n\n".join(blocks)

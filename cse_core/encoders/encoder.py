@@ -49,6 +49,9 @@ class PackedEncoder(nn.Module):
         attention: ``packed`` refuses a model that cannot be packed, ``padded`` never packs.
 
     Attributes:
+        model: The Hugging Face model. ``transformer_layers(model)`` of
+            ``cse_core.encoders.architecture`` are its layers; a forward hook on one is part of
+            every pass.
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
         own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer that was trained

@@ -100,7 +100,8 @@ class Rig:
         watch: Whether the parts' pure methods are called twice and compared.
 
     Attributes:
-        assembly: The parts.
+        assembly: What was made: ``assembly.parts["loss.NAME"]`` is a part,
+            ``assembly.online.encoder`` the encoder in training.
         loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
         watches: By path, where watched.
         bad_gradients: Parameters that once had a gradient that is not finite.

@@ -1,0 +1,1 @@
+"""A branch with bottleneck adapters, and an augmenter that leaves frequent words out."""

@@ -1,0 +1,62 @@
+"""The records of the branch, the augmenter and the recipe; imports no torch."""
+
+from __future__ import annotations
+
+from cse_adapter.options import AdapterOptions, FrequentWordsOptions
+from cse_core.records import AugmenterSpec, BranchSpec, Facts, RecipeSpec
+from cse_core.specs import hookimpl
+
+PAPER = "Houlsby et al.: Parameter-Efficient Transfer Learning for NLP, ICML 2019"
+
+
+def check_layers(options: AdapterOptions, facts: Facts) -> AdapterOptions:
+    """Refuse layers that the encoder has not."""
+    if facts.layers is not None:
+        for layer in options.after or ():
+            if not 1 <= layer <= facts.layers:
+                raise ValueError(f"after: layer {layer} of {facts.layers} layers, from 1")
+    return options
+
+
+@hookimpl
+def cse_branches() -> list[BranchSpec]:
+    """Return the branch."""
+    return [
+        BranchSpec(
+            name="adapter",
+            summary="the encoder with trained bottleneck adapters behind its layers",
+            factory="cse_adapter.adapter:AdapterBranch",
+            options=AdapterOptions,
+            provides=("branch:{name}",),
+            derive=check_layers,
+            trainable=True,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the augmenter."""
+    return [
+        AugmenterSpec(
+            name="frequent-words",
+            summary="leaves words out, the more frequent the likelier",
+            factory="cse_adapter.frequent_words:FrequentWords",
+            options=FrequentWordsOptions,
+            point="text",
+            paper="Mikolov et al.: Distributed Representations of Words and Phrases, NIPS 2013",
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="adapter",
+            summary="positives of an adapted frozen encoder, without some frequent words",
+            path="cse_adapter:recipes/adapter.toml",
+        )
+    ]

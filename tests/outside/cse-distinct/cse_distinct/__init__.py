@@ -1,0 +1,1 @@
+"""A negative store without near-duplicates, and the metric IsoScore."""
