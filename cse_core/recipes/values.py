@@ -150,9 +150,12 @@ def _typed_text(text: FlagText, wanted: Accepts) -> Any:
     tables = (wanted.table or wanted.items is not None) and isinstance(parsed, dict)
     if wanted.text and not lists and not tables:
         return str(text)  # brackets and braces too: "[X] means [MASK]" is a prompt
-    texts = wanted.items is not None and accepts(wanted.items[0]).text
-    if texts and not wanted.numeric and not isinstance(parsed, list | dict):
-        return [str(text)]
+    if wanted.items is not None and not wanted.numeric and not isinstance(parsed, list | dict):
+        item = accepts(wanted.items[0])
+        if item.text:
+            return [str(text)]
+        if item.numeric and not wanted.fixed and not isinstance(parsed, bool):
+            return [parsed]  # one number is a list of one
     return parsed
 
 

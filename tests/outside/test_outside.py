@@ -1,6 +1,6 @@
 """Packages that authors outside wrote from the guide and the reference alone still work.
 
-They stand for plugins that nobody here can mend: where a change breaks one of them, it breaks
+They stand for plugins that nobody here can fix: where a change breaks one of them, it breaks
 theirs. A package is edited only where the interface was changed on purpose, with a version of it.
 """
 

@@ -70,3 +70,36 @@ def _numbers(value: object) -> list[float]:
     if isinstance(value, tuple):
         return [number for each in value for number in _numbers(each)]
     return [value] if isinstance(value, int | float) else []
+
+
+class Lists(Options):
+    """Options that hold several numbers."""
+
+    layers: tuple[int, ...] | None = None
+    """Layers."""
+    sizes: tuple[float, float] = (0.0, 1.0)
+    """Two numbers."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("layers", "2", (2,)),
+        ("layers", "2,4", (2, 4)),
+        ("layers", "[2]", (2,)),
+        ("layers", "none", None),
+        ("layers", "2.5", "must be a list of integers or none (got '2.5')"),
+        ("layers", "true", "must be a list of integers or none (got True)"),
+        ("sizes", "2", "must be 2 numbers (got '2')"),
+        ("sizes", "2,3", (2.0, 3.0)),
+    ],
+)
+def test_one_number_on_the_command_line_is_a_list_of_one(
+    name: str, value: str, wanted: object
+) -> None:
+    reader = OptionReader()
+    options = reader.options(Lists, {name: FlagText(value)}, "part")
+    if isinstance(wanted, str):
+        assert [error.line() for error in reader.errors] == [f"part.{name}: {wanted}"]
+    else:
+        assert options is not None and getattr(options, name) == wanted
