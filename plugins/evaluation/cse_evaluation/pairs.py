@@ -46,9 +46,13 @@ ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Two sentences and how similar people found them, on the scale of their set.
+    """Two sentences and how similar people found them.
 
-    ``subset`` is the part of the set that they come from, empty where the file names none.
+    Attributes:
+        sentence1: One sentence.
+        sentence2: The other.
+        score: Their grade, on the scale of their set.
+        subset: The part of the set that they come from, empty where the file names none.
     """
 
     sentence1: str
