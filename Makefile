@@ -23,7 +23,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml $(wildcard plugins/*/p
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
 	@touch $(READY)
 
-DEMO := --aug fgsm --negatives queue --loss twins --train.max_steps 160
+DEMO := --aug fgsm --negatives queue --loss twins --train.lr 2e-4 --train.max_steps 64 --train.eval_steps 16
 demo: $(READY)
 	@echo "1. What is installed"
 	@$(BIN)/cse list-plugins
@@ -38,7 +38,10 @@ demo: $(READY)
 	@echo "The encoder saw no grade and none of these pairs; it learned from sentences alone to put"
 	@echo "paraphrases nearer than sentences that only look similar. A grammar makes the texts, so the"
 	@echo "gain shows that everything works, not how good a method is: docs/results.md has real text."
-	@echo "Next: cse train --recipe simcse --data YOUR.txt --out runs/mine; cse list-recipes has the papers'."
+	@echo "Next, on your own text, one sentence a line:"
+	@echo "  $(BIN)/cse train --recipe simcse --data YOUR.txt --out runs/mine"
+	@echo "  $(BIN)/cse search runs/mine --data YOUR.txt 'what to look for'"
+	@echo "docs/quickstart.md goes on from there."
 
 lint: $(READY)
 	$(BIN)/ruff check .
