@@ -51,5 +51,5 @@ def test_a_pair_trains_or_is_refused_with_a_reason(pair: tuple[Found, Found]) ->
 
 def test_the_table_has_every_pair() -> None:
     count = sum(len(all_parts(k)) for k in ("aug", "pool", "positives", "negatives", "loss"))
-    count += len(all_parts("branch"))
+    count += len(all_parts("branch")) + len(all_parts("adapter"))
     assert len(list(pairs())) == count * (count - 1) // 2

@@ -20,7 +20,7 @@ from cse_testkit.installed import installed_registry
 from cse_testkit.rigs import Rig, compose
 
 Found = Registered[ComponentSpec]
-KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "loss", "branch")
+KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "loss", "branch", "adapter")
 """Kinds whose parts are tried in pairs."""
 
 

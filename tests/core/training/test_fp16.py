@@ -11,11 +11,12 @@ from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.runtime.device import Precision
 from cse_core.training.checkpoint import Checkpoint, weights
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Trainer
 from tests.core.training.test_runs import EVERYTHING, same, stop_after, unmeasured
-from tests.fixtures.tiny import Bench, composed, metrics, sentences, trainer
+from tests.fixtures.tiny import Bench, composed, dev_scorer, metrics, sentences, trainer
 
 HEAD = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
 PLAIN = HEAD + '[[negatives]]\nuse = "queue"\n[[loss]]\nuse = "infonce"\n'
@@ -52,6 +53,28 @@ def test_gradients_are_near_those_of_fp32(
     assert float(torch.cosine_similarity(one, other, dim=0)) > 0.999
     assert float(one.norm() / other.norm()) == pytest.approx(1.0, abs=0.02)
     assert float(found.update.norm) == pytest.approx(float(other.norm()), rel=0.02)  # type: ignore[arg-type]
+
+
+def test_a_run_scores_near_fp32(
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a scale at which no step is skipped on, so that both make the same steps."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    plain = Precision.scaler
+    monkeypatch.setattr(Precision, "scaler", lambda p: scaler if p.dtype else plain(p))
+    corpus, vectors, scores = Corpus.from_columns({"text": sentences(60)}), [], []
+    for precision, lr in (("fp32", 0.0), ("fp32", 1e-3), ("fp16", 1e-3)):
+        sets = ("model.dropout=0", f"train.lr={lr}", f"train.precision={precision}",
+                "train.eval_steps=8")  # fmt: skip
+        composition = composed(encoder, PLAIN, *sets, folder=folder, rows=60)
+        out = folder / f"{precision}-{lr}"
+        run, _ = trainer(composition, corpus, out, scorer=dev_scorer(sentences(60)))
+        scores.append(run.run().score)
+        vectors.append(run.encode(sentences(60)))
+    start, full, half = vectors
+    moved, apart = (float((each - full).norm() / full.norm()) for each in (start, half))
+    assert apart < 0.1 * moved
+    assert scores[2] == pytest.approx(scores[1], abs=1.0)
 
 
 @pytest.mark.parametrize("recipe", [PUSH, PREVIOUS], ids=["fresh", "previous"])
