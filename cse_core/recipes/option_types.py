@@ -62,7 +62,8 @@ def in_words(found: Accepts) -> str:
     """Return what is accepted with its article, as messages say it: an integer >= 1 or none."""
     words = []
     if found.choices:
-        words.append("one of " + ", ".join(plain(choice) for choice in found.choices))
+        choices = ", ".join(plain(choice) for choice in found.choices)
+        words.append(f"one of {choices}" if len(found.choices) > 1 else choices)
     bounds = f" {' and '.join(found.bounds)}" if found.bounds else ""
     if found.schedule:
         words.append(f"a number or schedule{bounds}")

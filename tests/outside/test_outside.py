@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from cse_testkit import Rig, compose, failures, run_steps, suite_of, tiny_corpus
 
 from cse_cli.main import run
 from cse_cli.manager import load_plugins
+from cse_core.errors import CseError
 from cse_core.registry.registry import Registry
 from tests.docs.pages import ROOT, write_metadata
 
@@ -120,6 +122,11 @@ def test_its_recipe_is_planned_and_trains(
 def test_they_train_with_parts_of_papers(name: str, registry: Registry) -> None:
     done = run_steps(**WITH_OTHERS[name], steps=2, registry=registry)
     assert all(torch.isfinite(torch.tensor(done.losses)))
+
+
+def test_an_option_that_a_part_narrowed_is_refused_in_plain_words(registry: Registry) -> None:
+    with pytest.raises(CseError, match=re.escape("loss.arc.similarity: must be cosine (got 'dot'")):
+        compose(kinds={"loss": ["arc"]}, sets=["loss.arc.similarity=dot"], registry=registry)
 
 
 def test_a_stopped_run_of_all_three_goes_on_bit_for_bit(registry: Registry, tmp_path: Path) -> None:
