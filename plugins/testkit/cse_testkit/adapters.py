@@ -11,7 +11,7 @@ import torch
 
 from cse_core.parts import Adapter
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import promise
+from cse_testkit.promises import after, promise
 from cse_testkit.snapshots import difference, snapshot
 
 
@@ -20,6 +20,7 @@ class AdapterSuite(PartSuite):
 
     _may_change: ClassVar[tuple[str, ...]] = ("requires_grad",)
 
+    @after("test_it_runs")
     def test_what_it_trains_moves_and_nothing_else(self) -> None:
         """After two steps every weight that requires a gradient moved, and no other did."""
         rig = self.trial().fresh("train.lr=1e-2")
@@ -34,6 +35,7 @@ class AdapterSuite(PartSuite):
         others = sorted(moved - set(trained))
         promise(not others, f"require no gradient and move: {', '.join(others[:3])}")
 
+    @after("test_it_runs")
     def test_a_merged_model_gives_the_same_vectors(self) -> None:
         """``merged`` has the weights of a plain encoder, and changes nothing of the adapted one."""
         rig = self.trial().fresh("train.lr=1e-2")
@@ -57,6 +59,7 @@ class AdapterSuite(PartSuite):
             f"merged, vectors differ by up to {float((found - wanted).abs().max()):.2g}",
         )
 
+    @after("test_it_runs")
     def test_it_saves_the_same_twice(self) -> None:
         """``save`` may write nothing; what it writes is the same again."""
         trial = self.trial()
@@ -70,6 +73,7 @@ class AdapterSuite(PartSuite):
                 files.append({path.name: path.read_bytes() for path in written})
         promise(files[0] == files[1], "saved twice, its files differ")
 
+    @after("test_it_runs")
     def test_a_copy_of_the_encoder_works_by_itself(self) -> None:
         """A branch's copy gives the same vectors, and shares what does not train alone."""
         rig = self.trial().fresh()

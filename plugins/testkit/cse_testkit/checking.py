@@ -123,12 +123,12 @@ def of_part(
     spec = found.spec
     same = [p for p in (registry or installed_registry()).parts(spec.kind) if p.name == spec.name]
     suite = suite_of(spec.kind, found.qualified if len(same) > 1 else spec.name, registry)
-    of_records = set(vars(RecordSuite)) - {"test_its_options_are_described_and_frozen"}
+    of_options = {"test_its_options_are_described_and_frozen", "test_its_default_options_are_valid"}
     own = _file_of_factory(spec.factory, module)
     options = _place(spec.options) or module
     for each in _asked(suite, f"{NOUNS[spec.kind]} {spec.name}", own):
-        file = module if each.name in of_records else own
-        file = options if "options" in each.name else file
+        file = module if each.name in vars(RecordSuite) else own
+        file = options if each.name in of_options else file
         yield Checked(each.part, each.name, each.ok, each.detail, file or own, each.says)
 
 

@@ -15,8 +15,8 @@ from cse_core.engine import negatives as core
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.parts import Part
-from cse_core.runtime.seeds import generator
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
+from cse_testkit.loss_inputs import draws_of, in_order, some_weights
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import after, promise
 
@@ -105,8 +105,8 @@ class LossSuite(PartSuite):
         """P = 3 with weights, an anchor without any among them, gives a finite value."""
         batch = self.batch()
         rows, dimension = batch.anchors.shape
-        vectors = torch.randn(rows, 3, dimension, generator=_draws("positives"))
-        for weights in (None, torch.ones(rows, 3), _some_weights(rows, 3), torch.zeros(rows, 3)):
+        vectors = torch.randn(rows, 3, dimension, generator=draws_of("positives"))
+        for weights in (None, torch.ones(rows, 3), some_weights(rows, 3), torch.zeros(rows, 3)):
             targets = Positives(vectors, weights)
             self._check_finite(
                 f"three positives, weights {weights}",
@@ -124,7 +124,7 @@ class LossSuite(PartSuite):
         value = self._value(batch, targets, few)
         rows = len(batch.anchors)
         away = Negatives.of(
-            torch.randn(3, batch.anchors.shape[1], generator=_draws("away")) * 3,
+            torch.randn(3, batch.anchors.shape[1], generator=draws_of("away")) * 3,
             rows,
             name="away",
             mask=torch.ones(rows, 3, dtype=torch.bool),
@@ -146,9 +146,9 @@ class LossSuite(PartSuite):
         """Where a positive has weight 0, another vector in its place changes nothing."""
         batch = self.batch()
         rows, dimension = batch.anchors.shape
-        vectors = torch.randn(rows, 2, dimension, generator=_draws("two positives"))
+        vectors = torch.randn(rows, 2, dimension, generator=draws_of("two positives"))
         other = vectors.clone()
-        other[:, 1] = torch.randn(rows, dimension, generator=_draws("another positive"))
+        other[:, 1] = torch.randn(rows, dimension, generator=draws_of("another positive"))
         negatives = self.negatives(batch, 5, "some", "random")
         weights = torch.tensor([[1.0, 0.0]]).repeat(rows, 1)
         one, two = (self._value(batch, Positives(v, weights), negatives) for v in (vectors, other))
@@ -180,7 +180,7 @@ class LossSuite(PartSuite):
 
     @after("test_it_returns_one_number")
     def test_it_joins_rows_by_key(self) -> None:
-        """Views whose rows are in another order, with their keys, give the same loss."""
+        """Rows of views, or the anchors, in another order with their keys give the same loss."""
         batch = self.batch()
         negatives = self.negatives(batch, 5, "some", "random")
         turned = {
@@ -188,13 +188,28 @@ class LossSuite(PartSuite):
             for name, of in batch.views.items()
             if name != "anchor"
         }
-        shuffled = replace(batch, views={**batch.views, **turned})
-        one, two = (self._value(b, self.targets(b), negatives) for b in (batch, shuffled))
-        promise(
-            bool(torch.isclose(one, two, rtol=1e-5, atol=1e-6)),
-            f"rows of views in another order change it from {float(one)} to {float(two)}: join "
-            "batch.views with the anchors by owner and slot",
+        order = torch.arange(len(batch.anchors)).flip(0)
+        anchors_turned = replace(
+            batch,
+            anchors=batch.anchors[order],
+            owner=batch.owner[order],
+            slot=batch.slot[order],
+            targets={name: in_order(group, order) for name, group in batch.targets.items()},
         )
+        seen_turned = replace(
+            negatives, mask=negatives.mask[order], log_weights=negatives.log_weights[order]
+        )
+        value = self._value(batch, self.targets(batch), negatives)
+        for what, other, seen in (
+            ("rows of views", replace(batch, views={**batch.views, **turned}), negatives),
+            ("anchors", anchors_turned, seen_turned),
+        ):
+            again = self._value(other, self.targets(other), seen)
+            promise(
+                bool(torch.isclose(value, again, rtol=1e-5, atol=1e-6)),
+                f"{what} in another order change it from {float(value)} to {float(again)}: join "
+                "batch.views with the anchors by owner and slot",
+            )
 
     @after("test_takes_any_mask_and_weights")
     def test_equals_its_slow_version(self) -> None:
@@ -236,7 +251,7 @@ class LossSuite(PartSuite):
         """
         rows, dimension = batch.anchors.shape
         dtype = batch.anchors.dtype
-        draws = _draws(f"{count} {mask} {weights}")
+        draws = draws_of(f"{count} {mask} {weights}")
         vectors = torch.randn(count, dimension, generator=draws, dtype=torch.float64).to(dtype)
         chance = torch.rand(rows, count, generator=draws)
         masked = {"none": chance < 0, "some": chance < 0.4, "all": chance >= 0}[mask]
@@ -266,7 +281,7 @@ class LossSuite(PartSuite):
     def _ordinary(self, seed: int) -> tuple[LossOutput, list[Tensor]]:
         """Return what it makes of an ordinary batch, and the leaves that it was given."""
         batch = self.batch()
-        noise = torch.randn(batch.anchors.shape, generator=_draws(f"anchors {seed}"))
+        noise = torch.randn(batch.anchors.shape, generator=draws_of(f"anchors {seed}"))
         targets, negatives = self.targets(batch), self.negatives(batch, 6, "some", "random")
         given = (batch.anchors + seed * noise, targets.vectors, negatives.vectors)
         leaves = [each.detach().clone().requires_grad_(True) for each in given]
@@ -332,14 +347,3 @@ class LossSuite(PartSuite):
                 gradient is None or bool(gradient.isfinite().all()),
                 f"{label}: the gradient of the {name} is not finite",
             )
-
-
-def _draws(name: str) -> torch.Generator:
-    return generator(torch.device("cpu"), "loss suite", name)
-
-
-def _some_weights(rows: int, count: int) -> Tensor:
-    weights = torch.ones(rows, count)
-    weights[0] = 0
-    weights[-1, 1:] = 0
-    return weights

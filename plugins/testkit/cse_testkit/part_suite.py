@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Branch
 from cse_core.records import Kind
@@ -22,6 +21,7 @@ from cse_core.vocabulary import flatten
 from cse_testkit.promises import BrokenPromise, after, promise
 from cse_testkit.record_suite import RecordSuite
 from cse_testkit.rigs import Rig, compose
+from cse_testkit.run_modules import online_state, without_dropout
 from cse_testkit.snapshots import attached, difference, snapshot
 from cse_testkit.trials import Trial
 
@@ -93,7 +93,11 @@ class PartSuite(RecordSuite):
         except Exception as error:
             raise BrokenPromise(f"making it raised {type(error).__name__}: {error}") from error
 
-    @after("test_it_is_made", "test_its_views_are_announced_and_have_owners")
+    @after(
+        "test_it_is_made",
+        "test_its_views_are_announced_and_have_owners",
+        "test_what_it_keeps_is_detached",
+    )
     def test_it_runs(self) -> None:
         """Some steps of the least run that has it end without an exception."""
         error = self.trial().error
@@ -108,7 +112,7 @@ class PartSuite(RecordSuite):
         broken = self.trial().watch.broken
         promise(not broken, "; ".join(broken))
 
-    @after("test_it_runs")
+    @after("test_it_is_made")
     def test_what_it_keeps_is_detached(self) -> None:
         """After some steps no tensor that it holds has a graph behind it."""
         trial = self.trial()
@@ -284,7 +288,7 @@ class PartSuite(RecordSuite):
     def test_it_leaves_the_online_encoder_as_it_is(self) -> None:
         """Its dropout, mode and ``requires_grad`` are those of a run without the part."""
         trial = self.trial()
-        given = _state(trial.rig.assembly.online.encoder)
+        given = online_state(trial.rig.assembly.online.encoder)
         plain = Rig(
             compose(
                 sets=[each for each in self.sets if each.startswith("model.")],
@@ -296,7 +300,7 @@ class PartSuite(RecordSuite):
             registry=self.registry,
         )
         plain.step(1)
-        wanted = _state(plain.assembly.online.encoder)
+        wanted = online_state(plain.assembly.online.encoder)
         seen = (name for name in wanted if not name.startswith(self._may_change))
         other = [name for name in seen if given.get(name) != wanted[name]]
         shown = "; ".join(f"{n} is {given.get(n)}, not {wanted[n]}" for n in other[:3])
@@ -311,7 +315,7 @@ class PartSuite(RecordSuite):
         """
         trial = self.trial()
         whole, chunked = (
-            _without_dropout(trial.fresh("model.dropout=0", *sets))
+            without_dropout(trial.fresh("model.dropout=0", *sets))
             for sets in ((), ("train.chunk_size=2",))
         )
         once, parts = (torch.stack([each.loss for each in rig.step(3)]) for rig in (whole, chunked))
@@ -321,34 +325,3 @@ class PartSuite(RecordSuite):
                 torch.allclose(once, parts, rtol=1e-3, atol=1e-4),
                 f"losses {once.tolist()} at once, {parts.tolist()} in chunks",
             )
-
-
-def _without_dropout(rig: Rig) -> Rig:
-    """Switch off the dropout of heads, branches and parts too, which have their own."""
-    for module in _modules(rig):
-        for each in module.modules():
-            if isinstance(each, Dropout | nn.Dropout):
-                each.p = 0.0
-    return rig
-
-
-def _modules(rig: Rig) -> Iterator[nn.Module]:
-    """Yield every module of a run: encoders, heads, parts, and what parts hold of these."""
-    for own in rig.assembly.encoders.values():
-        yield from (own.encoder, *own.heads.values())
-    for part in rig.assembly.parts.values():
-        held = (part, *vars(part).values())
-        yield from (each for each in held if isinstance(each, nn.Module))
-
-
-def _state(module: nn.Module) -> dict[str, Any]:
-    """Return what a part may not change of the online encoder, by the names of its modules."""
-    found: dict[str, Any] = {
-        f"dropout of {name}": each.p
-        for name, each in module.named_modules()
-        if isinstance(each, Dropout | nn.Dropout)
-    }
-    found |= {f"mode of {name or 'all'}": each.training for name, each in module.named_modules()}
-    return found | {
-        f"requires_grad of {name}": each.requires_grad for name, each in module.named_parameters()
-    }

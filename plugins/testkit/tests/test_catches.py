@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cse_testkit import LossSuite, failures, suite_of
+from cse_testkit.checking import of_part
 
 from cse_core.records import Kind
 from plugins.testkit.tests.broken_parts import broken_registry
@@ -109,6 +111,12 @@ SOUND: list[tuple[Kind, str]] = [
     ("positives", "memory"), ("negatives", "frozen-weights"), ("loss", "base"),
     ("negatives", "kept"), ("branch", "twin"),
 ]  # fmt: skip
+FIRST = {
+    "per-anchor": "test_it_returns_one_number",
+    "nan-loss": "test_it_returns_one_number",
+    "odd-token": "test_its_record_is_valid",
+}
+"""What breaks before the promise that is looked for above, which then is not asked."""
 MOST_FAILURES = 3
 """Of one mistake: what depends on a broken promise is not asked."""
 _suites: dict[tuple[Kind, str], type] = {}
@@ -127,10 +135,18 @@ def test_a_broken_promise_is_found(kind: Kind, name: str, test: str, text: str) 
 
 
 @pytest.mark.parametrize(("kind", "name"), list(dict.fromkeys(each[:2] for each in BROKEN)))
-def test_one_mistake_is_few_failures(kind: Kind, name: str) -> None:
-    found = failed(kind, name)
-    assert found, f"{name} passed everything"
-    assert len(found) <= MOST_FAILURES, found
+def test_one_mistake_is_few_failures_with_its_file(kind: Kind, name: str) -> None:
+    """What ``cse check-plugin`` prints of each broken part."""
+    found = [each for each in of_part(REGISTRY.find(kind, name), registry=REGISTRY) if not each.ok]
+    broken = [each for each in found if each.ok is False]
+    assert broken, f"{name} passed everything"
+    assert len(broken) <= MOST_FAILURES, broken
+    tests = {test for *part, test, _ in BROKEN if part == [kind, name]}
+    assert {each.name for each in broken} & (tests | {FIRST.get(name, "")}), broken
+    for each in broken:
+        if name != "no-class":  # it names none
+            assert re.search(r"(broken_parts|mutants)\.py:\d+$", each.file), each
+        assert each.says and each.detail
 
 
 @pytest.mark.parametrize(("kind", "name"), SOUND)
