@@ -39,6 +39,33 @@ class Keys:
         return Keys(self.vectors[start:stop], self.row[start:stop], self.age[start:stop])
 
 
+class Front:
+    """Rows of a tensor with room before them, so that adding some moves the others seldom.
+
+    What was returned before never changes: rows are written only where nothing was.
+    """
+
+    def __init__(self) -> None:
+        self._rows: Tensor | None = None
+        self._start = 0
+
+    def put(self, new: Tensor, held: Tensor, kept: int) -> Tensor:
+        """Return ``[kept, D]``: the new rows, and behind them the first of those held."""
+        count = kept - len(new)
+        if count < 0:
+            return new[:kept].clone()
+        rows = self._rows
+        there = rows is not None and held.data_ptr() == rows[self._start :].data_ptr()
+        if rows is None or not there or self._start < len(new):
+            room = max(8 * len(new), count // 8)
+            rows = self._rows = held.new_empty(room + count, held.shape[1])
+            rows[room:] = held[:count]
+            self._start = room
+        self._start -= len(new)
+        rows[self._start : self._start + len(new)] = new
+        return rows[self._start : self._start + kept]
+
+
 class Queue(NegativeStore):
     """Keys of earlier steps as negatives (MoCo; MoCoSE, Eq. 3 and Tables 7 and 8).
 
@@ -57,6 +84,7 @@ class Queue(NegativeStore):
         if options.level != "input":
             self._check_dimension(setup.dimension)
         self.keys: Keys | None = None
+        self._front = Front()
         self.entered = 0
         self.texts: list[str] = []
 
@@ -103,7 +131,7 @@ class Queue(NegativeStore):
         self.entered += len(new)
         kept = self.growth.kept(len(held.row) + len(new), self.entered, len(new))
         self.keys = Keys(
-            torch.cat([new.vectors.to(held.vectors.dtype), held.vectors])[:kept],
+            self._front.put(new.vectors.to(held.vectors.dtype), held.vectors, kept),
             torch.cat([batch.rows[new.owner], held.row])[:kept],
             torch.cat([torch.zeros_like(new.owner), held.age])[:kept] + 1,
         )
