@@ -50,8 +50,8 @@ class PackedEncoder(nn.Module):
 
     Attributes:
         model: The Hugging Face model. ``transformer_layers(model)`` of
-            ``cse_core.encoders.architecture`` are its layers; a forward hook on one is part of
-            every pass.
+            ``cse_core.encoders.architecture`` are its layers; a forward hook on one, or a
+            module put into one, is part of every pass.
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
         own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer that was trained
