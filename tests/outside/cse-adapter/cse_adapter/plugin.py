@@ -14,7 +14,9 @@ def check_layers(options: AdapterOptions, facts: Facts) -> AdapterOptions:
     if facts.layers is not None:
         for layer in options.after or ():
             if not 1 <= layer <= facts.layers:
-                raise ValueError(f"after: layer {layer} of {facts.layers} layers, from 1")
+                raise ValueError(
+                    f"after = {layer} is not a layer, of which there are {facts.layers}"
+                )
     return options
 
 

@@ -99,7 +99,7 @@ def test_one_token_a_row_passes_through_the_last_adapter_too() -> None:
 
 
 def test_a_layer_that_is_not_there_is_refused() -> None:
-    with pytest.raises(CseError, match="layer 9 of"):
+    with pytest.raises(CseError, match="after = 9 is not a layer"):
         compose(recipe="adapter", sets=["branch.adapter.after=9"])
 
 
