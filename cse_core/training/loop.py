@@ -109,9 +109,9 @@ class TrainingLoop:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
         self.optimizer.spikes = Spikes(**checkpoint.values["spikes"])
-        scaler = checkpoint.values["scaler"]
+        scaler = dict(checkpoint.values.get("scaler", {}))  # older checkpoints have none
+        self.optimizer.overflows = scaler.pop("overflows", 0)
         self.engine.scaler.load_state_dict(scaler)
-        self.optimizer.overflows = scaler["overflows"]
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}
         for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
