@@ -14,12 +14,12 @@ import typer
 from cse_cli import choosing
 from cse_cli.console import clean_streams, fail, sane_terminal, say, tell
 from cse_cli.culprit import culprit
-from cse_cli.flags import take_no_plugin
+from cse_cli.flags import peek, take_no_plugin
 from cse_cli.installed import OWN_COMMANDS, Installed
 from cse_cli.machine import check_typed, refusal
 from cse_cli.streams import OutputLost, mend_streams
 from cse_core import __version__
-from cse_core.errors import CseError
+from cse_core.errors import CseError, CseErrors, noted
 
 PLUGIN_BUG = 1
 """Exit code where a part of a plugin raised, or broke its contract."""
@@ -28,6 +28,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Exit code where nobody reads the output any more."""
 _DEBUG = "--debug"
+_EXTRA = "Got unexpected extra argument(s) "
 _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 
@@ -194,21 +195,56 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
     path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
     flag = getattr(error, "option_name", None)
     if isinstance(flag, str) and choosing.takes_choice(words, installed.commands.chosen(words)):
-        ours = _of_other_trainers(flag)
-        if ours:
-            return CseError(f"unknown option {flag}", hint=f"cse calls it {ours}")
-        close = _close_setting(flag)
-        if close:
-            hint = f"did you mean {close}? see {path} --help"
-            return CseError(f"unknown option {flag}", hint=hint)
+        return _unknown_flags(flag, _known_flags(error), path, words, installed)
     text = " ".join(said.split()).rstrip(".")
     if text.startswith("No such command"):
         typed = [word for word in words if not word.startswith("-")]
         missing = installed.commands.missing(" ".join(typed[: len(path.split())]))
         if missing:
             return CseError(f"no such command {typed[len(path.split()) - 1]!r}", hint=missing)
+    if text.startswith(_EXTRA) and path == "cse train":
+        extra = text.removeprefix(_EXTRA).strip("()").split()[0]
+        hint = f"training texts follow --data: --data {extra}"
+        return CseError("unexpected argument", where=path, value=extra, hint=hint)
     text = text.replace("No such option: ", "unknown option ", 1)
     return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")
+
+
+def _known_flags(error: Exception) -> set[str]:
+    """Return the flags of the command that refused one."""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    parameters = getattr(command, "params", ())
+    return {flag for each in parameters for flag in (*each.opts, *each.secondary_opts)}
+
+
+def _unknown_flags(
+    first: str, known: set[str], path: str, words: Sequence[str], installed: Installed
+) -> CseError:
+    """Return an error for each unknown flag of a command line, and for what else is wrong in it.
+
+    Args:
+        first: The flag that was refused.
+        known: The flags of the command.
+        path: What was typed before them, such as ``cse train``.
+        words: The command line.
+        installed: The installed plugins.
+    """
+    typed = takewhile(lambda word: word != "--", words)
+    names = [word.partition("=")[0] for word in typed if word.startswith("--")]
+    unknown = [name for name in names if name not in {*known, "--help"}]
+    errors: list[CseError] = []
+    for flag in dict.fromkeys(unknown if first in unknown else [first, *unknown]):
+        ours, close = _of_other_trainers(flag), _close_setting(flag)
+        hint = f"cse calls it {ours}" if ours else f"see {path} --help"
+        if close and not ours:
+            hint = f"did you mean {close}? {hint}"
+        errors.append(CseError(f"unknown option {flag}", hint=hint))
+    choice = peek(words)
+    with noted(errors):  # data that an unknown flag may have named is not looked at
+        from cse_cli.resolving import resolve_choice
+
+        resolve_choice(choice, installed, look=bool(choice.data))
+    return errors[0] if len(errors) == 1 else CseErrors(errors)
 
 
 def _of_other_trainers(flag: str) -> str | None:

@@ -88,10 +88,10 @@ def _missing_error(name: str, path: Path) -> CseError:
     if not folder.is_dir():
         return CseError("no such file", where=name, hint=f"folder {folder} does not exist")
     names = loadable_names(folder)
-    hint = did_you_mean(path.name, names)
+    hint = did_you_mean(path.name, names).removeprefix("known: ")
     if len(names) > 12 and not hint.startswith("did"):
         hint = f"{len(names)} other files with texts"
-    return CseError("no such file", where=name, hint=f"in {folder}: {hint}")
+    return CseError("no such file", where=name, hint=f"in folder {folder}: {hint}")
 
 
 def read_error(name: str, error: OSError) -> CseError:

@@ -52,6 +52,24 @@ def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse, flag: str) -> 
             assert word in known or f"{word} " in help_, word
 
 
+def test_all_unknown_flags_are_named_at_once_beside_other_mistakes(cse: Cse) -> None:
+    said = cse("train", "--output_dir", "out", "--fp16", "--batch_sise=32", "--nothing",
+               "--train.lrr", "3", "--data", "nothere.txt", "--dry-run")  # fmt: skip
+    assert (said.code, len(said.errors)) == (2, 6)
+    for words in ("--output_dir; cse calls it --out DIR", "--fp16; cse calls it --train.precision",
+                  "--batch_sise; did you mean --train.batch_size?",
+                  "--nothing; see cse train --help", "did you mean lr?",
+                  "nothere.txt: no such"):  # fmt: skip
+        assert words in said.err, words
+    # Columns that an unknown flag would have brought are not missed.
+    refused(cse("train", "--recipe", "simcse-supervised", "--train_file", "a.csv"), "--train_file")
+    refused(cse("train", "-x"), "unknown option -x")
+
+
+def test_texts_without_their_flag_are_answered_with_it(cse: Cse) -> None:
+    refused(cse("train", "texts.txt"), "unexpected argument (got 'texts.txt')", "--data texts.txt")
+
+
 def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
     said = cse(
         "train", "--aug", "fgmm", "--train.lrr", "3", "--train.lr", "fast", "--data", "nothere.txt",

@@ -19,35 +19,42 @@ def results_json(results: Sequence[Result]) -> dict[str, Any]:
     return {"results": {result.name: result.to_json() for result in results}}
 
 
-def results_table(results: Sequence[Result], title: str = "", subsets: bool = False) -> Table:
-    """Return a table for the terminal.
+def results_tables(
+    results: Sequence[Result], title: str = "", subsets: bool = False, width: int = 1000
+) -> list[Table]:
+    """Return the tables of one model for a terminal: one, or two where one is too wide.
 
     Args:
         results: What ``evaluate_sts`` returned.
         title: Shown above, such as the model's name.
         subsets: Also a row for each subset.
+        width: Columns of the terminal.
     """
-    from rich.table import Table
-
     words = any(result.lexical for result in results)
-    table = Table(title=title or None, caption=_caption(results), caption_justify="left")
-    table.add_column("set", no_wrap=True)
-    table.add_column("split")
-    table.add_column("setting")
-    for column in ("pairs", "Spearman", *(("TF-IDF", "Jaccard") if words else ())):
-        table.add_column(column, justify="right")
-    for column in ("alignment (pairs, above)", "uniformity (sentences)", "mean cosine"):
-        table.add_column(column, justify="right")
-    table.add_column("effective rank", justify="right")
+    scores = ["pairs", "Spearman", *(("TF-IDF", "Jaccard") if words else ())]
+    names = ["alignment (pairs, above)", "uniformity (sentences)", "mean cosine", "effective rank"]
+    whole = _table([*scores, *names], title=title, caption=_caption(results))
+    first = _table(scores, title=title)
     for result in results:
+        style = "bold" if result.sets else None
         if result.sets:
-            table.add_section()
-        table.add_row(*_cells(result, words), style="bold" if result.sets else None)
+            whole.add_section()
+            first.add_section()
+        cells = [*_heads(result), _number(result.spearman), *(_word_cells(result) if words else ())]
+        whole.add_row(*cells, *_geometry_cells(result), style=style)
+        first.add_row(*cells, style=style)
         if subsets:
             for name, score in result.subsets.items():
                 cells = [f"  {name or '(no subset)'}", "", "", str(score.pairs)]
-                table.add_row(*cells, _number(score.spearman), style="dim")
-    return table
+                whole.add_row(*cells, _number(score.spearman), style="dim")
+                first.add_row(*cells, _number(score.spearman), style="dim")
+    if _width(whole) <= width:
+        return [whole]
+    second = _table([name.replace(" ", "\n", 1) for name in names], ("set",), _caption(results))
+    for result in results:
+        if result.geometry is not None:
+            second.add_row(result.name, *_geometry_cells(result))
+    return [first, second]
 
 
 def difference(after: Result, before: Result) -> float:
@@ -73,15 +80,23 @@ def difference(after: Result, before: Result) -> float:
 
 
 def comparison_table(
-    before: Sequence[Result], after: Sequence[Result], names: tuple[str, str] = ("before", "after")
+    before: Sequence[Result],
+    after: Sequence[Result],
+    names: tuple[str, str] = ("before", "after"),
+    width: int = 1000,
 ) -> Table:
     """Return a table of two models' scores on the same sets.
+
+    Args:
+        before: Results of the first model.
+        after: Results of the second model on the same sets.
+        names: Of the models.
+        width: Columns of the terminal; where the table is wider, a split or setting that all sets
+            share stands below it.
 
     Raises:
         CseError: If the results are not of the same sets, settings and pairs.
     """
-    from rich.table import Table
-
     if [result.name for result in before] != [result.name for result in after]:
         raise CseError(
             "the two models were scored on different sets: "
@@ -89,33 +104,62 @@ def comparison_table(
         )
     words = any(result.lexical for result in after)
     without = [replace(result, lexical=None) for result in before]
-    shown = [f"{names[0]}, {_binary_line(result)}" for result in without if result.binary]
-    shown += [f"{names[1]}, {_binary_line(result)}" for result in after if result.binary]
-    caption = "\n".join([*_word_lines(after), *shown])
-    table = Table(caption=caption or None, caption_justify="left")
-    table.add_column("set", no_wrap=True)
-    table.add_column("split")
-    table.add_column("setting")
-    for column in ("pairs", *names, "difference", *(("TF-IDF", "Jaccard") if words else ())):
-        table.add_column(column, justify="right")
+    lines = _word_lines(after)
+    lines += [f"{names[0]}, {_binary_line(result)}" for result in without if result.binary]
+    lines += [f"{names[1]}, {_binary_line(result)}" for result in after if result.binary]
+    numbers = ["pairs", *names, "difference", *(("TF-IDF", "Jaccard") if words else ())]
+    rows = []
     for first, second in zip(before, after, strict=True):
         gain = f"{difference(second, first):+.2f}"
-        cells = [second.name, second.split, second.setting, str(second.pairs)]
-        cells += [_number(first.spearman), _number(second.spearman), gain]
-        table.add_row(*cells, *(_word_cells(second) if words else ()))
+        cells = [*_heads(second), _number(first.spearman), _number(second.spearman), gain]
+        rows.append([*cells, *(_word_cells(second) if words else ())])
+    shared = [n for n in (1, 2) if len({row[n] for row in rows}) == 1]
+    for left_out in ([], shared):
+        said = [f"{_HEADS[n]} {rows[0][n]}" for n in left_out if rows[0][n]]
+        heads = [name for n, name in enumerate(_HEADS) if n not in left_out]
+        caption = "\n".join([*(["all sets: " + ", ".join(said)] if said else []), *lines])
+        table = _table(numbers, heads, caption)
+        for row in rows:
+            table.add_row(*[cell for n, cell in enumerate(row) if n not in left_out])
+        if _width(table) <= width:
+            break
     return table
 
 
-def _cells(result: Result, words: bool) -> list[str]:
-    cells = [result.name, result.split, result.setting, str(result.pairs)]
-    cells.append(_number(result.spearman))
-    if words:
-        cells += _word_cells(result)
+_HEADS = ("set", "split", "setting")
+
+
+def _table(
+    numbers: Sequence[str], heads: Sequence[str] = _HEADS, caption: str = "", title: str = ""
+) -> Table:
+    """Return an empty table; what does not fit is folded, and no digit is lost."""
+    from rich.table import Table
+
+    table = Table(title=title or None, caption=caption or None, caption_justify="left")
+    for name in heads:
+        table.add_column(name, no_wrap=name == "set", overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    return table
+
+
+def _width(table: Table) -> int:
+    """Return how many columns of a terminal a table takes where there is room."""
+    from rich.console import Console
+
+    console = Console(width=1000)
+    return console.measure(table).maximum
+
+
+def _heads(result: Result) -> list[str]:
+    return [result.name, result.split, result.setting, str(result.pairs)]
+
+
+def _geometry_cells(result: Result) -> list[str]:
     geometry = result.geometry
     if geometry is None:
-        return cells
+        return []
     return [
-        *cells,
         f"{_number(geometry.alignment, 3)} ({geometry.alignment_pairs}, {geometry.threshold:g})",
         f"{_number(geometry.uniformity, 3)} ({geometry.uniformity_sentences})",
         _number(geometry.mean_cosine, 3),

@@ -10,7 +10,7 @@ import torch
 from cse_evaluation.binary import BinaryScore, binary_score
 from cse_evaluation.dev import PairDevSet
 from cse_evaluation.pairs import PairSet, pairs_from_rows, spearman
-from cse_evaluation.report import comparison_table, results_json, results_table
+from cse_evaluation.report import comparison_table, results_json, results_tables
 from cse_evaluation.sts import evaluate_sts
 from numpy.typing import NDArray
 from rich.console import Console
@@ -79,7 +79,7 @@ def test_results_dev_scores_and_tables_have_them(encoder: Any) -> None:
     assert said["lexical"]["units"] == "character 1-2-grams"
     dev = PairDevSet.of(labelled("lcqmc.dev")).score(encoder)
     assert dev["average_precision"] == pytest.approx(said["binary"]["average_precision"], abs=1e-3)
-    for table in (results_table(results), comparison_table(results, results)):
+    for table in (*results_tables(results), comparison_table(results, results)):
         console = Console(width=300, record=True, file=open(os.devnull, "w"))
         console.print(table)
         text = " ".join(console.export_text().split())

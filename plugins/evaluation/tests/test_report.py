@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
 from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
-from cse_evaluation.report import comparison_table, difference, results_json, results_table
+from cse_evaluation.report import comparison_table, difference, results_json, results_tables
 from cse_evaluation.sts import Result, evaluate_sts
 from rich.console import Console
 from rich.table import Table
@@ -33,9 +33,10 @@ def results(encoder: Any) -> list[Result]:
     return evaluate_sts(encoder, [graded("stsb.test"), graded("sts12.test"), graded("mine.dev")])
 
 
-def shown(table: Table) -> str:
-    console = Console(width=200, record=True, file=open(os.devnull, "w"))
-    console.print(table)
+def shown(*tables: Table, width: int = 200) -> str:
+    console = Console(width=width, record=True, file=open(os.devnull, "w"))
+    for table in tables:
+        console.print(table)
     return console.export_text()
 
 
@@ -53,7 +54,7 @@ def test_json_has_the_promised_form(results: list[Result]) -> None:
 
 
 def test_table_names_split_setting_and_pairs(results: list[Result]) -> None:
-    text = shown(results_table(results, "some model", subsets=True))
+    text = shown(*results_tables(results, "some model", subsets=True))
     assert "some model" in text
     (line,) = [line for line in text.splitlines() if "stsb.test" in line]
     cells = [cell.strip() for cell in line.strip(" │").split("│")]
@@ -64,11 +65,28 @@ def test_table_names_split_setting_and_pairs(results: list[Result]) -> None:
     assert cells[8] == f"{geometry.uniformity:.3f} (20)"
     assert sum("p1" in line for line in text.splitlines()) == 3
     assert "idf from the sentences of each file" in text
-    assert "p1" not in shown(results_table(results))
+    assert "p1" not in shown(*results_tables(results))
+
+
+def test_tables_are_whole_in_80_columns(results: list[Result]) -> None:
+    tables = results_tables(results, "runs/mine", subsets=True, width=80)
+    text = shown(*tables, width=80)
+    assert len(tables) == 2 and "…" not in text and max(map(len, text.splitlines())) <= 80
+    for words in ("Spearman", "TF-IDF", "Jaccard", "alignment", "effective", "(1, 4)", "(20)"):
+        assert words in text, words
+    assert len(results_tables(results, width=160)) == 1
+    names = ("starter", "runs/infonce-2026-11-22-192600")
+    text = shown(comparison_table(results, results, names, 80), width=80)
+    assert "…" not in text and max(map(len, text.splitlines())) <= 80
+    score = f"{results[0].spearman:.2f}"
+    assert text.count("+0.00") == 4 and sum(score in line for line in text.splitlines()) == 4
+    assert "difference" not in text  # folded, as the long name is
+    text = shown(comparison_table(results[:1], results[:1], ("starter", "runs/mine"), 80), width=80)
+    assert "difference" in text and "all sets: split test, setting all" in text
 
 
 def test_undefined_score_is_said_in_the_table(results: list[Result]) -> None:
-    text = shown(results_table([replace(results[0], spearman=None)]))
+    text = shown(*results_tables([replace(results[0], spearman=None)]))
     assert "undefined" in text and "collapsed" in text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import say_table, tell, warn
+from cse_cli.console import console, say_table, tell, warn
 from cse_evaluation.cli.graded import Sets
 from cse_evaluation.cli.probes import Groups
 from cse_evaluation.cli.retrieval import retrieval_json
@@ -51,13 +51,15 @@ def show_scores(
     subsets: bool,
 ) -> None:
     """Print graded pairs' scores: two models side by side, others each by itself."""
-    from cse_evaluation.report import comparison_table, results_table
+    from cse_evaluation.report import comparison_table, results_tables
 
+    width = console().width
     if len(models) == 2:
-        say_table(comparison_table(results[0], results[1], (models[0], models[1])))
+        say_table(comparison_table(results[0], results[1], (models[0], models[1]), width))
     else:
         for name, own in zip(models, results, strict=True):
-            say_table(results_table(own, name, subsets))
+            for table in results_tables(own, name, subsets, width):
+                say_table(table)
     for name, own in zip(models, results, strict=True):
         for result in own:
             for key, value in result.metrics.items():
