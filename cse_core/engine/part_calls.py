@@ -48,7 +48,12 @@ class PartCalls:
         read = list(_read(given))
         versions = [tensor._version for tensor in read]
         before = _random_state() if self.thorough else None
-        came = function(*given)
+        try:
+            came = function(*given)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            raise PartError(part, method, f"takes other arguments: {error}") from error
         if [tensor._version for tensor in read] != versions:
             raise PartError(part, method, "wrote into a tensor that it was given; return a new one")
         if before is not None and _random_state() != before:

@@ -84,6 +84,7 @@ class ViewBuilder:
         self.rows = rows
         self.prefetcher = Prefetcher()
         self._same: dict[str, int] = {}
+        self.came: set[str] = set()
 
     def tokenise(self, reporter: Reporter) -> None:
         """Tokenise what the round's steps will ask for, as far as the plan tells it."""
@@ -234,6 +235,7 @@ class ViewBuilder:
             for added in self.assembly.calls(part, "views", rows, ctx):
                 if added.name not in planned:
                     raise PartError(part, "views", f"adds {added.name}, which its record omits")
+                self.came.add(added.name)
                 view = planned[added.name]
                 views.append(replace(added, branch=view.branch, role=view.role))
         return views

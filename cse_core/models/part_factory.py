@@ -112,6 +112,8 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
             raise
         said = " ".join(str(error).split())
         raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
+    if not isinstance(part, Part):
+        raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner
     if isinstance(part, SlicePooler):
         part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cse_core.errors import CseError, noted, raise_all
+from cse_core.errors import CseError, PartError, noted, raise_all
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
@@ -204,9 +204,21 @@ def _completed(run: Composition, registry: Registry) -> Composition:
 
 def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:
     for part in run.parts:
-        lines = getattr(part.spec, what)
-        for line in lines(part.options, run.facts) if lines is not None else ():
-            yield f"{part.path}: {line}"
+        lines = _said(part, what, run.facts, [])
+        if not isinstance(lines, list):
+            raise PartError(part, what, f"promised a list of lines, returned {lines!r}")
+        yield from (f"{part.path}: {line}" for line in lines)
+
+
+def _said(part: PlannedPart, what: str, facts: Facts, otherwise: Any) -> Any:
+    """Return what a function of a record says; of its errors ``derive``'s ValueError refuses."""
+    function = getattr(part.spec, what)
+    try:
+        return otherwise if function is None else function(part.options, facts)
+    except Exception as error:
+        if what == "derive" and isinstance(error, ValueError):
+            raise
+        raise PartError(part, what, f"raised {type(error).__name__}: {error}") from error
 
 
 def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
@@ -221,7 +233,10 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     errors = []
     for part in run.parts:
         try:
-            options = part.spec.derive(part.options, facts) if part.spec.derive else part.options
+            options = _said(part, "derive", facts, part.options)
+            if not isinstance(options, type(part.options)):
+                promised = type(part.options).__name__
+                raise PartError(part, "derive", f"promised {promised}, returned {options!r}")
             parts.append(replace(part, options=options))
         except ValueError as error:
             errors.append(CseError(str(error), where=part.path))
@@ -230,10 +245,7 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
 
 def _recorded(documents: Sequence[Document]) -> dict[str, str]:
     """Return the versions of distributions that earlier runs recorded."""
-    versions: dict[str, str] = {}
-    for document in documents:
-        versions.update(document.versions or {})
-    return versions
+    return dict(chain.from_iterable((each.versions or {}).items() for each in documents))
 
 
 def _other_versions(run: Composition, chain: Sequence[Document]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
-from cse_core.errors import CseError
+from cse_core.errors import CseError, PartError
 from cse_core.runtime.atomic_files import SUMS, damage, whole_folder
 
 TENSORS, STATE = "state.safetensors", "state.json"
@@ -110,16 +110,29 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
 
 
 def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the state of every part that is not a module: tensors and JSON values."""
+    """Return the state of every part that is not a module: tensors and JSON values.
+
+    Raises:
+        PartError: If a part has another state.
+    """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     others = ((path, p) for path, p in assembly.parts.items() if not isinstance(p, nn.Module))
     for path, part in others:
-        for name, value in part.state_dict().items():
+        state = part.state_dict()
+        if not isinstance(state, Mapping):
+            what = f"promised tensors and JSON values by name, returned {type(state).__name__}"
+            raise PartError(part, "state_dict", what)
+        for name, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"part.{path}.{name}"] = value
-            else:
-                values.setdefault(path, {})[name] = value
+                continue
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                what = f"promised tensors and JSON values, but of {name!r} {error}"
+                raise PartError(part, "state_dict", what) from error
+            values.setdefault(path, {})[name] = value
     return tensors, values
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict
 
 import torch
@@ -104,6 +104,16 @@ class TrainingLoop:
         scaler = {**self.engine.scaler.state_dict(), "overflows": self.optimizer.overflows}
         state = {"step": self.done, "parts": values, "spikes": spikes, "scaler": scaler}
         return Checkpoint(tensors, state)
+
+    def idle(self, seen: Container[str]) -> Iterator[str]:
+        """Yield what took no part: losses without a number among ``seen``, views nobody made."""
+        run = self.assembly.composition
+        for loss, options in run.losses():
+            if f"{loss.name}.loss" not in seen:
+                yield f"{loss.path} was never computed: no step had any {options.target!r}"
+        for view in run.views:
+            if view.made_by is not None and view.name not in self.engine.builder.came:
+                yield f"view {view.name} never came: {view.made_by} made none"
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""

@@ -108,6 +108,7 @@ class Trainer:
             sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), role)
         for part in self.assembly.parts.values():
             part.prepare(self.corpus)
+        saved.part_states(self.assembly)  # one that cannot be saved is found before any work
         self._prepared = True
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:
@@ -161,11 +162,8 @@ class Trainer:
             )
         with closing(loop):
             self._steps(loop, meters)
-        for loss, options in self.composition.losses() if meters.seen else ():
-            if f"{loss.name}.loss" not in meters.seen:
-                self.reporter.warning(
-                    f"{loss.path} was never computed: no step had any {options.target!r}"
-                )
+        for line in loop.idle(meters.seen) if meters.seen else ():
+            self.reporter.warning(line)
         if not loop.over:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "

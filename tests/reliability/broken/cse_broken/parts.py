@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -119,6 +120,57 @@ class FailsLate(_Made, NegativeStore):
     def after_step(self, batch: Any, ctx: Any) -> None:
         if ctx.step == 1:
             raise AssertionError("step 1 is not to its liking")
+
+
+class StateNoTable(_Made, NegativeStore):
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return [1, 2]
+
+
+class StateOfSet(_Made, NegativeStore):
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return {"seen": {1, 2}}
+
+
+class StateOfNumpy(_Made, NegativeStore):
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return {"seen": np.zeros(3)}
+
+
+class StateOfLambda(_Made, NegativeStore):
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return {"deep": [{"seen": lambda: 1}]}
+
+
+class NotesNoList(_Made, Loss):
+    pass
+
+
+class NotesRaise(_Made, Loss):
+    pass
+
+
+class DeriveRaises(_Made, Loss):
+    pass
+
+
+class DeriveOther(_Made, Loss):
+    pass
+
+
+class Nothing(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        return None
+
+
+class Signature(_Made, Loss):
+    def __call__(self, batch: Any) -> Any:
+        return LossOutput(batch.anchors.sum())
+
+
+class NoLoss:
+    def __init__(self, options: Any, setup: Any) -> None:
+        pass
 
 
 class PerAnchor(_Made, Loss):

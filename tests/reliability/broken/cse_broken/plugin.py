@@ -51,6 +51,10 @@ def cse_negative_stores() -> list[Record]:
         _spec(StoreSpec, "keeps-graph"),
         _spec(StoreSpec, "cannot-be-made"),
         _spec(StoreSpec, "fails-late"),
+        _spec(StoreSpec, "state-no-table"),
+        _spec(StoreSpec, "state-of-set"),
+        _spec(StoreSpec, "state-of-numpy"),
+        _spec(StoreSpec, "state-of-lambda"),
     ]
 
 
@@ -63,4 +67,11 @@ def cse_losses() -> list[Record]:
         _spec(LossSpec, "float-loss"),
         _spec(LossSpec, "nan-loss"),
         _spec(LossSpec, "late-nan"),
+        _spec(LossSpec, "nothing"),
+        _spec(LossSpec, "signature"),
+        _spec(LossSpec, "no-loss"),
+        _spec(LossSpec, "notes-no-list", notes=lambda options, facts: "a text"),
+        _spec(LossSpec, "notes-raise", notes=lambda options, facts: facts["no"]),
+        _spec(LossSpec, "derive-raises", derive=lambda options, facts: 1 // 0),
+        _spec(LossSpec, "derive-other", derive=lambda options, facts: {}),
     ]
