@@ -194,8 +194,9 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
     told_path = getattr(getattr(error, "ctx", None), "command_path", None)
     path = told_path or ("cse" if words[0].startswith("-") else f"cse {words[0]}")
     flag = getattr(error, "option_name", None)
-    if isinstance(flag, str) and choosing.takes_choice(words, installed.commands.chosen(words)):
-        return _unknown_flags(flag, _known_flags(error), path, words, installed)
+    unknown = isinstance(flag, str) and type(error).__name__ == "NoSuchOption"
+    if unknown and choosing.takes_choice(words, installed.commands.chosen(words)):
+        return _unknown_flags(str(flag), _known_flags(error), path, words, installed)
     text = " ".join(said.split()).rstrip(".")
     if text.startswith("No such command"):
         typed = [word for word in words if not word.startswith("-")]

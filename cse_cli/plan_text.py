@@ -115,7 +115,7 @@ def _known(facts: Facts) -> str:
     text += [f"{facts.layers} layers"] if facts.layers else []
     if facts.cased is not None:
         text.append("cased" if facts.cased else "lower-cased")
-    return f" ({', '.join(text)})" if text else ""
+    return f" ({', '.join(text or ['neither installed nor a folder: looked for on the hub'])})"
 
 
 def steps_told(composition: Composition) -> str:

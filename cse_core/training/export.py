@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -160,7 +161,9 @@ def _write_sentence_transformers(
         for place, kind in enumerate(("Transformer", "Pooling", *["Dense"] * len(dense)))
     ]
     _write_json(folder / "modules.json", modules)
-    limits = {"max_seq_length": sentence_encoder.max_length, "do_lower_case": False}
+    limits: dict[str, Any] = {"max_seq_length": sentence_encoder.max_length, "do_lower_case": False}
+    if "add_pooling_layer" in signature(type(sentence_encoder.encoder.model).__init__).parameters:
+        limits["model_args"] = {"add_pooling_layer": False}  # it would be drawn, with a warning
     _write_json(folder / "sentence_bert_config.json", limits)
     similarity: dict[str, Any] = {
         "prompts": {},

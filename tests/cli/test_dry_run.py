@@ -64,6 +64,14 @@ def test_all_unknown_flags_are_named_at_once_beside_other_mistakes(cse: Cse) -> 
     # Columns that an unknown flag would have brought are not missed.
     refused(cse("train", "--recipe", "simcse-supervised", "--train_file", "a.csv"), "--train_file")
     refused(cse("train", "-x"), "unknown option -x")
+    refused(cse("train", "--resume"), "option '--resume' requires an argument")
+
+
+def test_a_model_that_is_not_here_is_said_to_be_looked_for(cse: Cse) -> None:
+    said = cse("train", "--model", "someone/nothing", "--dry-run")
+    assert "model: someone/nothing (neither installed nor a folder: looked for on the hub)" in (
+        said.out
+    )
 
 
 def test_texts_without_their_flag_are_answered_with_it(cse: Cse) -> None:

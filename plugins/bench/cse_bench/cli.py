@@ -79,8 +79,9 @@ def bench(
 ) -> None:
     """Measure training on this machine: speed, share of the floor, where time goes, memory.
 
-    It takes the options of cse train, makes the same steps and writes nothing. At the end it says
-    which number format was the faster one, and what to type to train in it.
+    It takes the options of cse train, makes the same steps and writes nothing.
+
+    At the end it names the faster number format, and what to type to train in it.
     """
     choice = choice_of(
         recipe,
