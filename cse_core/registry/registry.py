@@ -177,7 +177,9 @@ class Registry:
         owner = canonical(owner.partition(":")[0])
         here = {info.distribution for info in self.plugins}
         if separator and owner not in here:
-            return f"no plugin {owner}: " + did_you_mean(owner, here)
+            close = did_you_mean(owner, here)
+            close = close if close.startswith("did you mean") else f"pip install {owner}"
+            return f"{owner} is not installed: {close}"
         elsewhere = [other for other in self._parts if other != kind and self.has(other, name)]
         if elsewhere:
             nouns = " and a ".join(NOUNS[other] for other in elsewhere)

@@ -94,7 +94,7 @@ def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
     assert error("aug", "cse-mocose/fgsm").endswith(": pip install cse-mocose")
     assert "did you mean fgsm? it is a part of cse-mocose" in error("aug", "fgms")
     assert error("loss", "cse-hicl/x").endswith("cse-hicl is not installed: pip install cse-hicl")
-    assert "no plugin cse-mocos" in error("aug", "cse-mocos/fgsm")
+    assert "cse-mocos is not installed" in error("aug", "cse-mocos/fgsm")
 
 
 def test_known_records_that_are_no_parts() -> None:

@@ -153,8 +153,8 @@ def test_name_of_another_kind_tells_the_flag() -> None:
 def test_unknown_distribution() -> None:
     made = registry(info("cse-mocose:mocose", QUEUE))
     line = error(made, "negatives", "cse-mocos/queue")
-    assert "no plugin cse-mocos: did you mean cse-mocose" in line
-    assert "no plugin cse-hicl: known: " in error(made, "loss", "cse-hicl/x")
+    assert "cse-mocos is not installed: did you mean cse-mocose" in line
+    assert "cse-hicl is not installed: pip install cse-hicl" in error(made, "loss", "cse-hicl/x")
 
 
 def test_has() -> None:
