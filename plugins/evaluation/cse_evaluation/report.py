@@ -107,17 +107,18 @@ def comparison_table(
     lines = _word_lines(after)
     lines += [f"{names[0]}, {_binary_line(result)}" for result in without if result.binary]
     lines += [f"{names[1]}, {_binary_line(result)}" for result in after if result.binary]
-    numbers = ["pairs", *names, "difference", *(("TF-IDF", "Jaccard") if words else ())]
     rows = []
     for first, second in zip(before, after, strict=True):
         gain = f"{difference(second, first):+.2f}"
         cells = [*_heads(second), _number(first.spearman), _number(second.spearman), gain]
         rows.append([*cells, *(_word_cells(second) if words else ())])
     shared = [n for n in (1, 2) if len({row[n] for row in rows}) == 1]
-    for left_out in ([], shared):
+    attempts: list[tuple[list[int], str]] = [([], "difference"), (shared, "difference")]
+    for left_out, gain in (*attempts, (shared, "diff")):
         said = [f"{_HEADS[n]} {rows[0][n]}" for n in left_out if rows[0][n]]
         heads = [name for n, name in enumerate(_HEADS) if n not in left_out]
         caption = "\n".join([*(["all sets: " + ", ".join(said)] if said else []), *lines])
+        numbers = ["pairs", *names, gain, *(("TF-IDF", "Jaccard") if words else ())]
         table = _table(numbers, heads, caption)
         for row in rows:
             table.add_row(*[cell for n, cell in enumerate(row) if n not in left_out])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from email.message import Message
@@ -178,8 +179,32 @@ def published(dist: Distribution) -> Iterator[Checked]:
          f'has no upper bound for {TOOLKIT}: "{TOOLKIT}>=0.1,<0.2"'),
     ):  # fmt: skip
         detail = "" if kept else f"{metadata['Name']} {what}"
+        if not kept and _KEYS.get(name, "") in _project(file):
+            detail = f"the installed metadata is older than this file, which has {_KEYS[name]}: "
+            detail += "install it again with pip install -e"
         says = "Its metadata is fit for publishing."
         yield Checked("plugin", f"metadata_{name}", bool(kept), detail, file, says)
+
+
+_KEYS = {
+    "description": "description",
+    "licence": "license",
+    "licence_file": "license-files",
+    "author": "authors",
+    "readme": "readme",
+    "python": "requires-python",
+    "classifiers": "classifiers",
+}
+"""What each promise about metadata is called in a pyproject.toml."""
+
+
+def _project(file: str) -> dict[str, Any]:
+    """Return the table ``project`` of a pyproject.toml; empty where the file is another."""
+    path = Path(file)
+    if path.name != "pyproject.toml" or not path.is_file():
+        return {}
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
+    return found
 
 
 def _asked(suite: type[Any], part: str, file: str) -> Iterator[Checked]:

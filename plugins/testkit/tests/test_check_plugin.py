@@ -149,3 +149,20 @@ def test_without_a_name_it_is_that_of_the_folder(
     printed = cse("check-plugin")
     assert (printed.code, len(printed.errors)) == (2, 1)
     assert "no plugin of this name is installed (got 'cse-nobody')" in printed.err
+
+
+def test_metadata_older_than_its_pyproject_is_said(tmp_path: Path) -> None:
+    from importlib.metadata import PathDistribution
+
+    from cse_testkit.checking import published
+
+    project = '[project]\nname = "cse-old"\nauthors = [{ name = "A. Author" }]\n'
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    info = tmp_path / "cse_old-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: cse-old\nVersion: 1.0\n")
+    where = {"url": tmp_path.as_uri(), "dir_info": {"editable": True}}
+    (info / "direct_url.json").write_text(json.dumps(where), encoding="utf-8")
+    found = {each.name: each for each in published(PathDistribution(info))}
+    assert "older than this file, which has authors" in found["metadata_author"].detail
+    assert "brings no licence" in found["metadata_licence_file"].detail
