@@ -23,8 +23,19 @@ SHORT = {
     "train.batch_size": 8,
     "train.eval_steps": 2,
     "train.precision": "fp32",
+    "data.limit": 200,
 }
 FLAGS = [word for path, value in SHORT.items() for word in (f"--{path}", str(value))]
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    """A few graded pairs: the starter's take longer than all the rest."""
+    path = tmp_path / "pairs.tsv"
+    lines = ["sentence1\tsentence2\tscore"]
+    lines += [f"A boat leaves.\tShip number {n} sails.\t{n % 6}" for n in range(24)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
 
 
 def test_importing_it_imports_nothing_heavy() -> None:
@@ -98,11 +109,12 @@ def test_a_value_of_no_known_type_is_refused() -> None:
 
 
 def test_a_run_is_that_of_the_command(
-    cse_command: Cse, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cse_command: Cse, tmp_path: Path, pairs: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = cse.train("simcse", options=SHORT, out=tmp_path / "here")
+    run = cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "here")
     assert "3 steps" in capfd.readouterr().err
-    done = cse_command("train", "-r", "simcse", *FLAGS, "--out", str(tmp_path / "there"), "--json")
+    words = ["train", "-r", "simcse", *FLAGS, "--dev", pairs, "--out", str(tmp_path / "there")]
+    done = cse_command(*words, "--json")
     there = json.loads(done.out)
     weights = [
         (at / "model/model.safetensors").read_bytes()
@@ -128,8 +140,8 @@ def test_a_run_is_that_of_the_command(
     lines = cse_command("encode", str(run.folder), "-t", "a boat").out
     assert np.allclose(json.loads(lines)["vector"], vectors[0], atol=1e-6)
 
-    scores = run.evaluate(data="starter", no_baselines=True, quiet=True)
-    words = ["eval", str(run.folder), "--data", "starter", "--no-baselines", "--json"]
+    scores = run.evaluate(pairs=pairs, no_baselines=True, quiet=True)
+    words = ["eval", str(run.folder), "--pairs", pairs, "--no-baselines", "--json"]
     assert scores == json.loads(cse_command(*words).out)
 
 
@@ -144,7 +156,7 @@ def test_quiet_shows_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on(tmp_path: Path, pairs: str) -> None:
     out = tmp_path / "run"
     code = (
         "import cse, os, signal\n"
@@ -156,7 +168,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         "@contextmanager\n"
         "def silent(**_): yield Stops()\n"
         "progress.reporter_for = silent\n"
-        f"cse.train('simcse', options={SHORT!r}, out={str(out)!r}, report='csv')\n"
+        f"cse.train('simcse', options={SHORT!r}, dev={pairs!r}, out={str(out)!r}, report='csv')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
@@ -198,6 +210,6 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     ]
     assert "loss.twins" in shown[0]
     assert "train.lr" in shown[1] and "twin" in shown[1]
-    assert "30 steps" in shown[2] and (tmp_path / "runs/notebook/model").is_dir()
+    assert "10 steps" in shown[2] and (tmp_path / "runs/notebook/model").is_dir()
     assert "starter.dev.spearman" in shown[3]
     assert "runs/notebook" in shown[5]
