@@ -77,7 +77,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     if outcome.chosen_by is not None and outcome.score is not None:
         say(f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}")
     else:
-        say(f"kept: step {outcome.step:,}, the last; no dev set chose one")
+        say(f"kept: step {outcome.step:,}, the last")
     say(f"model: {outcome.model}")
     say("next:")
     if "eval" in plugins.commands.usable:
