@@ -53,6 +53,7 @@ def write(folder: Path, name: str, *kinds: str) -> Path:
     return Package.named(name, kinds_of(kinds), author='Ann O\'Neil "x"', paper="").write(folder)
 
 
+@pytest.mark.slow
 def test_a_package_of_all_kinds_installs_and_trains(tmp_path: Path, cse: Cse) -> None:
     folder = tmp_path / "cse-every"
     printed = cse("new-plugin", "every", "--kind", ",".join(KINDS), "--out", str(folder))
