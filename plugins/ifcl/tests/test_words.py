@@ -67,6 +67,7 @@ def test_synonyms_replace_a_share_of_the_words(rate: float, count: int) -> None:
         seen.update(b for _, b in others)
     assert set(seen) == set().union(*own.values()), "each synonym has its turn"
     assert changed("synonym", ["emil sells"], lexicon=str(LEXICON)) == ["emil sells"]
+    assert changed("synonym", ["Paints", "OLD"], lexicon=str(LEXICON)) == ["colours", "aged"]
 
 
 @pytest.mark.parametrize("lexicon", [None, str(LEXICON)])
