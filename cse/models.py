@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_core.models.saved_model import SentenceModel
+    from cse_cli.saved_model import SentenceModel
 
 
 @dataclass(frozen=True)

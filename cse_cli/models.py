@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_core.models.saved_model import SentenceModel
+    from cse_cli.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
 
 BLOCK = 8192
@@ -117,7 +117,7 @@ def load_model(
 
     try:
         with spinner(f"loading {name}"), libraries_quiet():
-            from cse_core.models.saved_model import load
+            from cse_cli.saved_model import load
 
             return load(
                 name,

@@ -1,11 +1,6 @@
-"""Texts to vectors: the sentence encoder of a run, and saved models.
+"""Texts to vectors: the sentence encoder of a run.
 
 In: a tokenizer, a ``PackedEncoder`` and parts made by ``part_factory``, of a run or as a model's
 folder names them.
-Out: ``SentenceEncoder``, from texts or wrapped rows to ``[N, D]`` vectors by level; ``load`` gives
-one with its folder's settings.
+Out: ``SentenceEncoder``, from texts or wrapped rows to ``[N, D]`` vectors by level.
 """
-
-from cse_core.models.saved_model import SentenceModel, load
-
-__all__ = ["SentenceModel", "load"]

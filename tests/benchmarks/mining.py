@@ -140,8 +140,8 @@ class Mining:
     def __init__(
         self, articles: str | None, count: int, shard: int, model: str, precision: str
     ) -> None:
+        from cse_cli.saved_model import load
         from cse_core.data import Corpus
-        from cse_core.models.saved_model import load
 
         texts, names = documents(articles, count)
         self.corpus = Corpus.from_columns({"text": texts, "document": names}, name="documents")

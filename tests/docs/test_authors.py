@@ -151,7 +151,7 @@ def test_hook_cse_poolers(example: Example) -> None:
     trained_with(example, f'use = "{example.info.distribution}/max"')
     from sentence_transformers import SentenceTransformer
 
-    from cse_core.models.saved_model import load
+    from cse_cli.saved_model import load
 
     registry = Registry.from_plugins(load_plugins().infos)
     ours = load("runs/0", registry).encode(TEXTS[:3])
@@ -185,7 +185,7 @@ def test_hook_cse_metrics(example: Example) -> None:
     trained_with(example, f'use = "{example.info.distribution}/norms"')
     from cse_evaluation.pairs import read_pairs
 
-    from cse_core.models.saved_model import load
+    from cse_cli.saved_model import load
     from cse_core.runtime.loading import load_factory
 
     registry = Registry.from_plugins(load_plugins().infos)

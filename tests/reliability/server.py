@@ -29,7 +29,7 @@ from tests.reliability.outcomes import Answer
 
 IMPORTED = ("torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
             "cse_cli.train", "cse_cli.main", "cse_cli.progress", "cse_cli.choosing",
-            "cse_core.training.run", "cse_core.models.saved_model")  # fmt: skip
+            "cse_core.training.run", "cse_cli.saved_model")  # fmt: skip
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "CSE_CACHE": "off",

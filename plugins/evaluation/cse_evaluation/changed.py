@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cse_cli.saved_model import SentenceModel
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.evaluation.spread import unit
 from cse_core.evaluation.suites import Encode
 from cse_core.models.part_factory import PartFactory
-from cse_core.models.saved_model import SentenceModel
 from cse_core.parts import Augmenter
 from cse_core.recipes.composition import PlannedPart
 from cse_core.records import AugmenterSpec

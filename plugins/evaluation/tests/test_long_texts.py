@@ -6,7 +6,7 @@ from cse_evaluation.long_texts import encode_sliced, slice_length
 from torch import Tensor
 
 from cse_cli.installed import Installed
-from cse_core.models.saved_model import SentenceModel, load
+from cse_cli.saved_model import SentenceModel, load
 
 LONG = "a long text about boats and dogs . " * 6
 

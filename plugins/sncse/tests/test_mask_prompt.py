@@ -24,10 +24,10 @@ from pydantic import ValidationError
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from cse_cli.saved_model import load
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.models.saved_model import load
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer

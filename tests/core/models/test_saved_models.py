@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from cse_cli.saved_model import load
 from cse_core.errors import CseError
-from cse_core.models.saved_model import load
 from cse_core.runtime.model_files import HEADS
 from cse_core.training.export import inference_encoder, save_model
 from tests.fixtures.tiny import CPU, WORDS, Bench, registry

@@ -12,10 +12,10 @@ import pytest
 import torch
 from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
+from cse_cli.saved_model import load
 from cse_core.builtins.infonce import Infonce
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.models import load
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint, weights
 from cse_core.training.run import resume, train

@@ -20,8 +20,8 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.vocabulary import flatten
 
 if TYPE_CHECKING:
+    from cse_cli.saved_model import SentenceModel
     from cse_core.evaluation.suites import Encode
-    from cse_core.models.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
     from cse_evaluation.changed import ChangedTexts
     from cse_evaluation.pairs import PairSet

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from cse_cli.saved_model import SentenceModel
     from cse_core.evaluation.suites import Encode
-    from cse_core.models.saved_model import SentenceModel
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_evaluation.probe import Progress
     from cse_evaluation.task_result import TaskResult, TextLengths, WordScore

@@ -36,8 +36,8 @@ from cse_evaluation.cli.suites import Wanted, add_suites, check_sets, read_suite
 from cse_evaluation.plugin import cse_suites
 
 if TYPE_CHECKING:
+    from cse_cli.saved_model import SentenceModel
     from cse_core.evaluation.suites import Encode
-    from cse_core.models.saved_model import SentenceModel
     from cse_evaluation.retrieval import RetrievalResult
     from cse_evaluation.sts import Result
     from cse_evaluation.task_result import TaskResult, WordScore
