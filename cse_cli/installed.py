@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cse_core.data import Corpus
     from cse_core.evaluation.suites import Suite, SuiteFiles
     from cse_core.recipes.settings import DataOptions
-    from cse_core.records import DatasetSpec, SuiteSpec
+    from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registry
 
@@ -91,6 +91,18 @@ class Installed:
             for info in self.manager.infos
             for record in info.parts
             if isinstance(record, SuiteSpec)
+        }
+
+    @property
+    def studies(self) -> dict[str, tuple[StudySpec, PluginInfo]]:
+        """Return the installed studies by name, each with the plugin that brings it."""
+        from cse_core.records import StudySpec
+
+        return {
+            record.name: (record, info)
+            for info in self.manager.infos
+            for record in info.parts
+            if isinstance(record, StudySpec)
         }
 
     def locate(self, suite: str, folder: Path) -> SuiteFiles:

@@ -19,7 +19,7 @@ def list_plugins(
         typer.Option(
             metavar="KIND",
             help="Only parts of a kind: aug, pool, positives, negatives, loss, branch, metric, "
-            "adapter, recipe, encoder, dataset, suite or reporter.",
+            "adapter, recipe, study, encoder, dataset, suite or reporter.",
             autocompletion=complete_kind,
         ),
     ] = None,
@@ -79,6 +79,8 @@ def list_plugins(
     for plugin in found:
         parts = [
             f"{each}: {', '.join(part['name'] for part in held)}"
+            if each != "study" or kind is not None
+            else f"study: {len(held)}, see cse study --list"
             for each, held in plugin["parts"].items()
         ]
         if plugin["commands"] and kind is None:

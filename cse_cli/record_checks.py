@@ -20,12 +20,14 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    StudySpec,
 )
 from cse_core.specs import HOOK_RECORDS
 from cse_core.vocabulary import PREFIXES, WORDS, is_known
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+STUDY = re.compile(rf"{NAME.pattern}/[a-z]+(-[A-Za-z0-9]+(\.[0-9]+)*)*")
 DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
 _TOKENS = (*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES))
 
@@ -81,15 +83,18 @@ def check_record(record: Record, where: str) -> None:
 
 
 def _check_fields(record: Record) -> None:
-    if not isinstance(record.name, str) or not NAME.fullmatch(record.name):
-        raise PluginFault("a name is lower-case words and numbers joined by hyphens")
+    form = STUDY if isinstance(record, StudySpec) else NAME
+    if not isinstance(record.name, str) or not form.fullmatch(record.name):
+        what = "a name is lower-case words and numbers joined by hyphens"
+        raise PluginFault(f"{what}, for a study the paper's and the place's: mocose/table-7"
+                          if form is STUDY else what)  # fmt: skip
     for each in fields(record):
         value = getattr(record, each.name)
         if each.type == "str" and not (isinstance(value, str) and value.isprintable()):
             raise PluginFault(f"{each.name} is not one line of printable text")
     if not record.summary.strip():
         raise PluginFault("the summary is empty")
-    if isinstance(record, RecipeSpec | EncoderSpec):
+    if isinstance(record, RecipeSpec | StudySpec | EncoderSpec):
         path = record.path
         fits = isinstance(path, str) and DATA_PATH.fullmatch(path)
         if not fits or ".." in path.split(":", 1)[1].split("/"):

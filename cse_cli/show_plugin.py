@@ -153,6 +153,8 @@ def _show(plugin: dict[str, Any]) -> None:
                 say(f"  {what}: by its options")
         if part["kind"] == "recipe":
             say(f"  cse show-recipe {part['name']}; cse train --recipe {part['name']}")
+        if part["kind"] == "study":
+            say(f"  cse study {part['name']} --dry-run")
         if part.get("options"):
             table = plain_table("", ("option", "type", "default", "what it does"))
             for option in sorted(part["options"], key=lambda each: not each["own"]):

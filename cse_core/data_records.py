@@ -1,4 +1,4 @@
-"""Records of what is not a part: recipes, encoders, data sets, suites, reporters and commands.
+"""Records of what is not a part: recipes, studies, encoders, data sets, suites and the like.
 
 Plugins import them from ``cse_core.records``.
 """
@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from cse_core.options import Options
 
-DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter"]
+DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study"]
 
 
 class Paper(str):
@@ -50,6 +50,21 @@ class RecipeSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "recipe"
+
+    path: str
+    paper: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySpec(NamedSpec):
+    """Runs that are compared, as in a table of a paper: what ``cse study mocose/table-7`` runs.
+
+    Attributes:
+        path: ``"package:studies/file.toml"``.
+        paper: As that of a recipe.
+    """
+
+    kind: ClassVar[DataKind] = "study"
 
     path: str
     paper: str = ""

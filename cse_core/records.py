@@ -19,6 +19,7 @@ from cse_core.data_records import NamedSpec as NamedSpec
 from cse_core.data_records import Paper as Paper
 from cse_core.data_records import RecipeSpec as RecipeSpec
 from cse_core.data_records import ReporterSpec as ReporterSpec
+from cse_core.data_records import StudySpec as StudySpec
 from cse_core.data_records import SuiteSpec as SuiteSpec
 from cse_core.options import (
     AdapterOptions,
@@ -282,7 +283,9 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     for spec in (AugmenterSpec, PoolSpec, MinerSpec, StoreSpec, LossSpec, BranchSpec, MetricSpec,
                  AdapterSpec)
 }  # fmt: skip
-Record = ComponentSpec | RecipeSpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
+Record = (
+    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
+)
 
 
 @dataclass(frozen=True, kw_only=True)

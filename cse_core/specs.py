@@ -26,6 +26,7 @@ HOOK_RECORDS: dict[str, type[r.Record]] = {
     "cse_adapters": r.AdapterSpec,  # which weights of the encoder train, and modules beside them
     "cse_metrics": r.MetricSpec,  # numbers about a model
     "cse_recipes": r.RecipeSpec,  # named compositions with a paper's settings, TOML in package data
+    "cse_studies": r.StudySpec,  # runs that are compared, as a paper's table, TOML in package data
     "cse_encoders": r.EncoderSpec,  # encoders that come with the plugin
     "cse_datasets": r.DatasetSpec,  # texts and graded pairs that come with the plugin
     "cse_suites": r.SuiteSpec,  # texts with known answers that encoders are scored on

@@ -14,7 +14,6 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
-from transformers.utils import logging as transformers_logging
 
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import SUMS, damage
@@ -73,17 +72,16 @@ def load_model(
             if from_scratch:
                 model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
             else:
-                with quiet():
-                    model, report = AutoModel.from_pretrained(
-                        name,
-                        config=config,
-                        dtype=torch.float32,
-                        use_safetensors=True,
-                        trust_remote_code=False,
-                        local_files_only=local,
-                        ignore_mismatched_sizes=True,
-                        output_loading_info=True,
-                    )
+                model, report = AutoModel.from_pretrained(
+                    name,
+                    config=config,
+                    dtype=torch.float32,
+                    use_safetensors=True,
+                    trust_remote_code=False,
+                    local_files_only=local,
+                    ignore_mismatched_sizes=True,
+                    output_loading_info=True,
+                )
                 check_fit(report, name)
         check_finite(dict(model.named_parameters()), name)
         for tensor in (*model.parameters(), *model.buffers()):
@@ -199,21 +197,6 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
         what = f"no folder of this name, and {state}"
         hint = "check the spelling and the network, or give the path of a downloaded folder"
     return CseError(what, where=WHERE, value=name, hint=hint)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence transformers' bar and table of unused weights; missing ones are reported here."""
-    level = transformers_logging.get_verbosity()
-    bar = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bar:
-            transformers_logging.enable_progress_bar()
 
 
 def _set_dropout(config: Any, p: float) -> None:

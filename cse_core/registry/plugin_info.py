@@ -25,7 +25,7 @@ NOUNS: dict[AnyKind, str] = {
     "aug": "augmenter", "pool": "pooler", "positives": "positive miner",
     "negatives": "negative store", "loss": "loss", "branch": "branch", "metric": "metric",
     "adapter": "adapter", "recipe": "recipe", "encoder": "encoder", "dataset": "data set",
-    "suite": "suite", "reporter": "reporter",
+    "suite": "suite", "reporter": "reporter", "study": "study",
 }  # fmt: skip
 """What messages call a part of a kind."""
 

@@ -18,7 +18,8 @@ from packaging.requirements import Requirement
 from cse_cli.commands import Command
 from cse_cli.manager import SLOW
 from cse_core.errors import CseError
-from cse_core.records import ComponentSpec, RecipeSpec, Record, ReporterSpec, SuiteSpec
+from cse_core.recipes.reading import read_toml
+from cse_core.records import ComponentSpec, RecipeSpec, Record, ReporterSpec, StudySpec, SuiteSpec
 from cse_core.registry.plugin_info import NOUNS, TOOLKIT, PluginInfo, canonical
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory, package_path
@@ -106,9 +107,22 @@ def of_record(record: Record, info: PluginInfo) -> Iterator[Checked]:
     elif isinstance(record, ReporterSpec):
         suite = type("Reporter", (ReporterSuite,), {"reporter": record.name})
         yield from _asked(suite, part, _file_of_factory(record.factory, module))
+    elif isinstance(record, StudySpec):
+        yield _study(record, part, module)
     elif isinstance(record, SuiteSpec):
         why = "only with files: subclass SuiteSuite in your tests"
         yield Checked(part, "test_it_finds_its_files", None, why, module)
+
+
+def _study(record: StudySpec, part: str, module: str) -> Checked:
+    """Return whether the file of a study is there, and TOML."""
+    name, says = "test_its_file_can_be_read", "Its path leads to a TOML file of the package."
+    try:
+        path = package_path(record.path, where=part)
+        read_toml(path, part)
+    except CseError as error:
+        return Checked(part, name, False, str(error), module, says)
+    return Checked(part, name, True, "", _shown(path), says)
 
 
 def of_part(

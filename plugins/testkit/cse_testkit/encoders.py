@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from cse_core.encoders.pretrained import quiet
+from cse_cli.models import libraries_quiet
 from cse_testkit.corpora import WORDS
 
 Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]
@@ -79,7 +79,7 @@ def tiny_encoder(
             if parameter.ndim > 1:
                 torch.nn.init.normal_(parameter, std=0.1)
     folder.mkdir(parents=True, exist_ok=True)
-    with quiet():
+    with libraries_quiet():
         model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
+from cse_cli.models import libraries_quiet
 from cse_core.encoders.pretrained import (
     WHERE,
     check_fit,
@@ -18,7 +19,6 @@ from cse_core.encoders.pretrained import (
     checked_name,
     explained,
     load_tokenizer,
-    quiet,
 )
 from cse_core.errors import CseError, did_you_mean
 from cse_core.runtime.hub import hub_answers
@@ -197,7 +197,7 @@ def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenize
             )
         if local:
             check_weights(Path(name))
-        with quiet():
+        with libraries_quiet():
             model, report = AutoModelForSeq2SeqLM.from_pretrained(
                 name,
                 config=config,

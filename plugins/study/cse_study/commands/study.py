@@ -1,0 +1,159 @@
+"""``cse study``: run a study, or see what it would run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cse_cli.console import plain_table, say, say_json, say_table
+from cse_cli.installed import Installed, installed
+from cse_core.errors import CseError
+
+_CHOOSE, _RUN, _SCORE, _SHOW = "What is run", "How it is run", "What is scored", "What is shown"
+
+
+def study(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME|FILE", help="An installed study, or a TOML file of your own."),
+    ] = None,
+    list_: Annotated[
+        bool,
+        typer.Option("--list", help="List the installed studies.", rich_help_panel=_SHOW),
+    ] = False,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|A,B,C",
+            help="How many seeds, or which; by default those of the study.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    points: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=A,B",
+            help="Only these points: places of an axis, or numbers such as 1,3-5; may be repeated.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Steps of every run.", rich_help_panel=_CHOOSE),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="First rows of the texts alone.", rich_help_panel=_CHOOSE
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME|ROLE=NAME",
+            help="The encoder in the place of @model, by default the starter; ROLE=NAME for "
+            "@model:ROLE; may be repeated.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            "-d",
+            metavar="FILE|ROLE=FILE",
+            help="Texts in the places of roles such as @sentences, by default the starter's; may "
+            "be repeated.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Graded pairs that choose checkpoints, by default the starter's.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would be run, and stop.", rich_help_panel=_SHOW),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_SHOW)
+    ] = False,
+) -> None:
+    """Run a study: points crossed with seeds, each run once and kept for every other study."""
+    plugins = installed(context)
+    if list_:
+        _list(plugins, json)
+        return
+    if name is None:
+        raise CseError("names no study", where="cse study", hint="see cse study --list")
+    from cse_study.definition.reading import find_study
+    from cse_study.planning.inputs import Inputs
+    from cse_study.planning.plan import Wish, plan_study
+    from cse_study.planning.report import plan_json, plan_lines
+
+    definition = find_study(name, plugins)
+    inputs = Inputs.of(model or (), data or (), dev or ())
+    wish = Wish(_seeds(seeds), tuple(points or ()), steps, rows, inputs)
+    plan = plan_study(definition, wish)
+    if not dry_run:
+        raise CseError("only its plan can be shown yet", where="cse study", hint="add --dry-run")
+    if json:
+        say_json(plan_json(plan))
+        return
+    for line in plan_lines(plan):
+        say(line)
+
+
+def _seeds(text: str | None) -> int | tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        numbers = tuple(int(each) for each in text.split(",") if each.strip())
+    except ValueError:
+        numbers = ()
+    if (
+        not numbers
+        or min(numbers) < 0
+        or (len(numbers) == 1 and "," not in text and not numbers[0])
+    ):
+        hint = "write how many, --seeds 5, or which, --seeds 1,2,3 (one alone: --seeds 7,)"
+        raise CseError("names no seeds", where="--seeds", value=text, hint=hint)
+    return numbers if "," in text else numbers[0]
+
+
+def _list(plugins: Installed, json: bool) -> None:
+    """Print the installed studies, those with mistakes in their files too."""
+    from cse_study.definition.reading import find_study
+
+    found: list[dict[str, Any]] = []
+    for name, (spec, info) in plugins.studies.items():
+        about: dict[str, Any] = {"name": name, "paper": spec.paper, "summary": spec.summary,
+                 "distribution": info.distribution, "file": spec.path}  # fmt: skip
+        try:
+            definition = find_study(name, plugins)
+        except CseError as error:
+            found.append({**about, "runs": None, "error": str(error)})
+            continue
+        study = definition.study
+        count = len(definition.points) * len(study.seeds) if study.kind == "train" else 0
+        facts = {"runs": count, "points": len(definition.points), "seeds": len(study.seeds)}
+        found.append({**about, "kind": study.kind, "source": study.source, **facts, "error": None})
+    if json:
+        say_json({"studies": found})
+        return
+    if not found:
+        say("no study is installed; cse study FILE runs one of your own")
+        return
+    table = plain_table("", ("study", "runs", "what it asks"))
+    for each in found:
+        runs = "?" if each["runs"] is None else str(each["runs"])
+        table.add_row(str(each["name"]), runs, str(each["error"] or each["summary"]))
+    say_table(table)

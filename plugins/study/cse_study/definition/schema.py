@@ -1,0 +1,257 @@
+"""The tables and keys of a study file, as pydantic models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from cse_cli.flags import PART_FLAGS
+from cse_core.errors import did_you_mean
+from cse_core.recipes.settings import CORE_OPTIONS
+
+ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS, "without")
+"""Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
+HEADS = (*CORE_OPTIONS, "views", "params", *PART_FLAGS)
+"""First words of the paths of options."""
+KINDS = ("train", "command", "function")
+FIGURES = (
+    "curve", "table", "box", "trace", "scatter", "density", "spectrum", "histogram", "diagram",
+)  # fmt: skip
+"""Types of figures."""
+_ELSEWHERE = {
+    "seed": "seeds of a study are its key seeds",
+    "train.seed": "seeds of a study are its key seeds",
+    "out": "--out says where a study lies",
+    "report": "reporters belong to a run of its own",
+    "train.report": "reporters belong to a run of its own",
+}
+MISSING = "-"
+"""Stands in a list of the paper's numbers where it prints none."""
+
+Number = float | None
+
+
+class Table(BaseModel):
+    """What every table of a study file is: it takes no unknown key and is never changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return settings by the whole paths of options: ``{"train": {"lr": 1}}`` is ``train.lr``."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        path = f"{above}{name}"
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{path}.")
+        else:
+            found[path] = value
+    return found
+
+
+def checked_path(path: str) -> str:
+    """Return the name of a setting if it can be one.
+
+    Raises:
+        ValueError: If it is neither an argument nor the path of an option.
+    """
+    if path in _ELSEWHERE:
+        raise ValueError(f"{path} is no setting of a study: {_ELSEWHERE[path]}")
+    head, _, rest = path.partition(".")
+    if path in ARGUMENTS or (rest and head in HEADS):
+        return path
+    close = did_you_mean(path, ARGUMENTS)
+    if not close.startswith("did"):
+        close = f"arguments are {', '.join(ARGUMENTS)}; options have a path, such as train.lr"
+    raise ValueError(f"unknown setting {path!r}; {close}")
+
+
+def _settings(given: object) -> object:
+    if not isinstance(given, Mapping):
+        return given
+    settings, wrong = flat(given), []
+    for path in settings:
+        try:
+            checked_path(path)
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return settings
+
+
+def _numbers(given: object) -> object:
+    if isinstance(given, list):
+        return [None if each == MISSING else float(each) if type(each) is int else each
+                for each in given]  # fmt: skip
+    return given
+
+
+Settings = Annotated[dict[str, Any], BeforeValidator(_settings)]
+Numbers = Annotated[list[Number], BeforeValidator(_numbers)]
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    if len(set(values)) < len(values):
+        raise ValueError("has one value twice")
+    return values
+
+
+class Axis(Table):
+    """What varies: lists of equal length, one value of each at a time.
+
+    Attributes:
+        name: What ``--points`` and tables call it; by default the last word of its first path.
+        values: A list of values for each setting.
+        labels: What tables call each place; by default made of the values.
+    """
+
+    name: str = ""
+    values: dict[str, list[Any]] = Field(min_length=1)
+    labels: Annotated[list[str], AfterValidator(_distinct)] | None = None
+
+    @field_validator("values")
+    @classmethod
+    def _of_settings(cls, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        for path, each in values.items():
+            checked_path(path)
+            if not each:
+                raise ValueError(f"{path} has no value")
+        lengths = {path: len(each) for path, each in values.items()}
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{path} {count}" for path, count in lengths.items())
+            raise ValueError(
+                f"lists of one axis are zipped and have equal lengths, these have {shown}; "
+                "lists that are crossed are axes of their own"
+            )
+        return values
+
+    @model_validator(mode="after")
+    def _labelled(self) -> Axis:
+        if self.labels is not None and len(self.labels) != self.size:
+            raise ValueError(f"labels: {len(self.labels)} of them for {self.size} places")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Return how many places it has."""
+        return len(next(iter(self.values.values())))
+
+    @property
+    def called(self) -> str:
+        """Return its name, or the last word of its first path."""
+        return self.name or next(iter(self.values)).rpartition(".")[2]
+
+
+class Scores(Table):
+    """What finished runs are scored on.
+
+    Attributes:
+        suites: Suites of ``cse eval``; without any, and without ``options`` that name texts, the
+            starter's test pairs.
+        shown: The score of the table, a name or a pattern such as ``sts.mean``; several make
+            several columns.
+        options: More options of ``cse eval``: ``{ pooling = "mean", documents = "@titles" }``.
+    """
+
+    suites: list[str] = []
+    shown: str | list[str] = ""
+    options: dict[str, Any] = {}
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the scores of the table."""
+        return [self.shown] if isinstance(self.shown, str) else list(self.shown)
+
+
+class PaperNumbers(Table):
+    """What the paper reports.
+
+    Attributes:
+        metric: What its numbers are, in words.
+        model: The encoder behind them.
+        numbers: One for each point, in the order of the points, ``"-"`` where it prints none; or
+            such a list for each shown score.
+        deviations: Standard deviations, in the same form.
+    """
+
+    metric: str = ""
+    model: str = ""
+    numbers: Numbers | dict[str, Numbers] = []
+    deviations: Numbers | dict[str, Numbers] = []
+
+
+class Figure(BaseModel):
+    """A picture or a table of the page; keys beside these are those of its type."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: Literal[
+        "curve", "table", "box", "trace", "scatter", "density", "spectrum", "histogram", "diagram"
+    ]
+    title: str = ""
+    x: str = ""
+    y: str = ""
+    lines: str = ""
+
+
+class Study(Table):
+    """A study file.
+
+    Attributes:
+        summary: What it asks, in one line.
+        source: The table or figure of the paper.
+        kind: ``train``, ``command`` (a command of ``cse`` a point) or ``function``.
+        seeds: Of the runs.
+        note: What differs here from the paper.
+        baseline: Label of the point that others are compared with; by default the first one.
+        settings: Of every run.
+        axes: What varies; axes are crossed.
+        runs: Settings of runs that others start from, by name.
+        scores: What runs are scored on.
+        command: Words of a command, ``{axis}`` and ``{setting}`` in braces.
+        call: ``"package.module:function"``.
+        values: Numbers of a command: the path in its JSON of each, with dots.
+        paper: The paper's numbers.
+        figures: What the page shows.
+    """
+
+    summary: str = Field(min_length=1)
+    source: str = ""
+    kind: Literal["train", "command", "function"] = "train"
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(_distinct)
+    ] = [1]
+    note: str = ""
+    baseline: str = ""
+    settings: Settings = {}
+    axes: list[Axis] = []
+    runs: dict[str, Settings] = {}
+    scores: Scores = Scores()
+    command: list[str] = []
+    call: str = ""
+    values: dict[str, str] = {}
+    paper: PaperNumbers = PaperNumbers()
+    figures: list[Figure] = []
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Study:
+        names = [axis.called for axis in self.axes]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"axes: two are called {twice}; give one a name")
+        for kind, key in (("command", "command"), ("function", "call")):
+            if bool(getattr(self, key)) != (self.kind == kind):
+                raise ValueError(f'{key} belongs to a study with kind = "{kind}", and to no other')
+        if self.values and self.kind != "command":
+            raise ValueError('values belongs to a study with kind = "command"')
+        return self

@@ -1,0 +1,193 @@
+"""From the settings of a point to a checked composition and its recipe, before anything runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cse_cli.flags import PART_FLAGS, Choice
+from cse_cli.installed import Installed
+from cse_cli.resolving import resolve_choice
+from cse_cli.train_checks import check_read
+from cse_cli.whole_paths import with_whole_paths
+from cse_core.errors import CseError
+from cse_core.recipes.composition import Composition
+from cse_core.training.recipe_file import as_recipe
+from cse_study.planning.inputs import RUN, Inputs, filled
+from cse_study.planning.keys import key_of
+
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run of a study, or one that others start from.
+
+    Attributes:
+        key: A digest of what its weights follow from; runs of one key are one run.
+        recipe: The content of the file that ``cse train --recipe`` takes; its ``model.name`` is
+            ``@run:KEY`` where it starts from another run.
+        seed: Its seed.
+        steps: Optimiser steps, None where rounds decide.
+        start: Key of the run whose model it starts from.
+        warnings: What its plan warns of.
+        without: Plugins that it leaves out.
+    """
+
+    key: str
+    recipe: Mapping[str, Any]
+    seed: int
+    steps: int | None
+    start: str | None = None
+    warnings: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    composition: Composition | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return every resolved setting by its path; a part's begins with its kind and name."""
+        found: dict[str, Any] = {}
+        for table, content in self.recipe.items():
+            if isinstance(content, list):
+                for part in content:
+                    _add(found, f"{table}.{part['name']}", part)
+            elif isinstance(content, Mapping):
+                _add(found, table, content)
+            else:
+                found[table] = content
+        return found
+
+
+def _add(found: dict[str, Any], path: str, content: Mapping[str, Any]) -> None:
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            _add(found, f"{path}.{name}", value)
+        else:
+            found[f"{path}.{name}"] = value
+
+
+@dataclass
+class Composer:
+    """Composes runs; plugins are loaded and texts read once for all of them.
+
+    Attributes:
+        inputs: What stands for roles.
+        steps: ``train.max_steps`` of every run; None leaves it.
+        rows: ``data.limit`` of every run; None leaves it.
+    """
+
+    inputs: Inputs
+    steps: int | None = None
+    rows: int | None = None
+    _plugins: dict[tuple[str, ...], Installed] = field(default_factory=dict)
+    _read: set[str] = field(default_factory=set)
+
+    def run(
+        self, settings: Mapping[str, Any], seed: int, runs: Mapping[str, Mapping[str, Any]]
+    ) -> list[PlannedRun]:
+        """Return the run of some settings, behind those that it starts from.
+
+        Args:
+            settings: Of the run.
+            seed: Its seed.
+            runs: Settings of the runs that it may start from, by name.
+
+        Raises:
+            CseError: If it cannot be composed.
+        """
+        return self._run(settings, seed, runs, ())
+
+    def _run(
+        self,
+        settings: Mapping[str, Any],
+        seed: int,
+        runs: Mapping[str, Mapping[str, Any]],
+        above: tuple[str, ...],
+    ) -> list[PlannedRun]:
+        model = settings.get("model")
+        before: list[PlannedRun] = []
+        if isinstance(model, str) and model.startswith(RUN):
+            name = model.removeprefix(RUN)
+            if name in above:
+                what = "runs start from each other"
+                raise CseError(what, where="runs", value=" -> ".join((*above, name)))
+            shared = {key: settings[key] for key in ("data", "dev", "without") if key in settings}
+            own = {"model": "@model", **shared, **runs[name]}
+            before = self._run(own, seed, runs, (*above, name))
+            # Facts of the encoder are those of the model at the beginning of the chain.
+            first = before[0].composition
+            assert first is not None
+            settings = {**settings, "model": first.model.name}
+        start = before[-1].key if before else None
+        return [*before, self._planned(settings, seed, start)]
+
+    def _planned(self, settings: Mapping[str, Any], seed: int, start: str | None) -> PlannedRun:
+        given = {path: filled(value, self.inputs) for path, value in settings.items()}
+        choice, without = self._choice(given, seed)
+        plugins = self.plugins(without)
+        composition = resolve_choice(choice, plugins)
+        # What is read for several points is looked at once: their texts and dev sets are equal.
+        read = json.dumps(
+            [composition.data.model_dump(), composition.needed_columns, composition.train.dev,
+             composition.train.select, composition.train.device],
+            default=str,
+        )  # fmt: skip
+        if read not in self._read:
+            check_read(composition, plugins)
+            self._read.add(read)
+        recipe = as_recipe(with_whole_paths(composition, plugins.registry))
+        key = key_of(recipe, composition, plugins, start)
+        if start is not None:
+            recipe = {**recipe, "model": {**recipe["model"], "name": f"{RUN}{start}"}}
+        rounds = bool(composition.round_miners)
+        return PlannedRun(
+            key=key,
+            recipe=recipe,
+            seed=seed,
+            steps=composition.train.max_steps if rounds else composition.facts.steps,
+            start=start,
+            warnings=composition.warnings,
+            without=tuple(without),
+            composition=composition,
+        )
+
+    def plugins(self, without: list[str]) -> Installed:
+        """Return the installed plugins but some."""
+        return self._plugins.setdefault(tuple(without), Installed(without))
+
+    def _choice(self, settings: Mapping[str, Any], seed: int) -> tuple[Choice, list[str]]:
+        arguments = {name: value for name, value in settings.items() if "." not in name}
+        options = {path: value for path, value in settings.items() if "." in path}
+        if self.steps is not None:
+            options["train.max_steps"] = self.steps
+        if self.rows is not None:
+            options["data.limit"] = self.rows
+        options["train.seed"] = seed
+        recipe, model = arguments.get("recipe"), arguments.get("model")
+        return (
+            Choice(
+                recipe=None if recipe in (None, NONE) else str(recipe),
+                model=None if model is None else str(model),
+                data=_names(arguments.get("data")),
+                dev=_names(arguments.get("dev")),
+                kinds={kind: names for kind in PART_FLAGS
+                       if (names := _names(arguments.get(kind)))},
+                sets=[f"{path}={_typed(value)}" for path, value in options.items()],
+            ),
+            _names(arguments.get("without")),
+        )  # fmt: skip
+
+
+def _names(given: Any) -> list[str]:
+    if given is None:
+        return []
+    return [str(each) for each in given] if isinstance(given, list) else [str(given)]
+
+
+def _typed(value: Any) -> str:
+    """Return a value as it is typed on the command line."""
+    if value is None:
+        return NONE
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

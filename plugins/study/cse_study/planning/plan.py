@@ -1,0 +1,135 @@
+"""The plan of a study: which runs its points need, which are there, and how long the rest takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cse_core.errors import CseError, CseErrors, raise_all
+from cse_study.definition.points import Point, chosen_points
+from cse_study.definition.reading import Definition, texts_of
+from cse_study.planning.composing import Composer, PlannedRun
+from cse_study.planning.inputs import RUN, Inputs, is_role
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for beside the study's own file.
+
+    Attributes:
+        seeds: How many seeds, or the seeds themselves; None for those of the file.
+        points: Which points, as ``--points`` says it.
+        steps: Steps of every run.
+        rows: Rows of the texts.
+        inputs: What stands for roles.
+    """
+
+    seeds: int | Sequence[int] | None = None
+    points: Sequence[str] = ()
+    steps: int | None = None
+    rows: int | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+
+    def seeds_of(self, own: Sequence[int]) -> tuple[int, ...]:
+        """Return the seeds of a study: its own, and then those that follow its largest one."""
+        if self.seeds is None:
+            return tuple(own)
+        if not isinstance(self.seeds, int):
+            return tuple(self.seeds)
+        more = range(max(own) + 1, max(own) + 1 + self.seeds)
+        return (*own, *more)[: self.seeds]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A point with a seed, and the run that it is scored by."""
+
+    point: Point
+    seed: int
+    run: PlannedRun
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study will do.
+
+    Attributes:
+        definition: The study.
+        points: The chosen points.
+        seeds: The seeds.
+        cells: Each point with each seed.
+        starts: Runs that others start from, before those that need them.
+    """
+
+    definition: Definition
+    points: tuple[Point, ...]
+    seeds: tuple[int, ...]
+    cells: tuple[Cell, ...] = ()
+    starts: tuple[PlannedRun, ...] = ()
+
+    @property
+    def runs(self) -> dict[str, PlannedRun]:
+        """Return each run once by its key, those first that others start from."""
+        found = {run.key: run for run in self.starts}
+        for cell in self.cells:
+            found.setdefault(cell.run.key, cell.run)
+        return found
+
+    @property
+    def shared(self) -> int:
+        """Return how many cells have the run of an earlier one."""
+        return len(self.cells) - len({cell.run.key for cell in self.cells})
+
+
+def plan_study(definition: Definition, wish: Wish, composer: Composer | None = None) -> Plan:
+    """Compose every point with every seed.
+
+    Args:
+        definition: The study.
+        wish: What was asked for beside its file.
+        composer: What composes; one for many studies reads texts once for all of them.
+
+    Raises:
+        CseError: If a point cannot be composed, or nothing is left of the points: all such at once.
+    """
+    study = definition.study
+    points = chosen_points(definition.points, wish.points)
+    if not points:
+        raise CseError("no point is left", where="--points", value=" ".join(wish.points))
+    wish.inputs.check(roles_of(definition))
+    seeds = wish.seeds_of(study.seeds)
+    if study.kind != "train":
+        return Plan(definition, points, seeds)
+    composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
+    cells: list[Cell] = []
+    starts: dict[str, PlannedRun] = {}
+    errors: list[CseError] = []
+    for point in points:
+        for seed in seeds:
+            try:
+                *before, run = composer.run({**study.settings, **point.settings}, seed, study.runs)
+            except CseError as error:
+                errors += _of_point(error, definition, point)
+                break  # with another seed it is the same mistake
+            starts |= {start.key: start for start in before}
+            cells.append(Cell(point, seed, run))
+    raise_all(errors)
+    return Plan(definition, points, seeds, tuple(cells), tuple(starts.values()))
+
+
+def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator[CseError]:
+    mistakes = error.errors if isinstance(error, CseErrors) else (error,)
+    for each in mistakes:
+        where = f"{definition.name}, point {point.number} ({point.name})"
+        where += f": {each.where}" if each.where else ""
+        yield CseError(each.what, where=where, value=each.value, hint=each.hint)
+
+
+def roles_of(definition: Definition) -> list[str]:
+    """Return the roles of a study, ``@model`` and ``@sentences``, in the order of its file."""
+    study = definition.study
+    settings: list[Mapping[str, Any]] = [study.settings, *study.runs.values(), study.scores.options]
+    settings += [point.settings for point in definition.points]
+    found = [text for text in texts_of(settings) if is_role(text) and not text.startswith(RUN)]
+    return list(dict.fromkeys(found))

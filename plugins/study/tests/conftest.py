@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.fixtures.command_line import cse
+
+__all__ = ["cse"]
