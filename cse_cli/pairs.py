@@ -13,6 +13,7 @@ from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
+    from cse_core.registry.registry import Registry
     from cse_core.tokenization.training_rows import Pairs
 
 
@@ -31,6 +32,38 @@ def show_pairs(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the pairs of a run's rounds, or one document's clusters round by round."""
+    said = rounds_of(run, installed(context).registry, document, rows)
+    if json:
+        say_json({"run": str(run), "document": document, "rounds": said})
+        return
+    for each in said:
+        say(f"round {each['round']}: {each['pairs']:,} pairs")
+        for text, positive in each.get("examples", []):
+            say(f"  {text}\n    {positive}")
+        for place, cluster in enumerate(each.get("clusters", []), 1):
+            say(f"  cluster {place}")
+            for text in cluster:
+                say(f"    {text}")
+        if each.get("unpaired"):
+            say("  in no pair")
+            for text in each["unpaired"]:
+                say(f"    {text}")
+
+
+def rounds_of(
+    run: Path, registry: Registry, document: str | None = None, rows: int = 5
+) -> list[dict[str, Any]]:
+    """Return what the miners of a run paired in each round, as ``--json`` shows it.
+
+    Args:
+        run: The run's folder.
+        registry: The installed parts.
+        document: Only this document, as clusters; None for the first pairs of the round.
+        rows: How many pairs of a round, without a document.
+
+    Raises:
+        CseError: If it is not a run, has no pairs, or its data no such document.
+    """
     from cse_core.recipes.compose import resolve
     from cse_core.training.rounds import read_round
     from cse_core.training.run import training_corpus
@@ -52,7 +85,6 @@ def show_pairs(
             value=str(run),
             hint="its miners work inside the step, or it has no miner",
         )
-    registry = installed(context).registry
     corpus = training_corpus(resolve(registry, recipe=folder.recipe), registry)
     own = None if document is None else _rows_of(corpus, document)
     said: list[dict[str, Any]] = []
@@ -62,21 +94,7 @@ def show_pairs(
             said.append({"round": number, **_first_pairs(corpus, pairs, rows)})
         else:
             said.append({"round": number, **_clusters(corpus, pairs, own)})
-    if json:
-        say_json({"run": str(run), "document": document, "rounds": said})
-        return
-    for each in said:
-        say(f"round {each['round']}: {each['pairs']:,} pairs")
-        for text, positive in each.get("examples", []):
-            say(f"  {text}\n    {positive}")
-        for place, cluster in enumerate(each.get("clusters", []), 1):
-            say(f"  cluster {place}")
-            for text in cluster:
-                say(f"    {text}")
-        if each.get("unpaired"):
-            say("  in no pair")
-            for text in each["unpaired"]:
-                say(f"    {text}")
+    return said
 
 
 def _rows_of(corpus: Corpus, document: str) -> list[int]:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from cse_core.records import Facts, LossSpec, MinerSpec, RecipeSpec, SliceSpec, StoreSpec
+from cse_core.records import (
+    Facts,
+    LossSpec,
+    MinerSpec,
+    RecipeSpec,
+    SliceSpec,
+    StoreSpec,
+    StudySpec,
+)
 from cse_core.specs import hookimpl
 from cse_hicl.options import (
     LEVEL,
@@ -12,6 +20,7 @@ from cse_hicl.options import (
     SegmentsOptions,
 )
 from cse_hicl.papers import PAPER
+from cse_hicl.tables import studies
 
 
 @hookimpl
@@ -101,3 +110,9 @@ def cse_recipes() -> list[RecipeSpec]:
         RecipeSpec(name=name, summary=summary, path=f"cse_hicl:recipes/{name}.toml", paper=PAPER)
         for name, summary in summaries.items()
     ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the tables and figures of the paper."""
+    return studies()

@@ -11,6 +11,7 @@ from cse_core.records import (
     MetricSpec,
     RecipeSpec,
     StoreSpec,
+    StudySpec,
 )
 from cse_core.specs import hookimpl
 from cse_ifcl.options import (
@@ -22,6 +23,7 @@ from cse_ifcl.options import (
     WordOptions,
 )
 from cse_ifcl.papers import EDA, PAPER
+from cse_ifcl.tables import studies
 
 
 def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
@@ -189,3 +191,9 @@ def cse_recipes() -> list[RecipeSpec]:
             paper=PAPER,
         ),
     ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the tables and figures of the paper."""
+    return studies()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.options import Options
-from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec
+from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec, StudySpec
 from cse_core.specs import hookimpl
 from cse_core.vocabulary import Tokens
 from cse_infocse.options import (
@@ -25,6 +25,7 @@ from cse_infocse.options import (
     SpanOptions,
 )
 from cse_infocse.papers import CONPONO, CPC, DECLUTR, LATENT_RETRIEVAL, MIRROR_BERT, PAPER
+from cse_infocse.tables import studies
 
 DOCUMENT = "column:document"
 
@@ -221,3 +222,9 @@ def cse_recipes() -> list[RecipeSpec]:
         RecipeSpec(name=name, summary=summary, path=f"cse_infocse:recipes/{name}.toml", paper=PAPER)
         for name, summary in summaries.items()
     ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the tables and figures of the paper."""
+    return studies()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cse_core.records import MinerSpec, RecipeSpec
+from cse_core.records import MinerSpec, RecipeSpec, StudySpec
 from cse_core.specs import hookimpl
 from cse_iscse import filling
 from cse_iscse.options import KmeansOptions, KnnOptions
 from cse_iscse.papers import PAPER
+from cse_iscse.tables import studies
 
 
 @hookimpl
@@ -50,3 +51,9 @@ def cse_recipes() -> list[RecipeSpec]:
         RecipeSpec(name=name, summary=summary, path=f"cse_iscse:recipes/{name}.toml", paper=PAPER)
         for name, summary in shown.items()
     ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the tables and figures of the paper."""
+    return studies()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.records import AugmenterSpec, HeadSpec, RecipeSpec, StoreSpec
+from cse_core.records import AugmenterSpec, HeadSpec, RecipeSpec, StoreSpec, StudySpec
 from cse_core.specs import hookimpl
 from cse_mocose import distance, resolution
 from cse_mocose.options import (
@@ -13,6 +13,7 @@ from cse_mocose.options import (
     TokenDropOptions,
 )
 from cse_mocose.papers import PAPER
+from cse_mocose.tables import studies
 
 
 @hookimpl
@@ -92,3 +93,9 @@ def cse_recipes() -> list[RecipeSpec]:
             paper=PAPER,
         )
     ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the tables and figures of the paper."""
+    return studies()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.recipes.option_types import plain
 from cse_study.definition.schema import Axis, Study
+
+DEFAULT = "@default"
+"""A value of an axis that leaves the path unset at this place."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +22,14 @@ class Point:
     Attributes:
         number: Its place among the points of the file, from 1.
         labels: The label on each axis, by the axis' name.
-        settings: What the axes set, over the study's own settings.
+        settings: What the axes set, over the study's own settings or arguments.
+        columns: What tables and figures show of it beside the labels.
     """
 
     number: int
     labels: Mapping[str, str]
     settings: Mapping[str, Any]
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -44,10 +49,13 @@ def points_of(study: Study) -> tuple[Point, ...]:
     for number, place in enumerate(product(*places), 1):
         labels: dict[str, str] = {}
         settings: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for axis, at in zip(study.axes, place, strict=True):
             labels[axis.called] = labels_of(axis)[at]
-            settings |= {path: values[at] for path, values in axis.values.items()}
-        found.append(Point(number, labels, settings))
+            values = {path: each[at] for path, each in axis.values.items()}
+            settings |= {path: value for path, value in values.items() if value != DEFAULT}
+            columns |= {name: each[at] for name, each in axis.columns.items()}
+        found.append(Point(number, labels, settings, columns))
     return tuple(found)
 
 

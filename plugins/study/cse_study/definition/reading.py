@@ -16,10 +16,10 @@ from cse_core.errors import CseError, did_you_mean, noted, raise_all
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.loading import package_path
 from cse_study.definition.points import Point, points_of
-from cse_study.definition.schema import Axis, Figure, PaperNumbers, Scores, Study
+from cse_study.definition.schema import After, Axis, Figure, PaperNumbers, Scores, Study
 
 _TABLES: dict[str, Any] = {
-    "axes": Axis, "scores": Scores, "paper": PaperNumbers, "figures": Figure,
+    "axes": Axis, "scores": Scores, "paper": PaperNumbers, "figures": Figure, "after": After,
 }  # fmt: skip
 _WORDS = {
     "missing": "is missing",
@@ -30,6 +30,8 @@ _WORDS = {
     "model_type": "must be a table",
     "float_type": 'must be a number, or "-" where there is none',
 }
+FILE = "@file:"
+"""Before a path: a file that lies beside the study's."""
 _LISTS = {"axes": "[[axes]]", "figures": "[[figures]]"}
 
 
@@ -87,7 +89,7 @@ def read_study(
         CseError: If it cannot be read, or has mistakes: all of them at once.
     """
     label = name and f"study {name}" or str(file)
-    table = read_toml(file, label)
+    table = _with_files(read_toml(file, label), file, label)
     try:
         study = Study.model_validate(table)
     except ValidationError as error:
@@ -96,6 +98,29 @@ def read_study(
     points = points_of(study)
     _check(study, points, label)
     return Definition(name or file.stem, file, study, points, paper, distribution)
+
+
+def _with_files(value: Any, file: Path, label: str) -> Any:
+    """Return a value of a study file with the paths of files that lie beside it.
+
+    Raises:
+        CseError: If there is no such file.
+    """
+
+    def path(found: re.Match[str]) -> str:
+        beside = file.parent / found[1]
+        if not beside.is_file():
+            hint = f"it is looked for in {file.parent}"
+            raise CseError("no such file", where=label, value=found[0], hint=hint)
+        return str(beside)
+
+    if isinstance(value, str):
+        return re.sub(rf"{FILE}(\S+)", path, value)
+    if isinstance(value, Mapping):
+        return {key: _with_files(each, file, label) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_files(each, file, label) for each in value]
+    return value
 
 
 def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
@@ -110,10 +135,13 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
     if study.kind == "train":
         for key in ("numbers", "deviations"):
             lists = getattr(study.paper, key)
-            for score, numbers in lists.items() if isinstance(lists, Mapping) else [("", lists)]:
+            given = dict(lists.items() if isinstance(lists, Mapping) else [("", lists)])
+            given |= {name: getattr(each, key) for name, each in study.paper.variants.items()}
+            for name, numbers in given.items():
                 with noted(errors):
-                    _check_count(numbers, len(points), f"{label}: paper.{key}", score)
-    settings = [study.settings, *(point.settings for point in points), *study.runs.values()]
+                    _check_count(numbers, len(points), f"{label}: paper.{key}", name)
+    settings = [study.settings, study.arguments, *(point.settings for point in points)]
+    settings += study.runs.values()
     for value in texts_of(settings):
         run = value.removeprefix("@run:")
         if run != value and run not in study.runs:

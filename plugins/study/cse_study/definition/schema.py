@@ -114,17 +114,19 @@ class Axis(Table):
         name: What ``--points`` and tables call it; by default the last word of its first path.
         values: A list of values for each setting.
         labels: What tables call each place; by default made of the values.
+        columns: What tables and figures show of each place beside its label, as a distance that
+            follows from several values; it sets nothing.
     """
 
     name: str = ""
     values: dict[str, list[Any]] = Field(min_length=1)
+    columns: dict[str, list[Any]] = {}
     labels: Annotated[list[str], AfterValidator(_distinct)] | None = None
 
     @field_validator("values")
     @classmethod
-    def _of_settings(cls, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    def _of_one_length(cls, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
         for path, each in values.items():
-            checked_path(path)
             if not each:
                 raise ValueError(f"{path} has no value")
         lengths = {path: len(each) for path, each in values.items()}
@@ -140,6 +142,9 @@ class Axis(Table):
     def _labelled(self) -> Axis:
         if self.labels is not None and len(self.labels) != self.size:
             raise ValueError(f"labels: {len(self.labels)} of them for {self.size} places")
+        for name, values in self.columns.items():
+            if len(values) != self.size:
+                raise ValueError(f"columns.{name}: {len(values)} of them for {self.size} places")
         return self
 
     @property
@@ -174,6 +179,13 @@ class Scores(Table):
         return [self.shown] if isinstance(self.shown, str) else list(self.shown)
 
 
+class Variant(Table):
+    """The paper's numbers for another encoder or other texts, in the form of the first ones."""
+
+    numbers: Numbers = []
+    deviations: Numbers = []
+
+
 class PaperNumbers(Table):
     """What the paper reports.
 
@@ -183,12 +195,33 @@ class PaperNumbers(Table):
         numbers: One for each point, in the order of the points, ``"-"`` where it prints none; or
             such a list for each shown score.
         deviations: Standard deviations, in the same form.
+        variants: Numbers of other encoders or other texts by their name; those of an encoder
+            stand beside runs of ``--model`` with this name.
     """
 
     metric: str = ""
     model: str = ""
     numbers: Numbers | dict[str, Numbers] = []
     deviations: Numbers | dict[str, Numbers] = []
+    variants: dict[str, Variant] = {}
+
+    def of_model(self, model: str) -> Numbers | dict[str, Numbers]:
+        """Return the numbers beside runs of an encoder: its own, or those of ``model``."""
+        own = self.variants.get(model)
+        return self.numbers if own is None else own.numbers
+
+
+class After(BaseModel):
+    """A function of a finished run that adds columns to its row; other keys are its arguments.
+
+    Attributes:
+        call: ``"package.module:function"``, called with the folder of the run and the folder of
+            its scores, and with the other keys.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    call: str = Field(min_length=1)
 
 
 class Figure(BaseModel):
@@ -201,7 +234,7 @@ class Figure(BaseModel):
     ]
     title: str = ""
     x: str = ""
-    y: str = ""
+    y: str | list[str] = ""
     lines: str = ""
 
 
@@ -219,8 +252,10 @@ class Study(Table):
         axes: What varies; axes are crossed.
         runs: Settings of runs that others start from, by name.
         scores: What runs are scored on.
-        command: Words of a command, ``{axis}`` and ``{setting}`` in braces.
-        call: ``"package.module:function"``.
+        command: Words of a command, with arguments in braces, ``{steps}``.
+        call: ``"package.module:function"``, called with the arguments by their names.
+        arguments: Of a command or a function, under names of their own; axes set them too.
+        after: What is computed of each finished run.
         values: Numbers of a command: the path in its JSON of each, with dots.
         paper: The paper's numbers.
         figures: What the page shows.
@@ -240,7 +275,9 @@ class Study(Table):
     scores: Scores = Scores()
     command: list[str] = []
     call: str = ""
+    arguments: dict[str, Any] = {}
     values: dict[str, str] = {}
+    after: After | None = None
     paper: PaperNumbers = PaperNumbers()
     figures: list[Figure] = []
 
@@ -254,4 +291,16 @@ class Study(Table):
                 raise ValueError(f'{key} belongs to a study with kind = "{kind}", and to no other')
         if self.values and self.kind != "command":
             raise ValueError('values belongs to a study with kind = "command"')
+        if self.kind == "train":
+            for number, axis in enumerate(self.axes, 1):
+                for path in axis.values:
+                    try:
+                        checked_path(path)
+                    except ValueError as error:
+                        raise ValueError(f"axes.{number}.values: {error}") from None
+            if self.arguments:
+                raise ValueError("arguments belong to a command or a function, settings to a run")
+        elif self.settings or self.after:
+            key = "settings" if self.settings else "after"
+            raise ValueError(f"{key} belongs to runs; a {self.kind} has arguments")
         return self

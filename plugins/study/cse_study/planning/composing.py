@@ -16,9 +16,11 @@ from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.training.recipe_file import as_recipe
 from cse_study.planning.inputs import RUN, Inputs, filled
-from cse_study.planning.keys import key_of
+from cse_study.planning.keys import digest, key_of, model_digest
 
 NONE = "none"
+UNTRAINED = "@none"
+"""A recipe: the model is scored as it is."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class PlannedRun:
         start: Key of the run whose model it starts from.
         warnings: What its plan warns of.
         without: Plugins that it leaves out.
+        untrained: Whether nothing is trained: the model of the recipe is scored as it is.
     """
 
     key: str
@@ -43,6 +46,7 @@ class PlannedRun:
     start: str | None = None
     warnings: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    untrained: bool = False
     composition: Composition | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -125,6 +129,9 @@ class Composer:
 
     def _planned(self, settings: Mapping[str, Any], seed: int, start: str | None) -> PlannedRun:
         given = {path: filled(value, self.inputs) for path, value in settings.items()}
+        untrained = given.get("recipe") == UNTRAINED
+        if untrained:
+            given = {name: given[name] for name in ("model", "without") if name in given}
         choice, without = self._choice(given, seed)
         plugins = self.plugins(without)
         composition = resolve_choice(choice, plugins)
@@ -141,6 +148,11 @@ class Composer:
         key = key_of(recipe, composition, plugins, start)
         if start is not None:
             recipe = {**recipe, "model": {**recipe["model"], "name": f"{RUN}{start}"}}
+        if untrained:
+            recipe = {"model": {"name": recipe["model"]["name"]}}
+            key = digest({"untrained": start or model_digest(composition.model.name, plugins)})
+            return PlannedRun(key, recipe, seed, 0, start, without=tuple(without),
+                              untrained=True, composition=composition)  # fmt: skip
         rounds = bool(composition.round_miners)
         return PlannedRun(
             key=key,

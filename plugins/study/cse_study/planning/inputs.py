@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,7 +79,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def is_role(value: object) -> bool:
     """Tell whether a value of a setting is a role, which something stands for."""
-    return isinstance(value, str) and value.startswith("@") and not value.startswith(RUN)
+    return (
+        isinstance(value, str) and re.fullmatch(r"@(?!none$)\w+|@model:[\w-]+", value) is not None
+    )
 
 
 def filled(value: Any, inputs: Inputs) -> Any:

@@ -41,7 +41,7 @@ def key_of(
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
     train = {name: value for name, value in content["train"].items() if name not in _NO_MATTER}
-    model = {**content["model"], "name": start or _model(composition.model.name, plugins)}
+    model = {**content["model"], "name": start or model_digest(composition.model.name, plugins)}
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
     text = json.dumps(_by_content(content), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
@@ -53,7 +53,8 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-def _model(name: str, plugins: Installed) -> str:
+def model_digest(name: str, plugins: Installed) -> str:
+    """Return a digest of an encoder's files, or the name of one that is not on this machine."""
     folder = find_model(name, plugins.registry)
     return name if folder is None else _folder(str(folder))
 

@@ -1,0 +1,78 @@
+"""What a long text costs as segments and as a whole: study ``hicl/section-3.3``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import PreTrainedModel
+
+
+def operations(model: str, tokens: int, length: int, repeats: int = 5) -> dict[str, float]:
+    """Return operations and seconds of an encoder on a text and on its segments.
+
+    The text is drawn from the vocabulary; special tokens are left out on both sides, so that only
+    the cut differs. Attention computes every pair of tokens of a row.
+
+    Args:
+        model: An encoder by name or folder.
+        tokens: Tokens of the text.
+        length: Tokens of a segment; the last one has those that are left.
+        repeats: Timed passes, of which the median counts.
+
+    Returns:
+        ``operations`` and ``seconds``: of the whole text as multiples of those of its segments,
+        and those that they are made of.
+
+    Raises:
+        CseError: If there is no such encoder.
+        ValueError: If the encoder does not take so long a text.
+    """
+    from cse import load
+
+    encoder = load(model).loaded.sentence_encoder.encoder.model
+    encoder.set_attn_implementation("eager")  # its products are those that the counter knows
+    most = getattr(encoder.config, "max_position_embeddings", tokens)
+    if tokens > most:
+        raise ValueError(f"{model} takes {most} tokens, not {tokens}")
+    draws = torch.Generator().manual_seed(tokens)
+    text = torch.randint(encoder.config.vocab_size, (1, tokens), generator=draws)
+    text = text.to(next(encoder.parameters()).device)
+    segments = text.split(length, dim=1)
+    found = {}
+    for name, rows in (("whole", _rows((text,))), ("segments", _rows(segments))):
+        found[f"{name}: operations"] = float(_counted(encoder, rows))
+        _timed(encoder, rows)  # the first pass of a shape allocates
+        found[f"{name}: seconds"] = median(_timed(encoder, rows) for _ in range(repeats))
+    for what in ("operations", "seconds"):
+        found[what] = found[f"whole: {what}"] / found[f"segments: {what}"]
+    return found
+
+
+def _rows(segments: tuple[Tensor, ...]) -> list[Tensor]:
+    """Return the full segments as one batch, and a shorter last one as another."""
+    full = [each for each in segments if each.shape == segments[0].shape]
+    rest = [each for each in segments if each.shape != segments[0].shape]
+    return [torch.cat(full), *rest]
+
+
+@torch.inference_mode()
+def _counted(encoder: PreTrainedModel, rows: list[Tensor]) -> int:
+    with FlopCounterMode(display=False) as counter:
+        for batch in rows:
+            encoder(input_ids=batch)
+    return int(counter.get_total_flops())
+
+
+@torch.inference_mode()
+def _timed(encoder: Callable[..., object], rows: list[Tensor]) -> float:
+    start = perf_counter()
+    for batch in rows:
+        encoder(input_ids=batch)
+    if rows[0].is_cuda:
+        torch.cuda.synchronize()
+    return perf_counter() - start

@@ -1,0 +1,116 @@
+"""Documents as the miners see them: studies ``infocse/figure-2`` and ``infocse/appendix-D``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+SENTENCES = 8
+"""Sentences of the document that is shown, at least."""
+_ROWS = 5000
+"""Rows that are looked through for it."""
+
+
+def graph_of_document(model: str, data: str, neighbours: int = 1) -> dict[str, Any]:
+    """Return the graph of one document, the edges that stay of it, and its clusters.
+
+    Args:
+        model: What encodes its sentences, without training.
+        data: Documents; the first of at least ``SENTENCES`` different sentences is shown.
+        neighbours: Edges that each sentence keeps (K).
+
+    Returns:
+        ``sentences``, ``similarities`` of all pairs, ``edges`` and ``clusters`` as numbers of
+        sentences, and how many there are of each.
+
+    Raises:
+        CseError: If no document is long enough.
+    """
+    from cse import load
+    from cse_cli.installed import Installed
+    from cse_core.data import load_corpus
+    from cse_core.errors import CseError
+    from cse_core.recipes.settings import DataOptions
+    from cse_infocse.documents import Documents, documents_of
+    from cse_infocse.graph import components, nearest_edges
+
+    options = DataOptions(path=(data,), limit=_ROWS)
+    corpus = load_corpus(options, datasets=Installed([]).datasets)
+    documents = documents_of(corpus, "data")
+    for one in documents.shards(1):
+        if (count := int(one.lengths[0])) >= SENTENCES:
+            break
+    else:
+        what = f"no document has {SENTENCES} different sentences"
+        raise CseError(what, where="data", value=data)
+    texts = corpus.column("text").take(one.rows.tolist())
+    import torch
+
+    vectors = torch.from_numpy(load(model).encode(texts))
+    document = Documents(one.rows, one.offsets)
+    source, target = nearest_edges(vectors, document, neighbours)
+    labels = components(source, target, count).tolist()
+    near = (vectors @ vectors.T).tolist()
+    edges = sorted({(min(pair), max(pair)) for pair in zip(source.tolist(), target.tolist(),
+                                                           strict=True)})  # fmt: skip
+    groups = [[at for at, label in enumerate(labels) if label == each] for each in
+              dict.fromkeys(labels)]  # fmt: skip
+    return {
+        "sentences": texts,
+        "similarities": [[a, b, near[a][b]] for a in range(count) for b in range(a + 1, count)],
+        "edges": [list(edge) for edge in edges],
+        "clusters": groups,
+        "sentence count": count,
+        "pair count": count * (count - 1) // 2,
+        "edge count": len(edges),
+        "cluster count": len(groups),
+    }
+
+
+def clusters_of_rounds(run: str) -> dict[str, Any]:
+    """Return the clusters of one document round by round, and the pairs that a round drops.
+
+    Args:
+        run: Folder of a run with rounds of clusters; of its documents the first one is shown of
+            which the last round has pairs.
+
+    Returns:
+        ``document``, ``rounds`` as ``cse data show-pairs --document`` shows them, and how many
+        pairs each round has and has dropped since the one before.
+
+    Raises:
+        CseError: If it is not such a run, or no document has pairs.
+    """
+    from cse_cli.installed import Installed
+    from cse_cli.pairs import rounds_of
+    from cse_core.errors import CseError
+    from cse_core.recipes.compose import resolve
+    from cse_core.training.run import training_corpus
+    from cse_core.training.run_folder import RunFolder
+
+    registry = Installed([]).registry
+    corpus = training_corpus(resolve(registry, recipe=RunFolder(Path(run)).recipe), registry)
+    names = list(dict.fromkeys(corpus.column("document")))
+    for name in names[:100]:
+        rounds = rounds_of(Path(run), registry, name)
+        if rounds[-1]["pairs"]:
+            break
+    else:
+        raise CseError("no document has pairs in the last round", where="run", value=run)
+    together = [
+        {
+            frozenset((one, other))
+            for cluster in each.get("clusters", [])
+            for one in cluster
+            for other in cluster
+            if one != other
+        }
+        for each in rounds
+    ]
+    dropped = [len(before - after) for before, after in zip(together, together[1:], strict=False)]
+    return {
+        "document": name,
+        "rounds": rounds,
+        "pairs of a round": [len(each) for each in together],
+        "dropped since": [0, *dropped],
+    }
