@@ -1,1 +1,1 @@
-"""Reporters of training runs: a table of the metrics, events of TensorBoard."""
+"""Reporters of training runs: a table of the metrics, events of TensorBoard, trackers."""

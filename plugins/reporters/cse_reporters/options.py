@@ -21,3 +21,40 @@ class TensorboardOptions(Options):
 
     folder: str = Field(default="tensorboard", pattern=_NAME)
     """Name of the folder of events in the run's folder."""
+
+
+class TrackerOptions(Options):
+    """Options of every tracker."""
+
+    project: str = Field(default="cse", min_length=1)
+    """Project (of MLflow: the experiment) that the run belongs to."""
+
+    name: str | None = Field(default=None, min_length=1)
+    """Name of the tracked run; by default that of the run's folder."""
+
+
+class WandbOptions(TrackerOptions):
+    """Options of ``wandb``; the environment variables of wandb hold too."""
+
+    group: str | None = Field(default=None, min_length=1)
+    """Group of runs."""
+
+    offline: bool = False
+    """Whether to keep everything in the run's folder, for ``wandb sync``."""
+
+
+class MlflowOptions(TrackerOptions):
+    """Options of ``mlflow``; the environment variables of MLflow hold too."""
+
+    uri: str | None = Field(default=None, min_length=1)
+    """Where MLflow tracks: a server or a database such as ``sqlite:///mlflow.db``."""
+
+
+class TrackioOptions(TrackerOptions):
+    """Options of ``trackio``; the environment variables of Trackio hold too."""
+
+    group: str | None = Field(default=None, min_length=1)
+    """Group of runs."""
+
+    space: str | None = Field(default=None, pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    """Space of the Hugging Face hub, ``owner/name``; by default a local database."""

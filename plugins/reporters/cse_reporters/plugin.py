@@ -2,7 +2,13 @@
 
 from cse_core.records import ReporterSpec
 from cse_core.specs import hookimpl
-from cse_reporters.options import CsvOptions, TensorboardOptions
+from cse_reporters.options import (
+    CsvOptions,
+    MlflowOptions,
+    TensorboardOptions,
+    TrackioOptions,
+    WandbOptions,
+)
 
 
 @hookimpl
@@ -20,5 +26,23 @@ def cse_reporters() -> list[ReporterSpec]:
             summary="the numbers of metrics.jsonl as TensorBoard events",
             factory="cse_reporters.tensorboard_reporter:TensorboardReporter",
             options=TensorboardOptions,
+        ),
+        ReporterSpec(
+            name="wandb",
+            summary="the numbers and settings of a run to Weights & Biases, or offline",
+            factory="cse_reporters.trackers:WandbReporter",
+            options=WandbOptions,
+        ),
+        ReporterSpec(
+            name="mlflow",
+            summary="the numbers and settings of a run to MLflow",
+            factory="cse_reporters.trackers:MlflowReporter",
+            options=MlflowOptions,
+        ),
+        ReporterSpec(
+            name="trackio",
+            summary="the numbers and settings of a run to Trackio, local or on the hub",
+            factory="cse_reporters.trackers:TrackioReporter",
+            options=TrackioOptions,
         ),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from cse_testkit import PluginSuite, ReporterSuite
 
@@ -24,3 +26,31 @@ class TestTensorboard(ReporterSuite):
     @pytest.fixture(autouse=True)
     def _installed(self) -> None:
         pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+
+
+class TestWandb(ReporterSuite):
+    reporter = "wandb:offline=true"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip("wandb", reason="wandb is not installed")
+
+
+class TestMlflow(ReporterSuite):
+    @pytest.fixture(autouse=True)
+    def _installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("mlflow", reason="mlflow is not installed")
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        monkeypatch.setattr(type(self), "reporter", f"mlflow:uri={tmp_path.as_uri()}/mlruns")
+
+    reporter = "mlflow"
+
+
+class TestTrackio(ReporterSuite):
+    reporter = "trackio"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("trackio", reason="trackio is not installed")
+        for module in ("trackio.utils", "trackio.sqlite_storage"):
+            monkeypatch.setattr(f"{module}.TRACKIO_DIR", tmp_path)

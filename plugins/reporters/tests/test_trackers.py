@@ -1,0 +1,284 @@
+"""Tracked runs: what a tracker is given, one that goes on, and what is said where none can be."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cse_reporters import tracker as tracker_module
+from cse_reporters.options import (
+    MlflowOptions,
+    TrackerOptions,
+    TrackioOptions,
+    WandbOptions,
+)
+from cse_reporters.tracker import TrackerReporter, flat
+
+import cse
+from cse_core.errors import CseError
+from tests.fixtures.tiny import sentences
+
+INSTALL = "pip install 'cse-reporters[trackers]'"
+SETTINGS = {"name": "simcse", "train": {"lr": 3e-5, "dev": ["a.tsv"]}, "model": {"name": "tiny"}}
+
+
+class Notebook:
+    """What a tracker of accelerate is asked, written down."""
+
+    def __init__(self, name: str, new: bool) -> None:
+        self.asked: list[Any] = [("made", name, new)]
+
+    def start(self) -> None:
+        print("a tracker's own words")
+
+    def store_init_configuration(self, values: dict[str, Any]) -> None:
+        self.asked.append(("settings", values))
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self.asked.append((step, values))
+
+    def finish(self) -> None:
+        self.asked.append("finished")
+
+
+class NotebookReporter(TrackerReporter):
+    name = "notebook"
+    package = "json"
+
+    def __init__(self, options: TrackerOptions) -> None:
+        super().__init__(options)
+        self.asked: list[Any] = []
+
+    def tracker(self, name: str, folder: Path, new: bool) -> Any:
+        made = Notebook(name, new)
+        self.asked = made.asked = [*self.asked, *made.asked]
+        return made
+
+
+@pytest.fixture
+def reporter(monkeypatch: pytest.MonkeyPatch) -> NotebookReporter:
+    pytest.importorskip("accelerate", reason=f"accelerate is not installed; {INSTALL}")
+    return NotebookReporter(TrackerOptions())
+
+
+def kept(folder: Path, *lines: dict[str, float]) -> None:
+    """Write lines to the metrics of a run, as the trainer does before a reporter hears them."""
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
+
+
+def test_settings_by_path() -> None:
+    assert flat(SETTINGS) == {
+        "name": "simcse",
+        "train.lr": 3e-5,
+        "train.dev": '["a.tsv"]',
+        "model.name": "tiny",
+    }
+
+
+def test_lines_under_their_names_with_steps_over_all_rounds(
+    tmp_path: Path, reporter: NotebookReporter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    reporter.start(folder, SETTINGS)
+    for number, steps in ((1, 2), (2, 3)):
+        reporter.begin(number, steps, 0)
+        reporter.line({"step": 2, "round": number, "loss": 1.5, "news.dev.recall@5": 61.25})
+        reporter.end()
+    line = {"loss": 1.5, "news.dev.recall@5": 61.25}
+    assert reporter.asked == [
+        ("made", "mine", True),
+        ("settings", flat(SETTINGS)),
+        (2, {**line, "round": 1}),
+        "finished",
+        ("made", "mine", False),
+        (4, {**line, "round": 2}),
+        "finished",
+    ]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_run_that_goes_on_tracks_no_line_twice(
+    tmp_path: Path, reporter: NotebookReporter
+) -> None:
+    lines = [{"step": step, "round": 0, "loss": 4.0 - step} for step in (1, 2, 3)]
+    reporter.start(tmp_path, SETTINGS)
+    reporter.begin(0, 4, 0)
+    for line in lines:
+        reporter.line(line)
+    kept(tmp_path, *lines)
+    again = NotebookReporter(TrackerOptions(name="given"))
+    again.start(tmp_path, SETTINGS)
+    again.begin(0, 4, 1)
+    for line in [*lines[1:], {"step": 4, "round": 0, "loss": 0.0}]:
+        again.line(line)
+    assert again.asked == [("made", "given", False), (4, {"loss": 0.0})]
+    assert again._tracked.id == reporter._tracked.id
+
+
+def test_what_a_killed_tracker_has_not_is_sent_again(
+    tmp_path: Path, reporter: NotebookReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[dict[str, float]] = [{"step": step, "round": 0} for step in (1, 2, 3)]
+    reporter.start(tmp_path, SETTINGS)
+    reporter.begin(0, 4, 0)
+    for line in lines:
+        reporter.line(line)
+    kept(tmp_path, *lines)
+    again = NotebookReporter(TrackerOptions())
+    monkeypatch.setattr(again, "known", lambda tracker: 1)
+    again.start(tmp_path, SETTINGS)
+    again.begin(0, 4, 2)
+    again.line(lines[2])
+    assert [asked[0] for asked in again.asked] == ["made", 2, 3]
+
+
+def test_a_run_in_the_folder_of_one_that_was_replaced_is_new(
+    tmp_path: Path, reporter: NotebookReporter
+) -> None:
+    for _ in range(2):
+        reporter.start(tmp_path, SETTINGS)
+        reporter.begin(0, 4, 0)
+        reporter.line({"step": 3, "round": 0, "loss": 1.0})
+    assert [asked[0] for asked in reporter.asked] == ["made", "settings", 3] * 2
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow", "trackio"])
+def test_without_the_tracker_a_run_does_not_begin(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(sentences(16)), encoding="utf-8")
+    with pytest.raises(CseError) as caught:
+        cse.train(model=encoder, data=data, report=name, out=tmp_path / "run", quiet=True)
+    line = str(caught.value)
+    assert line.startswith(f"train.report: the reporter {name} needs accelerate and {name}: ")
+    version = tracker_module._FROM_ACCELERATE
+    assert line.endswith(f"; pip install 'accelerate>={version}' {name}") and "\n" not in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_a_key_wandb_is_refused_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("accelerate", reason=f"accelerate is not installed; {INSTALL}")
+    from cse_reporters.trackers import WandbReporter
+
+    asked: dict[str, Any] = {}
+    wandb = SimpleNamespace(
+        setup=lambda: SimpleNamespace(settings=SimpleNamespace(mode="online")),
+        login=lambda **named: bool(asked.update(named)),
+    )
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    with pytest.raises(CseError, match="no key of Weights & Biases.*wandb:offline=true"):
+        WandbReporter(WandbOptions())
+    assert asked["prompt"] is False
+    WandbReporter(WandbOptions(offline=True))
+
+
+@pytest.fixture
+def run_twice(tmp_path: Path) -> Iterator[Any]:
+    """Return what tells a reporter of a run that is killed after step 2 and goes on from 1."""
+
+    def tell(made: type[TrackerReporter], options: TrackerOptions) -> Path:
+        folder = tmp_path / "run"
+        folder.mkdir()
+        lines = [{"step": n, "round": 0, "loss": 4.0 - n, "a.recall@5": 50.0 + n} for n in range(4)]
+        for done, last in ((0, 2), (1, 3)):
+            reporter = made(options)
+            reporter.start(folder, SETTINGS)
+            reporter.begin(0, 3, done)
+            for line in lines[done + 1 : last + 1]:
+                reporter.line(line)
+            kept(folder, *lines[1 : last + 1])
+            reporter.end()
+        return folder
+
+    yield tell
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    """Yield the records of a file of wandb, which has the layout of a log of LevelDB."""
+    place, parts = 7, b""
+    while place + 7 <= len(data):
+        left = 32768 - place % 32768
+        if left < 7:
+            place += left
+            continue
+        _, length, kind = struct.unpack("<IHB", data[place : place + 7])
+        parts += data[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            yield parts
+            parts = b""
+
+
+def test_wandb_offline(run_twice: Any) -> None:
+    pytest.importorskip("wandb", reason=f"wandb is not installed; {INSTALL}")
+    from cse_reporters.trackers import WandbReporter
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    folder = run_twice(WandbReporter, WandbOptions(project="tests", offline=True))
+    known = json.loads((folder / "tracked-wandb.json").read_text())
+    files = sorted((folder / "wandb").glob("offline-run-*/run-*.wandb"))
+    assert {file.stem for file in files} == {f"run-{known['id']}"}
+    found: dict[int, dict[str, float]] = {}
+    for file in files:
+        for data in records(file.read_bytes()):
+            record = Record()
+            record.ParseFromString(data)
+            if record.HasField("history"):
+                items = record.history.item
+                values = {i.key or i.nested_key[0]: json.loads(i.value_json) for i in items}
+                step = int(record.history.step.num)
+                assert step not in found
+                found[step] = {key: values[key] for key in ("loss", "a.recall@5")}
+    assert found == {n: {"loss": 4.0 - n, "a.recall@5": 50.0 + n} for n in (1, 2, 3)}
+
+
+def test_mlflow_in_a_folder(
+    run_twice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow", reason=f"mlflow is not installed; {INSTALL}")
+    from cse_reporters.trackers import MlflowReporter
+
+    # The newest releases ask for a database; the folder needs the fewest packages.
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    uri = (tmp_path / "mlruns").as_uri()
+    folder = run_twice(MlflowReporter, MlflowOptions(project="tests", uri=uri))
+    known = json.loads((folder / "tracked-mlflow.json").read_text())
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("tests")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.run_id == known["id"] and run.info.status == "FINISHED"
+    assert run.info.run_name == "run" and run.data.params["train.lr"] == "3e-05"
+    for key, values in (("loss", [3.0, 2.0, 1.0]), ("a.recall_5", [51.0, 52.0, 53.0])):
+        history = client.get_metric_history(known["id"], key)
+        assert [(each.step, each.value) for each in history] == list(enumerate(values, 1))
+
+
+def test_trackio_on_this_machine(
+    run_twice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("trackio", reason=f"trackio is not installed; {INSTALL}")
+    from cse_reporters.trackers import TrackioReporter
+    from trackio.sqlite_storage import SQLiteStorage
+
+    for module in ("trackio.utils", "trackio.sqlite_storage"):
+        monkeypatch.setattr(f"{module}.TRACKIO_DIR", tmp_path / "trackio")
+    folder = run_twice(TrackioReporter, TrackioOptions(project="tests"))
+    known = json.loads((folder / "tracked-trackio.json").read_text())
+    (database,) = (tmp_path / "trackio").rglob("*.db")
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute("select run_name, step, metrics from metrics order by step")
+        found = [(run, step, json.loads(metrics)) for run, step, metrics in rows]
+    assert {run for run, _, _ in found} == {f"run-{known['id']}"}
+    assert [(step, values["loss"]) for _, step, values in found] == [(1, 3.0), (2, 2.0), (3, 1.0)]
+    assert SQLiteStorage.get_run_config("tests", f"run-{known['id']}")["train.lr"] == 3e-5
