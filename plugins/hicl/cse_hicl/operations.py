@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,17 +13,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
 
-def operations(model: str, tokens: int, length: int, repeats: int = 5) -> dict[str, float]:
+def operations(point: Mapping[str, Any]) -> dict[str, float]:
     """Return operations and seconds of an encoder on a text and on its segments.
 
     The text is drawn from the vocabulary; special tokens are left out on both sides, so that only
     the cut differs. Attention computes every pair of tokens of a row.
 
     Args:
-        model: An encoder by name or folder.
-        tokens: Tokens of the text.
-        length: Tokens of a segment; the last one has those that are left.
-        repeats: Timed passes, of which the median counts.
+        point: ``model``, an encoder by name or folder; ``tokens`` of the text; ``length``, tokens
+            of a segment, of which the last has those that are left; ``repeats``, timed passes of
+            which the median counts.
 
     Returns:
         ``operations`` and ``seconds``: of the whole text as multiples of those of its segments,
@@ -34,6 +34,7 @@ def operations(model: str, tokens: int, length: int, repeats: int = 5) -> dict[s
     """
     from cse import load
 
+    model, tokens, repeats = point["model"], point["tokens"], point.get("repeats", 5)
     encoder = load(model).loaded.sentence_encoder.encoder.model
     encoder.set_attn_implementation("eager")  # its products are those that the counter knows
     most = getattr(encoder.config, "max_position_embeddings", tokens)
@@ -42,7 +43,7 @@ def operations(model: str, tokens: int, length: int, repeats: int = 5) -> dict[s
     draws = torch.Generator().manual_seed(tokens)
     text = torch.randint(encoder.config.vocab_size, (1, tokens), generator=draws)
     text = text.to(next(encoder.parameters()).device)
-    segments = text.split(length, dim=1)
+    segments = text.split(point["length"], dim=1)
     found = {}
     for name, rows in (("whole", _rows((text,))), ("segments", _rows(segments))):
         found[f"{name}: operations"] = float(_counted(encoder, rows))

@@ -27,7 +27,7 @@ def test_the_base_methods_train_in_the_batches_of_hicl() -> None:
 
 
 def test_operations_are_those_of_the_products() -> None:
-    found = operations("starter", tokens=128, length=32, repeats=1)
+    found = operations({"model": "starter", "tokens": 128, "length": 32, "repeats": 1})
     layers, hidden, inner = 4, 256, 1024
 
     def products(tokens: int) -> int:
@@ -41,4 +41,4 @@ def test_operations_are_those_of_the_products() -> None:
 
 def test_a_text_longer_than_the_encoder_is_refused() -> None:
     with pytest.raises(ValueError, match="takes 512 tokens"):
-        operations("starter", tokens=1024, length=32)
+        operations({"model": "starter", "tokens": 1024, "length": 32})

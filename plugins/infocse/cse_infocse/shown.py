@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ _ROWS = 5000
 """Rows that are looked through for it."""
 
 
-def graph_of_document(model: str, data: str, neighbours: int = 1) -> dict[str, Any]:
+def graph_of_document(point: Mapping[str, Any]) -> dict[str, Any]:
     """Return the graph of one document, the edges that stay of it, and its clusters.
 
     Args:
-        model: What encodes its sentences, without training.
-        data: Documents; the first of at least ``SENTENCES`` different sentences is shown.
-        neighbours: Edges that each sentence keeps (K).
+        point: ``model``, which encodes its sentences without training; ``data``, documents, of
+            which the first of at least ``SENTENCES`` different sentences is shown;
+            ``neighbours``, edges that each sentence keeps (K).
 
     Returns:
         ``sentences``, ``similarities`` of all pairs, ``edges`` and ``clusters`` as numbers of
@@ -34,7 +35,7 @@ def graph_of_document(model: str, data: str, neighbours: int = 1) -> dict[str, A
     from cse_infocse.documents import Documents, documents_of
     from cse_infocse.graph import components, nearest_edges
 
-    options = DataOptions(path=(data,), limit=_ROWS)
+    options = DataOptions(path=(point["data"],), limit=_ROWS)
     corpus = load_corpus(options, datasets=Installed([]).datasets)
     documents = documents_of(corpus, "data")
     for one in documents.shards(1):
@@ -42,13 +43,13 @@ def graph_of_document(model: str, data: str, neighbours: int = 1) -> dict[str, A
             break
     else:
         what = f"no document has {SENTENCES} different sentences"
-        raise CseError(what, where="data", value=data)
+        raise CseError(what, where="data", value=point["data"])
     texts = corpus.column("text").take(one.rows.tolist())
     import torch
 
-    vectors = torch.from_numpy(load(model).encode(texts))
+    vectors = torch.from_numpy(load(point["model"]).encode(texts))
     document = Documents(one.rows, one.offsets)
-    source, target = nearest_edges(vectors, document, neighbours)
+    source, target = nearest_edges(vectors, document, point.get("neighbours", 1))
     labels = components(source, target, count).tolist()
     near = (vectors @ vectors.T).tolist()
     edges = sorted({(min(pair), max(pair)) for pair in zip(source.tolist(), target.tolist(),
@@ -67,12 +68,12 @@ def graph_of_document(model: str, data: str, neighbours: int = 1) -> dict[str, A
     }
 
 
-def clusters_of_rounds(run: str) -> dict[str, Any]:
+def clusters_of_rounds(point: Mapping[str, Any]) -> dict[str, Any]:
     """Return the clusters of one document round by round, and the pairs that a round drops.
 
     Args:
-        run: Folder of a run with rounds of clusters; of its documents the first one is shown of
-            which the last round has pairs.
+        point: ``run``, the folder of a run with rounds of clusters; of its documents the first
+            one is shown of which the last round has pairs.
 
     Returns:
         ``document``, ``rounds`` as ``cse data show-pairs --document`` shows them, and how many
@@ -88,15 +89,16 @@ def clusters_of_rounds(run: str) -> dict[str, Any]:
     from cse_core.training.run import training_corpus
     from cse_core.training.run_folder import RunFolder
 
+    run = Path(point["run"])
     registry = Installed([]).registry
-    corpus = training_corpus(resolve(registry, recipe=RunFolder(Path(run)).recipe), registry)
+    corpus = training_corpus(resolve(registry, recipe=RunFolder(run).recipe), registry)
     names = list(dict.fromkeys(corpus.column("document")))
     for name in names[:100]:
-        rounds = rounds_of(Path(run), registry, name)
+        rounds = rounds_of(run, registry, name)
         if rounds[-1]["pairs"]:
             break
     else:
-        raise CseError("no document has pairs in the last round", where="run", value=run)
+        raise CseError("no document has pairs in the last round", where="run", value=str(run))
     together = [
         {
             frozenset((one, other))

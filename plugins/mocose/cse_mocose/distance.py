@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from cse_core.records import Facts
 from cse_core.schedule import Schedule
@@ -28,18 +30,18 @@ def lag(decay: float) -> float:
     return math.inf if decay >= 1 else 1 / (1 - decay)
 
 
-def mean_age(eta: float, terms: int) -> dict[str, float]:
+def mean_age(point: Mapping[str, Any]) -> dict[str, float]:
     """Return the mean age of the weights in a moving average, as a sum and in closed form.
 
     This is study ``mocose/appendix-A.11``.
 
     Args:
-        eta: Decay of the average, below 1.
-        terms: Updates that the sum goes back.
+        point: ``eta``, the decay of the average; ``terms``, how many updates the sum goes back.
 
     Raises:
         ValueError: If ``eta`` is not from 0 up to 1, or ``terms`` not positive.
     """
+    eta, terms = point["eta"], point["terms"]
     if not 0 <= eta < 1 or terms < 1:
         raise ValueError(f"eta is at least 0 and below 1, terms at least 1, not {eta} and {terms}")
     found = math.fsum((1 - eta) * eta**age * (age + 1) for age in range(terms))

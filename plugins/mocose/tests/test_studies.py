@@ -42,8 +42,8 @@ def test_groups_of_studies_share_their_runs() -> None:
 
 @pytest.mark.parametrize("eta", [0.5, 0.85, 0.99])
 def test_the_mean_age_goes_to_its_limit(eta: float) -> None:
-    few, many = mean_age(eta, 10), mean_age(eta, 10_000)
+    few, many = (mean_age({"eta": eta, "terms": terms}) for terms in (10, 10_000))
     assert few["sum"] < many["sum"] == pytest.approx(many["limit"]) == pytest.approx(1 / (1 - eta))
-    assert mean_age(eta, 1)["sum"] == pytest.approx(1 - eta)
+    assert mean_age({"eta": eta, "terms": 1})["sum"] == pytest.approx(1 - eta)
     with pytest.raises(ValueError, match="below 1"):
-        mean_age(1.0, 5)
+        mean_age({"eta": 1.0, "terms": 5})

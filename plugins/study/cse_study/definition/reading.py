@@ -140,7 +140,7 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
             for name, numbers in given.items():
                 with noted(errors):
                     _check_count(numbers, len(points), f"{label}: paper.{key}", name)
-    settings = [study.settings, study.arguments, *(point.settings for point in points)]
+    settings = [study.settings, *(point.settings for point in points)]
     settings += study.runs.values()
     for value in texts_of(settings):
         run = value.removeprefix("@run:")

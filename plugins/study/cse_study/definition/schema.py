@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -79,15 +79,16 @@ def checked_path(path: str) -> str:
 def _settings(given: object) -> object:
     if not isinstance(given, Mapping):
         return given
-    settings, wrong = flat(given), []
-    for path in settings:
+    return flat(given)
+
+
+def _wrong(paths: Iterable[str]) -> Iterator[str]:
+    """Yield what is wrong with the names of settings of a run."""
+    for path in paths:
         try:
             checked_path(path)
         except ValueError as error:
-            wrong.append(str(error))
-    if wrong:
-        raise ValueError("; ".join(wrong))
-    return settings
+            yield str(error)
 
 
 def _numbers(given: object) -> object:
@@ -125,7 +126,7 @@ class Axis(Table):
 
     @field_validator("values")
     @classmethod
-    def _of_one_length(cls, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    def _of_settings(cls, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
         for path, each in values.items():
             if not each:
                 raise ValueError(f"{path} has no value")
@@ -248,13 +249,12 @@ class Study(Table):
         seeds: Of the runs.
         note: What differs here from the paper.
         baseline: Label of the point that others are compared with; by default the first one.
-        settings: Of every run.
+        settings: Of every run; of a command or a function under any name.
         axes: What varies; axes are crossed.
         runs: Settings of runs that others start from, by name.
         scores: What runs are scored on.
-        command: Words of a command, with arguments in braces, ``{steps}``.
-        call: ``"package.module:function"``, called with the arguments by their names.
-        arguments: Of a command or a function, under names of their own; axes set them too.
+        command: Words of a command, ``{axis}`` and ``{setting}`` in braces.
+        call: ``"package.module:function"``.
         after: What is computed of each finished run.
         values: Numbers of a command: the path in its JSON of each, with dots.
         paper: The paper's numbers.
@@ -275,7 +275,6 @@ class Study(Table):
     scores: Scores = Scores()
     command: list[str] = []
     call: str = ""
-    arguments: dict[str, Any] = {}
     values: dict[str, str] = {}
     after: After | None = None
     paper: PaperNumbers = PaperNumbers()
@@ -289,18 +288,13 @@ class Study(Table):
         for kind, key in (("command", "command"), ("function", "call")):
             if bool(getattr(self, key)) != (self.kind == kind):
                 raise ValueError(f'{key} belongs to a study with kind = "{kind}", and to no other')
+        paths = [*self.settings, *(path for axis in self.axes for path in axis.values)]
+        of_runs = [path for settings in self.runs.values() for path in settings]
+        wrong = list(_wrong([*(paths if self.kind == "train" else ()), *of_runs]))
+        if wrong:
+            raise ValueError("; ".join(dict.fromkeys(wrong)))
         if self.values and self.kind != "command":
             raise ValueError('values belongs to a study with kind = "command"')
-        if self.kind == "train":
-            for number, axis in enumerate(self.axes, 1):
-                for path in axis.values:
-                    try:
-                        checked_path(path)
-                    except ValueError as error:
-                        raise ValueError(f"axes.{number}.values: {error}") from None
-            if self.arguments:
-                raise ValueError("arguments belong to a command or a function, settings to a run")
-        elif self.settings or self.after:
-            key = "settings" if self.settings else "after"
-            raise ValueError(f"{key} belongs to runs; a {self.kind} has arguments")
+        if self.after is not None and self.kind != "train":
+            raise ValueError('after belongs to a study with kind = "train"')
         return self

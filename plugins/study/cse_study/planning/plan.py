@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 from cse_core.errors import CseError, CseErrors, raise_all
 from cse_study.definition.points import Point, chosen_points
 from cse_study.definition.reading import Definition, texts_of
-from cse_study.planning.arguments import arguments_of, words_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.inputs import RUN, Inputs, is_role
 
@@ -101,18 +99,12 @@ def plan_study(definition: Definition, wish: Wish, composer: Composer | None = N
         raise CseError("no point is left", where="--points", value=" ".join(wish.points))
     wish.inputs.check(roles_of(definition))
     seeds = wish.seeds_of(study.seeds)
+    if study.kind != "train":
+        return Plan(definition, points, seeds)
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
     cells: list[Cell] = []
     starts: dict[str, PlannedRun] = {}
     errors: list[CseError] = []
-    if study.kind != "train":
-        for point, seed in product(points, seeds):
-            try:
-                starts |= {run.key: run for run in _before(definition, point, seed, wish, composer)}
-            except CseError as error:
-                errors += _of_point(error, definition, point)
-        raise_all(errors)
-        return Plan(definition, points, seeds, starts=tuple(starts.values()))
     for point in points:
         for seed in seeds:
             try:
@@ -126,20 +118,6 @@ def plan_study(definition: Definition, wish: Wish, composer: Composer | None = N
     return Plan(definition, points, seeds, tuple(cells), tuple(starts.values()))
 
 
-def _before(
-    definition: Definition, point: Point, seed: int, wish: Wish, composer: Composer
-) -> list[PlannedRun]:
-    """Return the runs that a point of a command or a function needs; check its words."""
-    study = definition.study
-    arguments = arguments_of(study, point, wish.inputs, steps=wish.steps, rows=wish.rows)
-    words_of(study, arguments)
-    names = {text.removeprefix(RUN) for text in texts_of(arguments) if text.startswith(RUN)}
-    found: list[PlannedRun] = []
-    for name in sorted(names):
-        found += composer.run({"model": "@model", **study.runs[name]}, seed, study.runs)
-    return found
-
-
 def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator[CseError]:
     mistakes = error.errors if isinstance(error, CseErrors) else (error,)
     for each in mistakes:
@@ -151,12 +129,7 @@ def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator
 def roles_of(definition: Definition) -> list[str]:
     """Return the roles of a study, ``@model`` and ``@sentences``, in the order of its file."""
     study = definition.study
-    settings: list[Mapping[str, Any]] = [
-        study.settings,
-        study.arguments,
-        *study.runs.values(),
-        study.scores.options,
-    ]
+    settings: list[Mapping[str, Any]] = [study.settings, *study.runs.values(), study.scores.options]
     settings += [point.settings for point in definition.points]
     found = [text for text in texts_of(settings) if is_role(text) and not text.startswith(RUN)]
     return list(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""Places left unset, files beside a study, runs without training, and words of commands."""
+"""Places left unset, files beside a study, columns, and runs without training."""
 
 from __future__ import annotations
 
@@ -6,22 +6,9 @@ from pathlib import Path
 
 import pytest
 from cse_study.definition.reading import Definition, read_study
-from cse_study.planning.arguments import arguments_of, words_of
-from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 
 from cse_core.errors import CseError
-
-COMMAND = """
-summary = "x"
-kind = "command"
-command = ["bench", "--recipe", "{recipe}", "{more}", "--steps", "{steps}", "--model={model}"]
-[arguments]
-model = "@model"
-steps = 5
-[[axes]]
-values = { recipe = ["simcse", "mocose"], more = [[], ["--data", "@sentences"]] }
-"""
 
 
 def written(folder: Path, text: str) -> Definition:
@@ -32,22 +19,6 @@ def written(folder: Path, text: str) -> Definition:
 
 def plan(folder: Path, text: str) -> Plan:
     return plan_study(written(folder, text), Wish())
-
-
-def test_words_of_a_command(tmp_path: Path) -> None:
-    found = written(tmp_path, COMMAND)
-    words = [
-        words_of(found.study, arguments_of(found.study, point, Inputs(), steps=2, rows=7))
-        for point in found.points
-    ]
-    assert words[0] == ["bench", "--recipe", "simcse", "--steps", "2", "--model=starter"]
-    assert words[1] == ["bench", "--recipe", "mocose", "--data", "starter", "--steps", "2",
-                        "--model=starter"]  # fmt: skip
-
-
-def test_an_unknown_argument_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(CseError, match=r"point 1 .*command.*no such argument.*recipe"):
-        plan(tmp_path, COMMAND.replace("{recipe}", "{recip}"))
 
 
 def test_a_place_may_leave_a_path_unset(tmp_path: Path) -> None:
@@ -92,29 +63,18 @@ values = { recipe = ["@none", "simcse"] }
     assert cells[0].run.recipe == {"model": {"name": "starter"}}
 
 
-def test_runs_that_a_command_needs_are_planned(tmp_path: Path) -> None:
-    text = """
-summary = "x"
-kind = "command"
-command = ["neighbours", "{run}"]
-[arguments]
-run = "@run:first"
-[runs.first]
-recipe = "is-cse"
-"""
-    found = plan(tmp_path, text)
-    assert [run.seed for run in found.starts] == [1]
-    with pytest.raises(CseError, match="no such run to start from"):
-        plan(tmp_path, text.replace("[runs.first]", "[runs.second]"))
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('summary = "x"\n[arguments]\na = 1', "arguments belong to a command or a function"),
-        (COMMAND + "[settings]\nrecipe = 'simcse'", "settings belongs to runs"),
-        (COMMAND + "columns = { a = [1] }", "columns.a: 1 of them for 2 places"),
-        ('summary = "x"\n[[axes]]\nvalues = { recpe = ["a"] }', "axes.1.values: unknown setting"),
+        (
+            'summary = "x"\nkind = "function"\ncall = "a.b:c"\n[after]\ncall = "a.b:c"',
+            "after belongs to a study with kind",
+        ),
+        (
+            'summary = "x"\n[[axes]]\nvalues = { aug = ["a", "b"] }\ncolumns = { a = [1] }',
+            "columns.a: 1 of them for 2 places",
+        ),
+        ('summary = "x"\n[[axes]]\nvalues = { recpe = ["a"] }', "unknown setting 'recpe'"),
         ('summary = "x"\n[paper.variants.a]\nnumbers = [1, 2]', "2 numbers for 1 points"),
     ],
 )
