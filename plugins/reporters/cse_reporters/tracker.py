@@ -166,7 +166,7 @@ class TrackerReporter(Reporter):
 
 
 def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Return settings by their paths, ``train.lr``; what is no number, text or truth as JSON."""
+    """Return settings by their paths, ``train.lr``; lists as JSON."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         where = f"{path}{name}"

@@ -6,3 +6,13 @@ from cse_testkit import CommandSuite
 class TestStudy(CommandSuite):
     distribution = "cse-study"
     command = "study"
+
+
+class TestRuns(CommandSuite):
+    distribution = "cse-study"
+    command = "runs"
+
+
+class TestCompare(CommandSuite):
+    distribution = "cse-study"
+    command = "compare"

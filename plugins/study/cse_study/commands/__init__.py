@@ -7,3 +7,15 @@ STUDY = CommandSpec(
     summary="run the study behind a table of a paper, or your own",
     factory="cse_study.commands.study:study",
 )
+
+RUNS = CommandSpec(
+    name="runs",
+    summary="list what was run, with its scores",
+    factory="cse_study.commands.runs:runs",
+)
+
+COMPARE = CommandSpec(
+    name="compare",
+    summary="put runs side by side: settings that differ, and scores",
+    factory="cse_study.commands.compare:compare",
+)

@@ -1,0 +1,259 @@
+"""A run as its folder tells it: settings, state, lines of metrics, and kept scores."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cse_core.errors import CseError
+from cse_core.recipes.reading import read_toml
+from cse_core.runtime.model_files import RUN_FILE
+from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+
+DEPTH = 4
+"""Folders below the one that is searched for runs."""
+MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
+"""Numbers that stand for a set, in this order."""
+_OWN = ("run", "versions")
+"""Tables of ``run.toml`` that say how it was run; the others are settings."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that ``cse eval`` kept of a run.
+
+    Attributes:
+        set: Test set.
+        number: What was measured on it.
+        value: The number.
+        setting: The encoder's setting and what else the score depends on.
+        texts: Fingerprint of its texts; of a mean, the sets.
+        time: When it was measured.
+    """
+
+    set: str
+    number: str
+    value: float
+    setting: str
+    texts: str = ""
+    time: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the set with the number."""
+        return f"{self.set}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run.
+
+    Attributes:
+        path: Its folder.
+        settings: What ``run.toml`` holds.
+        result: What it ended with; empty where it has not.
+        running: Whether a process trains into it now.
+        lines: Of its metrics.
+        evaluations: What ``cse eval`` kept, oldest first.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    result: Mapping[str, Any] = field(default_factory=dict)
+    running: bool = False
+    lines: Sequence[Mapping[str, float]] = ()
+    evaluations: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the name of its folder."""
+        return self.path.resolve().name
+
+    @property
+    def state(self) -> str:
+        """Return ``finished``, ``running`` or ``stopped``."""
+        return "finished" if self.result else "running" if self.running else "stopped"
+
+    @property
+    def steps(self) -> int:
+        """Return how many steps it has made, over all rounds; of an unfinished one, as logged."""
+        if "steps" in self.result:
+            return int(self.result["steps"])
+        last: dict[float, float] = {}
+        for line in self.lines:
+            last[line.get("round", 0)] = max(last.get(line.get("round", 0), 0), line["step"])
+        return int(sum(last.values()))
+
+    @property
+    def dev(self) -> tuple[str, float] | None:
+        """Return the dev score that chose its checkpoint, the best so far of an unfinished run."""
+        name, score = self.result.get("chosen_by"), self.result.get("score")
+        if name and score is not None:
+            return str(name), float(score)
+        if self.result:
+            return None
+        wanted = self.dev_names
+        values = [line[wanted[0]] for line in self.lines if wanted and wanted[0] in line]
+        return (wanted[0], max(values)) if values else None
+
+    @property
+    def dev_names(self) -> list[str]:
+        """Return the main score of each dev set in its metrics."""
+        sets = self.settings.get("run", {}).get("data", {}).get("dev", [])
+        keys = dict.fromkeys(key for line in self.lines for key in line)
+        chosen = self.result.get("chosen_by")
+        main = [key for key in keys if key.rpartition(".")[2] in MAIN]
+        named = [key for key in main if key == chosen or key.rpartition(".")[0] in sets]
+        return sorted(named or main, key=lambda key: key != chosen)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return its settings by path; a part's begins with its kind and name."""
+        found: dict[str, Any] = {}
+        for table, content in self.settings.items():
+            if table in _OWN:
+                continue
+            if isinstance(content, list):
+                for part in content:
+                    _add(found, f"{table}.{part.get('name', part.get('use'))}", part)
+            elif isinstance(content, Mapping):
+                _add(found, table, content)
+            else:
+                found[table] = content
+        return found
+
+    @property
+    def scores(self) -> list[Score]:
+        """Return every score that was kept, the newest of each set, number, setting and texts."""
+        found: dict[tuple[str, ...], Score] = {}
+        for evaluation in self.evaluations:
+            for score in scores_of(evaluation):
+                found[score.set, score.number, score.setting, score.texts] = score
+        return list(found.values())
+
+    @property
+    def test(self) -> Score | None:
+        """Return the score that stands for its tests: a mean over sets, else the first set's."""
+        main = [score for score in self.scores if score.number in MAIN]
+        means = [score for score in main if score.set.startswith("mean-of-")]
+        tests = [score for score in main if ".dev" not in score.set]
+        return next(iter([*means[-1:], *tests, *main]), None)
+
+    def about(self) -> dict[str, Any]:
+        """Return what a listing says of it."""
+        model, data = self.settings.get("model", {}), self.settings.get("data", {})
+        train, own = self.settings.get("train", {}), self.settings.get("run", {})
+        return {
+            "run": str(self.path),
+            "name": self.name,
+            "recipe": str(self.settings.get("name") or "-"),
+            "model": str(model.get("name", "")),
+            "data": [str(each) for each in data.get("path", [])],
+            "rows": own.get("data", {}).get("rows"),
+            "steps": self.steps,
+            "seed": train.get("seed"),
+            "state": self.state,
+            "seconds": self.result.get("seconds"),
+        }
+
+
+def _add(found: dict[str, Any], path: str, content: Mapping[str, Any]) -> None:
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            _add(found, f"{path}.{name}", value)
+        else:
+            found[f"{path}.{name}"] = value
+
+
+def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
+    """Yield the numbers of a line of ``evaluations.jsonl``."""
+    options = evaluation.get("options", {})
+    changes = {name: options[name] for name in ("aug", "dropout", "similarity") if name in options}
+    more = [f"{name} {value}" for name, value in changes.items() if value not in (None, [], False)]
+    for name, content in evaluation.get("results", {}).items():
+        words = [str(evaluation.get("encoder", "")), *more]
+        if content.get("setting", "all") != "all":
+            words.append(str(content["setting"]))
+        texts = content.get("fingerprint", ", ".join(content.get("sets", [])))
+        for number, value in content.items():
+            value = value.get("value") if isinstance(value, Mapping) else value
+            if isinstance(value, float):
+                yield Score(
+                    name, number, value, "; ".join(filter(None, words)),
+                    str(texts), str(evaluation.get("time", "")),
+                )  # fmt: skip
+
+
+def read_run(path: Path) -> Run:
+    """Read the folder of a run.
+
+    Raises:
+        CseError: If it holds none.
+    """
+    if not (path / RUN_FILE).is_file():
+        hint = "name the folder that `cse train` made, such as runs/NAME"
+        raise CseError("is not a run: it has no run.toml", where="run", value=str(path), hint=hint)
+    result = next(iter(_objects(path / RESULT, whole=True)), {})
+    return Run(
+        path,
+        read_toml(path / RUN_FILE, str(path / RUN_FILE)),
+        result,
+        running=_held(path / LOCK),
+        lines=list(_objects(path / METRICS)),
+        evaluations=list(_objects(path / EVALUATIONS)),
+    )
+
+
+def find_runs(folders: Iterable[Path]) -> list[Run]:
+    """Return the runs in and below folders, the oldest first.
+
+    Raises:
+        CseError: If there is no such folder.
+    """
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise CseError("no such folder", where="cse runs", value=str(folder))
+        found |= {path.resolve(): path for path in _below(folder, DEPTH)}
+    runs = [read_run(path) for path in found.values()]
+    return sorted(runs, key=lambda run: (run.path / RUN_FILE).stat().st_mtime)
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    if (folder / RUN_FILE).is_file():
+        yield folder
+    elif depth:
+        for each in sorted(folder.iterdir()):
+            if each.is_dir() and not each.is_symlink() and each.name not in FOLDERS:
+                yield from _below(each, depth - 1)
+
+
+def _objects(file: Path, *, whole: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file; a line that is not whole yet is none."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return
+    for line in [text] if whole else text.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _held(path: Path) -> bool:
+    """Tell whether a process holds the lock of a run."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
