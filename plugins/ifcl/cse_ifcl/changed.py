@@ -31,7 +31,7 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
     if point.get("dropout"):
         options["dropout"] = True
     if point.get("aug"):
-        options |= {"aug": [point["aug"]], "set": list(point.get("options", ()))}
+        options |= {"aug": [point["aug"]], "settings": list(point.get("options", ()))}
     with TemporaryDirectory() as folder:
         pairs = point["pairs"]
         if not Path(pairs).is_file():

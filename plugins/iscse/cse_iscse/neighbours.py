@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -85,6 +86,31 @@ def neighbours_of_run(
     shown = _shown(held, texts, state.get("centroids"), find, sentences, k)
     said = f"positives.{name} at {path.name}: {len(held)} vectors in the buffer"
     return said, shown
+
+
+def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what sentences of a run were smoothed over: study ``iscse/table-9``.
+
+    Args:
+        point: ``run``, its folder; ``sentences`` and ``k``, how many, and ``find``, a part of
+            their texts, as of the command.
+
+    Raises:
+        CseError: As of ``neighbours_of_run``.
+    """
+    from cse_cli.installed import Installed
+
+    wanted = {name: point[name] for name in ("find", "sentences", "k") if name in point}
+    said, shown = neighbours_of_run(Path(point["run"]), Installed([]).registry, **wanted)
+    cosines = [cosine for each in shown for cosine, _ in each.near]
+    return {
+        "buffer": said,
+        "sentences": [
+            {"text": each.text, "neighbours": [[cosine, text] for cosine, text in each.near]}
+            for each in shown
+        ],
+        "mean cosine": sum(cosines) / max(len(cosines), 1),
+    }
 
 
 def _miner(composition: Composition, part: str | None) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from cse_iscse.neighbours import of_point
+
+import cse
 from tests.fixtures.studies import names, planned
 
 NAMES = names("iscse")
@@ -18,3 +22,18 @@ def test_it_is_planned(name: str) -> None:
     plan = planned(name)
     assert plan.points
     assert (plan.definition.study.kind == "train") == bool(plan.cells)
+
+
+def test_neighbours_of_a_run_as_a_function(tmp_path: Path) -> None:
+    options = {
+        "positives.knn-smoothing.size": 64,
+        "positives.knn-smoothing.k": 4,
+        "train.batch_size": 16,
+        "train.max_steps": 5,
+        "data.limit": 200,
+    }
+    cse.train("is-cse", dev="none", out=tmp_path / "run", quiet=True, options=options)
+    found = of_point({"run": str(tmp_path / "run"), "sentences": 2, "k": 3, "seed": 42})
+    assert [len(each["neighbours"]) for each in found["sentences"]] == [3, 3]
+    assert "64 vectors in the buffer" in found["buffer"]
+    assert -1 <= found["mean cosine"] <= 1

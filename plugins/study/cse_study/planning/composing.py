@@ -52,16 +52,21 @@ class PlannedRun:
     @property
     def options(self) -> dict[str, Any]:
         """Return every resolved setting by its path; a part's begins with its kind and name."""
-        found: dict[str, Any] = {}
-        for table, content in self.recipe.items():
-            if isinstance(content, list):
-                for part in content:
-                    _add(found, f"{table}.{part['name']}", part)
-            elif isinstance(content, Mapping):
-                _add(found, table, content)
-            else:
-                found[table] = content
-        return found
+        return flat_options(self.recipe)
+
+
+def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every setting of a resolved recipe by its path, ``loss.infonce.temperature``."""
+    found: dict[str, Any] = {}
+    for table, content in recipe.items():
+        if isinstance(content, list):
+            for part in content:
+                _add(found, f"{table}.{part['name']}", part)
+        elif isinstance(content, Mapping):
+            _add(found, table, content)
+        else:
+            found[table] = content
+    return found
 
 
 def _add(found: dict[str, Any], path: str, content: Mapping[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Functions that studies of several papers call: what is measured without training."""
