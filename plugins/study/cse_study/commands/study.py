@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
 
-from cse_cli.console import plain_table, say, say_json, say_table
+from cse_cli.console import plain_table, say, say_json, say_table, tell
 from cse_cli.installed import Installed, installed
 from cse_core.errors import CseError
 
@@ -79,6 +82,58 @@ def study(
             rich_help_panel=_CHOOSE,
         ),
     ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder of all studies; their runs lie in DIR/runs.",
+            rich_help_panel=_RUN,
+        ),
+    ] = Path("studies"),
+    executor: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What makes the runs: local; submitit or submitit:slurm_partition=P,timeout_min=M "
+            "for a cluster; dask, or dask:tcp://HOST:PORT.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Runs at a time on this machine; by default 1, of dask 2.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Score on this suite of cse eval in place of the study's; may be repeated.",
+            rich_help_panel=_SCORE,
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the suites' files are; else CSE_DATA_DIR says it.",
+            rich_help_panel=_SCORE,
+        ),
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Score on these graded pairs; may be repeated.",
+            rich_help_panel=_SCORE,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show what would be run, and stop.", rich_help_panel=_SHOW),
@@ -96,20 +151,33 @@ def study(
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
     from cse_study.planning.inputs import Inputs
-    from cse_study.planning.plan import Wish, plan_study
-    from cse_study.planning.report import plan_json, plan_lines
+    from cse_study.planning.plan import Wish
+    from cse_study.planning.scoring import ScoreWish
+    from cse_study.session import Session
 
     definition = find_study(name, plugins)
     inputs = Inputs.of(model or (), data or (), dev or ())
-    wish = Wish(_seeds(seeds), tuple(points or ()), steps, rows, inputs)
-    plan = plan_study(definition, wish)
-    if not dry_run:
-        raise CseError("only its plan can be shown yet", where="cse study", hint="add --dry-run")
-    if json:
-        say_json(plan_json(plan))
+    session = Session(
+        definition,
+        Wish(_seeds(seeds), tuple(points or ()), steps, rows, inputs),
+        ScoreWish(tuple(suite or ()), data_dir, tuple(pairs or ())),
+        plugins,
+        out,
+        executor,
+        workers,
+    )
+    if dry_run:
+        session.show_plan(json=json)
         return
-    for line in plan_lines(plan):
-        say(line)
+    try:
+        failed = session.run(shown=not json)
+    except KeyboardInterrupt:
+        words = " ".join(["cse study", *map(quote, sys.argv[2:])])
+        tell(f"stopped; runs that had begun go on where they were with: {words}")
+        raise typer.Exit(130) from None
+    session.show(json=json)
+    if failed:
+        raise typer.Exit(1)
 
 
 def _seeds(text: str | None) -> int | tuple[int, ...] | None:

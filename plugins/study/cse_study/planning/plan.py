@@ -6,11 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cse_cli.installed import OWN_COMMANDS
+from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, raise_all
 from cse_study.definition.points import Point, chosen_points
 from cse_study.definition.reading import Definition, texts_of
+from cse_study.planning.calls import check_call, words_of
 from cse_study.planning.composing import Composer, PlannedRun
-from cse_study.planning.inputs import RUN, Inputs, is_role
+from cse_study.planning.inputs import RUN, Inputs, filled, is_role
+from cse_study.planning.keys import digest
+
+OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
+"""First words of the command line's own commands."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,25 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class CallCell:
+    """A point of a study that trains nothing itself.
+
+    Attributes:
+        key: A digest of the call.
+        settings: With names in the places of roles, and ``@run:KEY`` of runs to start from.
+        command: Words of ``cse``, the same places in them; empty for a function.
+        starts: Keys of the runs that it needs.
+    """
+
+    point: Point
+    seed: int
+    key: str
+    settings: Mapping[str, Any]
+    command: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a study will do.
 
@@ -59,6 +85,7 @@ class Plan:
         points: The chosen points.
         seeds: The seeds.
         cells: Each point with each seed.
+        calls: The same of a study with commands or a function.
         starts: Runs that others start from, before those that need them.
     """
 
@@ -66,6 +93,7 @@ class Plan:
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
     cells: tuple[Cell, ...] = ()
+    calls: tuple[CallCell, ...] = ()
     starts: tuple[PlannedRun, ...] = ()
 
     @property
@@ -99,23 +127,68 @@ def plan_study(definition: Definition, wish: Wish, composer: Composer | None = N
         raise CseError("no point is left", where="--points", value=" ".join(wish.points))
     wish.inputs.check(roles_of(definition))
     seeds = wish.seeds_of(study.seeds)
-    if study.kind != "train":
-        return Plan(definition, points, seeds)
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
     cells: list[Cell] = []
+    calls: list[CallCell] = []
     starts: dict[str, PlannedRun] = {}
     errors: list[CseError] = []
     for point in points:
         for seed in seeds:
+            settings = {**study.settings, **point.settings}
             try:
-                *before, run = composer.run({**study.settings, **point.settings}, seed, study.runs)
+                if study.kind == "train":
+                    *before, run = composer.run(settings, seed, study.runs)
+                    cells.append(Cell(point, seed, run))
+                else:
+                    cell, before = _call(definition, point, seed, settings, wish, composer)
+                    calls.append(cell)
             except CseError as error:
                 errors += _of_point(error, definition, point)
                 break  # with another seed it is the same mistake
             starts |= {start.key: start for start in before}
-            cells.append(Cell(point, seed, run))
     raise_all(errors)
-    return Plan(definition, points, seeds, tuple(cells), tuple(starts.values()))
+    return Plan(definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()))
+
+
+def _call(
+    definition: Definition,
+    point: Point,
+    seed: int,
+    settings: Mapping[str, Any],
+    wish: Wish,
+    composer: Composer,
+) -> tuple[CallCell, list[PlannedRun]]:
+    """Return the call of a point, and the runs that it needs."""
+    study = definition.study
+    given = {path: filled(value, wish.inputs) for path, value in settings.items()}
+    for name, asked in (("steps", wish.steps), ("rows", wish.rows)):
+        if asked is not None:
+            given[name] = asked
+    given["seed"] = seed
+    before: list[PlannedRun] = []
+    for path, value in given.items():
+        if isinstance(value, str) and value.startswith(RUN):
+            texts = {name: each for name, each in settings.items() if name in ("data", "dev")}
+            needed = composer.run({**texts, "model": value, "recipe": "none"}, seed, study.runs)
+            before += needed[:-1]  # the last is what would start from it
+            given[path] = f"{RUN}{needed[-2].key}"
+    where = "command" if study.command else "call"
+    command: tuple[str, ...] = ()
+    if study.command:
+        # An axis goes by its name too, where it is one list of values.
+        short = {axis.called: given[next(iter(axis.values))]
+                 for axis in study.axes if len(axis.values) == 1}  # fmt: skip
+        command = words_of(study.command, {"steps": None, "rows": None, **short, **given}, where)
+        commands = composer.plugins([]).commands
+        first = command[0] if command else ""
+        if not (first in OWN or commands.chosen(list(command)) is not None):
+            raise CseError("no such command", where=where, value=first,
+                           hint=commands.missing(first) or None)  # fmt: skip
+    else:
+        check_call(study.call, where)
+    key = digest([list(command) or [study.call, given], __version__])
+    starts = tuple(run.key for run in before)
+    return CallCell(point, seed, key, given, command, starts), before
 
 
 def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator[CseError]:

@@ -1,0 +1,79 @@
+"""A command of ``cse``, or a function, in a process of its own: ``python -m`` runs this file.
+
+It ends as after SIGTERM when the process that started it ends, however that happens, so that a run
+writes its checkpoint and lets go of its lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+
+
+def command(*words: str) -> list[str]:
+    """Return what starts a command of ``cse`` in a process of its own."""
+    return [sys.executable, "-m", __name__, str(os.getpid()), "cse", *words]
+
+
+def function(call: str, settings: str, output: str) -> list[str]:
+    """Return what calls a function: its settings come from a file and its result goes to one."""
+    return [sys.executable, "-m", __name__, str(os.getpid()), "call", call, settings, output]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the arguments say, and return the exit code."""
+    parent, what, *words = arguments
+    _end_with(int(parent))
+    if what == "cse":
+        from cse_cli import main as command_line
+
+        sys.argv = ["cse", *words]
+        command_line.main()
+        return 0
+    from cse_cli.console import fail
+    from cse_core.errors import CseError
+
+    try:
+        _call(*words)
+    except CseError as error:
+        fail(error)
+        return 2
+    return 0
+
+
+def _call(call: str, settings: str, output: str) -> None:
+    from cse_core.runtime.atomic_files import write_whole
+    from cse_core.runtime.loading import load_factory
+
+    given: dict[str, Any] = json.loads(Path(settings).read_text(encoding="utf-8"))
+    found = load_factory(call, where="call")(given)
+    write_whole(Path(output), json.dumps(found, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Return an array as a list, and a number of another library as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
+
+
+def _end_with(parent: int) -> None:
+    """Ask the system for SIGTERM when the parent ends; where it cannot, the child lives on."""
+    with suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,269 @@
+"""One run from its recipe to its scores: what a worker does, on whichever machine it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import tomlkit
+
+from cse_core.runtime.atomic_files import write_whole
+from cse_study.execution import child
+from cse_study.execution.folder import StudyFolder, parsed, write_json
+
+Status = Literal["done", "failed", "stopped"]
+_INTERRUPTED = 130
+"""Exit code of a run that was asked to stop."""
+_POLL = 0.2
+_STARTED = "@run:"
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How runs are scored.
+
+    Attributes:
+        key: A digest of it.
+        words: Words behind ``cse eval RUN``.
+        pairs: Whether there are graded pairs, whose cosines are kept.
+    """
+
+    key: str
+    words: tuple[str, ...] = ()
+    pairs: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a worker makes.
+
+    Attributes:
+        folder: The folder of all studies.
+        key: Key of the run, or of an output.
+        recipe: Of a run to train.
+        scoring: How the run is scored; None where it is only one to start from.
+        command: Words of ``cse`` whose JSON is kept.
+        call: A function whose result is kept.
+        settings: What the function is called with.
+        without: Plugins to leave out.
+        threads: CPU threads of its process; None leaves them.
+    """
+
+    folder: str
+    key: str
+    recipe: Mapping[str, Any] | None = None
+    scoring: Scoring | None = None
+    command: tuple[str, ...] = ()
+    call: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    threads: int | None = None
+
+    @property
+    def place(self) -> StudyFolder:
+        """Return the folder of all studies."""
+        return StudyFolder(Path(self.folder))
+
+    @property
+    def done(self) -> bool:
+        """Tell whether everything that it makes is there."""
+        if self.recipe is None:
+            return self.place.output(self.key).is_file()
+        scored = self.scoring is None or self.place.scores(self.key, self.scoring.key).is_file()
+        return self.place.trained(self.key) and scored
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a job.
+
+    Attributes:
+        line: Why it failed, in one line.
+        seconds: How long it took.
+    """
+
+    key: str
+    status: Status
+    line: str = ""
+    seconds: float = 0.0
+
+
+class Stop(Exception):
+    """The study was asked to stop."""
+
+
+stopping = threading.Event()
+"""Set in the process of ``cse study`` when it was asked to stop."""
+_children: set[subprocess.Popen[bytes]] = set()
+
+
+def stop_children() -> None:
+    """Ask every process that this one has started to stop, and let no other begin."""
+    stopping.set()
+    for each in tuple(_children):
+        with suppress(OSError):
+            each.send_signal(signal.SIGTERM)
+
+
+def make(job: Job) -> Done:
+    """Make what a job describes, as far as it is not there; never raises over a run's mistakes."""
+    began = time.monotonic()
+    place, failed = job.place, job.place.beside(job.key, "failed.json")
+
+    def waiting() -> None:
+        if stopping.is_set():
+            raise Stop
+
+    status: Status = "done"
+    line = ""
+    try:
+        waiting()
+        with place.locked(job.key, waiting) as lock:
+            if not job.done:
+                _make(job, lock.fileno())
+            failed.unlink(missing_ok=True)
+    except Stop:
+        status = "stopped"
+    except _Failed as error:
+        status, line = "failed", str(error)
+        write_json(failed, {"line": line})
+    return Done(job.key, status, line, time.monotonic() - began)
+
+
+class _Failed(Exception):
+    """A process ended with a mistake; the text is its line."""
+
+
+def _make(job: Job, lock: int) -> None:
+    place, key = job.place, job.key
+    out = [word for name in job.without for word in ("--no-plugin", name)]
+    if job.command:
+        found = _run(job, lock, child.command(*job.command, *out))
+        if not parsed(found):
+            raise _Failed("the command printed no JSON object; add --json to its words")
+        write_json(place.output(key), parsed(found))
+        return
+    if job.call:
+        given = place.beside(key, "settings.json")
+        write_json(given, job.settings)
+        _run(job, lock, child.function(job.call, str(given), str(place.output(key))))
+        return
+    if not place.trained(key):
+        if place.begun(key):
+            words = ["--resume", str(place.run(key))]
+        else:
+            recipe = place.beside(key, "toml")
+            write_whole(recipe, _recipe(job))
+            words = ["--recipe", str(recipe), "--out", str(place.run(key))]
+        _run(job, lock, child.command("train", *words, *out))
+        write_json(place.beside(key, "facts.json"), machine())
+    if job.scoring is None or place.scores(key, job.scoring.key).is_file():
+        return
+    scores, pairs = (
+        place.scores(key, job.scoring.key),
+        place.pairs(key, job.scoring.key),
+    )
+    scores.parent.mkdir(exist_ok=True)
+    words = [*job.scoring.words, "--json"]
+    words += ["--pairs-out", str(pairs)] if job.scoring.pairs else []
+    began = time.monotonic()
+    text = _run(job, lock, child.command("eval", str(place.run(key)), *words, *out))
+    said = parsed(text)
+    if not said:
+        raise _Failed("cse eval printed no scores")
+    took = round(time.monotonic() - began, 1)
+    write_json(scores, {**said, "words": list(job.scoring.words), "seconds": took})
+
+
+def _recipe(job: Job) -> str:
+    """Return the recipe file of a run; a run to start from has its folder's name there."""
+    assert job.recipe is not None
+    content: dict[str, Any] = json.loads(json.dumps(job.recipe))
+    name = content["model"]["name"]
+    if name.startswith(_STARTED):
+        content["model"]["name"] = str(job.place.run(name.removeprefix(_STARTED)))
+    return tomlkit.dumps(content)
+
+
+def _run(job: Job, lock: int, words: Sequence[str]) -> str:
+    """Run a process to its end, and return what it printed on stdout.
+
+    It inherits the lock: as long as it lives, nobody else makes this run.
+
+    Raises:
+        Stop: If the study was asked to stop.
+        _Failed: If it ended with a mistake.
+    """
+    env = dict(os.environ)
+    if job.threads is not None:
+        env["OMP_NUM_THREADS"] = str(job.threads)
+    log = job.place.beside(job.key, "log")
+    with log.open("ab") as said:
+        start = said.tell()
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=env,
+            pass_fds=(lock,),
+        )  # fmt: skip
+    _children.add(process)
+    try:
+        if stopping.is_set():
+            process.terminate()
+        assert process.stdout is not None
+        out = process.stdout.read().decode(errors="replace")
+        code = process.wait()
+    finally:
+        _children.discard(process)
+        with suppress(OSError):
+            process.kill()
+    if code == 0:
+        return out
+    if stopping.is_set() or code == _INTERRUPTED:
+        raise Stop
+    raise _Failed(_line(log, start, code))
+
+
+def _line(log: Path, start: int, code: int) -> str:
+    """Return the line that says why a process failed."""
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    if errors:
+        return errors[-1]
+    if code < 0:
+        with suppress(ValueError):
+            return f"was ended by {signal.Signals(-code).name}"
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return f"exit code {code}: {said[:300]}"
+
+
+def machine() -> dict[str, Any]:
+    """Return what a run was made on: the commit of the toolkit, and the machine."""
+    return {
+        "commit": _commit(),
+        "machine": platform.node(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def _commit() -> str:
+    """Return the commit that the toolkit runs from, empty where it is no checkout."""
+    spec = find_spec("cse_core")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude", "*"]
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    return ""

@@ -1,0 +1,146 @@
+"""Carrying a plan out: what is not there is made, those runs first that others start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from cse_study.execution.folder import StudyFolder
+from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
+from cse_study.planning.inputs import RUN
+from cse_study.planning.plan import Plan
+
+TRIES = 4
+"""How often a run is given to a worker, when workers end before it does."""
+_LOOK = 0.5
+"""Seconds between two looks at what goes on."""
+
+
+@dataclass
+class Work:
+    """The jobs of a plan by key, and the keys that each waits for."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    after: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Watcher:
+    """Hears what becomes of jobs; this one says nothing."""
+
+    def begun(self, key: str) -> None:
+        """Hear that a job was given to a worker."""
+
+    def ended(self, done: Done) -> None:
+        """Hear what became of a job."""
+
+    def look(self) -> None:
+        """Be asked now and then, to show how far it is."""
+
+
+def work_of(
+    plan: Plan, folder: StudyFolder, scoring: Scoring | None, threads: int | None = None
+) -> Work:
+    """Return the jobs of a plan."""
+    work = Work()
+    scored = {cell.run.key for cell in plan.cells}
+    for key, run in plan.runs.items():
+        work.jobs[key] = Job(
+            folder=str(folder.path.absolute()),
+            key=key,
+            recipe=run.recipe,
+            scoring=scoring if key in scored else None,
+            without=run.without,
+            threads=threads,
+        )
+        work.after[key] = () if run.start is None else (run.start,)
+    for call in plan.calls:
+        work.jobs[call.key] = Job(
+            folder=str(folder.path.absolute()),
+            key=call.key,
+            command=tuple(_placed(word, folder) for word in call.command),
+            call="" if call.command else plan.definition.study.call,
+            settings={name: _placed(value, folder) for name, value in call.settings.items()},
+            threads=threads,
+        )
+        work.after[call.key] = call.starts
+    return work
+
+
+def _placed(value: Any, folder: StudyFolder) -> Any:
+    """Return a value with the folder of a run in the place of its key."""
+    if isinstance(value, str) and value.startswith(RUN):
+        return str(folder.run(value.removeprefix(RUN)).absolute())
+    return value
+
+
+def carry_out(
+    work: Work, executor: Executor, watcher: Watcher, *, function: Callable[[Job], Done] = make
+) -> Mapping[str, Done]:
+    """Make every job that is not there, and return what became of those that were given out.
+
+    A job whose worker ends before it does is given to another one, up to ``TRIES`` times. A job
+    that waits for one that failed is not begun.
+
+    Raises:
+        KeyboardInterrupt: If it was interrupted; every process was asked to stop, and has.
+    """
+    ended: dict[str, Done] = {}
+    tries: dict[str, int] = {}
+    waiting = {key: job for key, job in work.jobs.items() if not job.done}
+    running: dict[Future[Done], str] = {}
+    stopping.clear()
+    try:
+        while waiting or running:
+            for key in [key for key in waiting if _ready(key, work, waiting, running, tries)]:
+                lost = next((k for k in work.after[key] if k in ended and not _fine(ended[k])), "")
+                job = waiting.pop(key)
+                if lost:
+                    ended[key] = Done(key, "failed", f"run {lost}, which it starts from, failed")
+                    watcher.ended(ended[key])
+                    continue
+                tries[key] = tries.get(key, 0) + 1
+                running[executor.submit(function, job)] = key
+                watcher.begun(key)
+            finished, _ = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+            for future in finished:
+                key = running.pop(future)
+                try:
+                    done = future.result()
+                except Exception as error:  # the worker has ended, whatever kind it was of
+                    if tries[key] < TRIES:
+                        waiting[key] = work.jobs[key]
+                        continue
+                    line = " ".join(str(error).split())[:200] or type(error).__name__
+                    done = Done(key, "failed", f"its workers ended {TRIES} times: {line}")
+                ended[key] = done
+                watcher.ended(done)
+            watcher.look()
+    except KeyboardInterrupt:
+        for future in running:
+            future.cancel()
+        stop_children()
+        _wait_for_children(executor)
+        raise
+    return ended
+
+
+def _ready(
+    key: str,
+    work: Work,
+    waiting: Mapping[str, Job],
+    running: Mapping[Future[Done], str],
+    tries: Mapping[str, int],
+) -> bool:
+    under_way = {*waiting, *running.values()}
+    return not any(before in under_way for before in work.after[key])
+
+
+def _fine(done: Done) -> bool:
+    return done.status == "done"
+
+
+def _wait_for_children(executor: Executor) -> None:
+    """Wait until runs have written their checkpoints; a second interrupt waits no longer."""
+    executor.shutdown(wait=True, cancel_futures=True)

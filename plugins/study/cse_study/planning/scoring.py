@@ -1,0 +1,145 @@
+"""What the runs of a study are scored on, as words of ``cse eval``."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cse_cli.data_folder import data_folder
+from cse_cli.installed import Installed
+from cse_core.runtime.atomic_files import cache_folder, whole_file
+from cse_core.runtime.loading import load_factory
+from cse_study.definition.schema import Scores
+from cse_study.execution.jobs import Scoring
+from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
+from cse_study.planning.keys import digest
+
+GRADED = ("sts", "chinese")
+"""Suites of graded pairs, whose cosines can be kept."""
+_TEXTS = ("pairs", "data", "labelled", "documents")
+"""Options of ``cse eval`` that name texts to score on."""
+
+
+@dataclass(frozen=True)
+class ScoreWish:
+    """What was asked for in place of what the study is scored on.
+
+    Attributes:
+        suites: Suites of ``cse eval``.
+        data_dir: Folder of their files.
+        pairs: Files of graded pairs.
+    """
+
+    suites: Sequence[str] = ()
+    data_dir: Path | None = None
+    pairs: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class PlannedScoring:
+    """How runs are scored, and what had to be left out of the study's own words."""
+
+    scoring: Scoring
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Words:
+    words: list[str] = field(default_factory=list)
+    content: list[Any] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    named: bool = False
+    graded: bool = False
+
+    def add(self, flag: str, value: Any, content: Any = None) -> None:
+        for each in value if isinstance(value, list | tuple) else [value]:
+            self.words += [flag] if each is True else [flag, str(each)]
+        self.content.append([flag, value if content is None else content])
+
+
+def plan_scoring(
+    scores: Scores, wish: ScoreWish, inputs: Inputs, plugins: Installed
+) -> PlannedScoring:
+    """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
+
+    Raises:
+        CseError: If a suite is unknown, or its class cannot be imported.
+    """
+    made = _Words()
+    if wish.suites or wish.pairs:
+        _suites(made, wish.suites, wish, plugins, asked=True)
+        _pairs(made, wish.pairs)
+        options = {name: value for name, value in scores.options.items() if name not in _TEXTS}
+    else:
+        _suites(made, scores.suites, wish, plugins, asked=False)
+        options = scores.options
+    for name, value in options.items():
+        _option(made, name, value, inputs, plugins)
+    if not made.named:
+        made.add("--data", STARTER)
+        made.graded = True
+    made.add("--no-baselines", True)
+    key = digest([made.content, plugins_version(plugins)])
+    return PlannedScoring(Scoring(key, tuple(made.words), made.graded), tuple(made.notes))
+
+
+def plugins_version(plugins: Installed) -> str:
+    """Return the version of what scores."""
+    return next((c.label for c in plugins.commands.all if c.name == "eval"), "")
+
+
+def _suites(
+    made: _Words, names: Sequence[str], wish: ScoreWish, plugins: Installed, *, asked: bool
+) -> None:
+    folder, _ = data_folder(wish.data_dir)
+    for name in names:
+        plugins.registry.suite(name)
+        there = plugins.locate(name, folder).there
+        if not there and not asked:
+            made.notes.append(f"suite {name}: no file of it in {folder}; --data-dir names another")
+            continue
+        made.add("--suite", name, {file: str(path.resolve()) for file, path in there.items()})
+        made.named, made.graded = True, made.graded or name in GRADED
+    if made.named and wish.data_dir is not None:
+        made.words += ["--data-dir", os.path.abspath(wish.data_dir)]
+
+
+def _pairs(made: _Words, files: Sequence[str]) -> None:
+    for file in files:
+        made.add("--pairs", os.path.abspath(file) if os.path.exists(file) else file)
+        made.named = made.graded = True
+
+
+def _option(made: _Words, name: str, value: Any, inputs: Inputs, plugins: Installed) -> None:
+    given = filled(value, inputs)
+    if name == "documents" and given == STARTER:
+        given = str(starter_documents(plugins))
+    elif is_role(value) and given == STARTER and name in ("labelled", "candidates", "pairs", "idf"):
+        made.notes.append(f"{name}: nothing is named for {value}, so it is left out")
+        return
+    files = given if isinstance(given, list) else [given]
+    whole = [os.path.abspath(f) if isinstance(f, str) and os.path.isfile(f) else f for f in files]
+    made.add(f"--{name.replace('_', '-')}", whole)
+    made.named = made.named or name in _TEXTS
+    made.graded = made.graded or name in ("pairs", "data")
+
+
+def starter_documents(plugins: Installed) -> Path:
+    """Return a file with the starter's documents and their titles, made where it is not there."""
+    spec = plugins.registry.dataset(STARTER)
+    folder = (cache_folder() or Path(tempfile.gettempdir(), "cse")) / "study"
+    file = folder / f"starter-{spec.version}-documents.jsonl"
+    if not file.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        rows: list[Mapping[str, str]] = list(load_factory(spec.spec.factory)().rows())
+        wanted = ("text", "document", "title")
+        with whole_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
+            for row in rows:
+                kept = {name: row[name] for name in wanted}
+                lines.write(json.dumps(kept, ensure_ascii=False) + "\n")
+    return file

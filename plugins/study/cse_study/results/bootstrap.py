@@ -1,0 +1,178 @@
+"""Paired bootstrap over test pairs and seeds, and Holm's correction.
+
+Points are compared on the same pairs and the same seeds: a draw takes pairs of each test set with
+replacement, and seeds with replacement, for both points alike.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+DRAWS = 10_000
+"""How often pairs and seeds are drawn."""
+SEED = 20_261
+"""Seed of the draws: one table is always drawn alike."""
+LEVEL = 0.05
+"""Corrected p below which a difference counts as shown."""
+_CHUNK = 500
+Cosines = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Gold scores and cosines ``[P]`` of each set by its name."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a point differs from the baseline.
+
+    Attributes:
+        value: Mean difference over the seeds that both have.
+        low: Lower end of the interval that holds 95% of the draws.
+        high: Its upper end.
+        p: Two-sided, from the draws, not corrected.
+        seeds: How many seeds both have.
+        pairs: Test pairs that were drawn from; 0 where only seeds were.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    seeds: int
+    pairs: int
+
+
+def read_cosines(file: Path) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return gold scores and cosines of each set of a file that ``cse eval --pairs-out`` wrote."""
+    columns: dict[str, tuple[list[float], list[float]]] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        next(reader, None)
+        for row in reader:
+            gold, cosine = columns.setdefault(row[0], ([], []))
+            gold.append(float(row[1]))
+            cosine.append(float(row[2]))
+    return {name: (np.array(gold), np.array(cosine)) for name, (gold, cosine) in columns.items()}
+
+
+def draws_of(cosines: Cosines, sets: Sequence[str], draws: int = DRAWS) -> NDArray[np.float64]:
+    """Return Spearman x100, the mean over sets, of each draw of pairs ``[draws]``.
+
+    The draws are the same for every model that is scored on the same sets.
+    """
+    drawn = [_of_set(*cosines[name], draws, number) for number, name in enumerate(sets)]
+    return np.asarray(np.mean(drawn, axis=0))
+
+
+def _of_set(
+    gold: NDArray[np.float64], cosine: NDArray[np.float64], draws: int, number: int
+) -> NDArray[np.float64]:
+    """Return Spearman x100 of drawn pairs ``[draws]``; exact, with mean ranks of ties."""
+    count = len(gold)
+    rng = np.random.default_rng((SEED, number, count))
+    left, right = _Ranks(gold), _Ranks(cosine)
+    found = []
+    for start in range(0, draws, _CHUNK):
+        size = min(_CHUNK, draws - start)
+        times = rng.multinomial(count, np.full(count, 1 / count), size).astype(np.float64)
+        found.append(_pearson(left.drawn(times), right.drawn(times), times))
+    return 100 * np.concatenate(found)
+
+
+class _Ranks:
+    """Ranks of values that stand there several times each."""
+
+    def __init__(self, values: NDArray[np.float64]) -> None:
+        self._order = np.argsort(values, kind="stable")
+        ordered = values[self._order]
+        first = np.r_[True, ordered[1:] != ordered[:-1]]
+        self._starts = np.flatnonzero(first)
+        self._group = np.cumsum(first) - 1
+        self._back = np.argsort(self._order, kind="stable")
+
+    def drawn(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean rank ``[B, P]`` of each value, drawn so many times."""
+        of_group = np.add.reduceat(times[:, self._order], self._starts, axis=1)
+        ranks = np.cumsum(of_group, axis=1) - (of_group - 1) / 2
+        return np.asarray(ranks[:, self._group][:, self._back])
+
+
+def _pearson(
+    left: NDArray[np.float64], right: NDArray[np.float64], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weighted correlation of each row ``[B]``; 0 where a side does not vary."""
+    total = times.sum(axis=1, keepdims=True)
+    left = left - (left * times).sum(axis=1, keepdims=True) / total
+    right = right - (right * times).sum(axis=1, keepdims=True) / total
+    product = (left * right * times).sum(axis=1)
+    scale = np.sqrt((left**2 * times).sum(axis=1) * (right**2 * times).sum(axis=1))
+    return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
+
+
+def compared(
+    of_point: Mapping[int, float],
+    of_baseline: Mapping[int, float],
+    drawn_point: Mapping[int, NDArray[np.float64]],
+    drawn_baseline: Mapping[int, NDArray[np.float64]],
+    pairs: int,
+) -> Difference | None:
+    """Return how a point differs from the baseline.
+
+    Args:
+        of_point: Its score by seed.
+        of_baseline: The baseline's.
+        drawn_point: Its score in each draw of pairs ``[draws]`` by seed; empty where its score is
+            not of pairs, and seeds alone tell.
+        drawn_baseline: The baseline's.
+        pairs: How many pairs were drawn from.
+
+    Returns:
+        None where nothing can be drawn: no seed that both have, or one alone and no pairs.
+    """
+    seeds = sorted(of_point.keys() & of_baseline.keys())
+    drawn = [s for s in seeds if s in drawn_point and s in drawn_baseline]
+    if not seeds or (len(seeds) < 2 and not drawn):
+        return None
+    value = float(np.mean([of_point[s] - of_baseline[s] for s in seeds]))
+    if drawn != seeds:
+        return _of_seeds([of_point[seed] - of_baseline[seed] for seed in seeds])
+    each = np.stack([drawn_point[s] - drawn_baseline[s] for s in seeds])
+    count, draws = each.shape
+    taken = np.random.default_rng((SEED, count)).integers(count, size=(count, draws))
+    means = each.mean(axis=0)
+    if count > 1:
+        # Of n seeds, draws with replacement vary (n - 1) / n as much as other seeds would.
+        of_seeds = np.take_along_axis(each, taken, axis=0).mean(axis=0) - means
+        means = means + of_seeds * np.sqrt(count / (count - 1))
+    low, high = np.percentile(means, [2.5, 97.5])
+    tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    p = min(1.0, 2 * (tail + 1) / (draws + 1))
+    return Difference(value, float(low), float(high), p, len(seeds), pairs)
+
+
+def _of_seeds(differences: Sequence[float]) -> Difference:
+    """Return the difference of scores of which no pairs are known: Student's t over the seeds."""
+    from scipy.stats import t
+
+    count, value = len(differences), float(np.mean(differences))
+    error = float(np.std(differences, ddof=1)) / count**0.5
+    if error == 0:
+        return Difference(value, value, value, 1.0 if value == 0 else 0.0, count, 0)
+    half = float(t.ppf(0.975, count - 1)) * error
+    p = float(2 * t.sf(abs(value) / error, count - 1))
+    return Difference(value, value - half, value + half, p, count, 0)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number by Holm's method, in their order."""
+    order = sorted(range(len(values)), key=lambda place: values[place])
+    found = [0.0] * len(values)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
+        found[place] = largest
+    return found

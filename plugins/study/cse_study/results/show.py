@@ -1,0 +1,45 @@
+"""The table of a study for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cse_cli.console import plain_table, say, say_table
+from cse_study.definition.reading import Definition
+from cse_study.results.table import Line, caption
+
+
+def show_tables(definition: Definition, tables: Mapping[str, Sequence[Line]]) -> None:
+    """Print a table for each shown score, with what its columns are below."""
+    for wanted, lines in tables.items():
+        scores = list(dict.fromkeys(line.score for line in lines if line.seeds))
+        title = f"{definition.name}: {', '.join(scores) or wanted}"
+        compared = any(line.difference is not None for line in lines)
+        paper = any(line.paper is not None for line in lines)
+        columns = ["point", "seeds", "mean", "deviation"]
+        columns += ["paper"] if paper else []
+        columns += ["difference", "p"] if compared else []
+        table = plain_table(title, [*columns, "in words"])
+        for line in lines:
+            cells = [line.point.label, str(line.seeds), _of(line.mean), _of(line.deviation)]
+            if paper:
+                cells.append(_of(line.paper, line.paper_deviation))
+            if compared:
+                found = line.difference
+                cells.append(
+                    ""
+                    if found is None
+                    else f"{found.value:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+                )
+                cells.append("" if line.p is None else f"{line.p:.3g}")
+            table.add_row(*cells, line.words if line.seeds else "no finished run")
+        say_table(table)
+        if said := caption(lines, definition):
+            say(said)
+
+
+def _of(value: float | None, deviation: float | None = None) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+    return text if deviation is None else f"{text} ± {deviation:.2f}"

@@ -1,0 +1,246 @@
+"""The table of a study: each point with its mean, the paper's number, and what can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_core.runtime.atomic_files import whole_file
+from cse_study.definition.points import Point
+from cse_study.definition.reading import Definition
+from cse_study.execution.folder import StudyFolder
+from cse_study.execution.jobs import Scoring
+from cse_study.results.bootstrap import (
+    DRAWS,
+    LEVEL,
+    Difference,
+    compared,
+    draws_of,
+    holm,
+    read_cosines,
+)
+from cse_study.results.rows import Row
+from cse_study.results.scores import Shown, columns_of, find_shown, first_score
+
+NOT_SHOWN = "no difference shown"
+ONE_SEED = "one seed, nothing to draw from"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A point in the table of one score.
+
+    Attributes:
+        score: Full name of the score.
+        mean: Over seeds; None without a finished run.
+        deviation: Over seeds; None with one.
+        seeds: How many finished runs there are.
+        paper: The paper's number.
+        paper_deviation: And its deviation.
+        difference: To the baseline; None where nothing can be compared.
+        p: Corrected for the number of comparisons of the table.
+        words: ``higher``, ``lower``, ``no difference shown``, ``baseline``, or why nothing is said.
+    """
+
+    point: Point
+    score: str
+    mean: float | None
+    deviation: float | None
+    seeds: int
+    paper: float | None = None
+    paper_deviation: float | None = None
+    difference: Difference | None = None
+    p: float | None = None
+    words: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data that JSON can hold."""
+        found = self.difference
+        return {
+            "point": self.point.label,
+            "number": self.point.number,
+            "axes": dict(self.point.labels),
+            "score": self.score,
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "seeds": self.seeds,
+            "paper": self.paper,
+            "paper_deviation": self.paper_deviation,
+            "difference": found and found.value,
+            "interval": found and [found.low, found.high],
+            "p": found and found.p,
+            "p_corrected": self.p,
+            "pairs": found and found.pairs,
+            "words": self.words,
+        }
+
+
+def tables_of(
+    definition: Definition,
+    points: Sequence[Point],
+    rows: Sequence[Row],
+    folder: StudyFolder,
+    scoring: Scoring | None,
+) -> dict[str, list[Line]]:
+    """Return the lines of each shown score, by what the study calls it."""
+    study = definition.study
+    wanted = columns_of(study.scores.columns)
+    if study.kind != "train":
+        own = [each for each in study.scores.columns if each.strip()]
+        wanted = own or list(study.values) or _numbers(rows)
+    return {
+        name: _lines(name, number, definition, points, rows, folder, scoring)
+        for number, name in enumerate(wanted)
+    }
+
+
+def _numbers(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.scores))
+
+
+def _lines(
+    name: str,
+    column: int,
+    definition: Definition,
+    points: Sequence[Point],
+    rows: Sequence[Row],
+    folder: StudyFolder,
+    scoring: Scoring | None,
+) -> list[Line]:
+    shown: dict[int, dict[int, tuple[Row, Shown]]] = {}
+    for row in rows:
+        found = _shown(name, row) if row.status == "done" else None
+        if found is not None:
+            shown.setdefault(row.point.number, {})[row.seed] = (row, found)
+    base = baseline_of(definition, points)
+    draws = _Draws(folder, scoring)
+    lines = []
+    for point in points:
+        of_point = shown.get(point.number, {})
+        values = {seed: found.value for seed, (_, found) in of_point.items()}
+        line = Line(
+            point=point,
+            score=next((found.name for _, found in of_point.values()), name),
+            mean=float(np.mean(list(values.values()))) if values else None,
+            deviation=float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else None,
+            seeds=len(values),
+            paper=paper_number(definition.study.paper.numbers, name, column, point),
+            paper_deviation=paper_number(definition.study.paper.deviations, name, column, point),
+        )
+        if point is base:
+            line = replace(line, words="baseline" if len(points) > 1 else "")
+        elif values and base.number in shown and definition.study.kind == "train":
+            line = _compared(line, of_point, shown[base.number], draws)
+        lines.append(line)
+    return _corrected(lines)
+
+
+def baseline_of(definition: Definition, points: Sequence[Point]) -> Point:
+    """Return the point that others are compared with: the named one, or the first."""
+    wanted = definition.study.baseline
+    return next((point for point in points if point.label == wanted), points[0])
+
+
+def paper_number(numbers: Any, name: str, column: int, point: Point) -> float | None:
+    """Return the paper's number of a point; a plain list is of the first shown score."""
+    held = numbers.get(name, []) if isinstance(numbers, Mapping) else numbers if not column else []
+    return held[point.number - 1] if point.number <= len(held) else None
+
+
+def _shown(name: str, row: Row) -> Shown | None:
+    if name in row.scores and not row.results:
+        return Shown(name, row.scores[name])
+    found = find_shown(name, row.scores, row.results, row.chosen_by)
+    return found or first_score(row.scores, row.results)
+
+
+class _Draws:
+    """Draws of the scores of runs, kept beside the scores: they are the same each time."""
+
+    def __init__(self, folder: StudyFolder, scoring: Scoring | None) -> None:
+        self.folder, self.scoring = folder, scoring
+
+    def of(self, row: Row, shown: Shown) -> tuple[NDArray[np.float64], int] | None:
+        """Return a run's score in every draw of pairs ``[draws]``, and how many pairs there are."""
+        if self.scoring is None or not shown.sets:
+            return None
+        pairs = self.folder.pairs(row.key, self.scoring.key)
+        if not pairs.is_file():
+            return None
+        cosines = read_cosines(pairs)
+        if not set(shown.sets) <= cosines.keys():
+            return None
+        count = sum(len(cosines[name][0]) for name in shown.sets)
+        kept = pairs.with_name(f"{self.scoring.key}.{'+'.join(shown.sets)}.npy")
+        if kept.is_file():
+            return np.load(kept), count
+        drawn = draws_of(cosines, shown.sets)
+        with whole_file(kept) as beside, beside.open("wb") as file:
+            np.save(file, drawn)
+        return drawn, count
+
+
+def _compared(
+    line: Line,
+    of_point: Mapping[int, tuple[Row, Shown]],
+    of_base: Mapping[int, tuple[Row, Shown]],
+    draws: _Draws,
+) -> Line:
+    """Return a line with its difference to the baseline."""
+    if {row.key for row, _ in of_point.values()} == {row.key for row, _ in of_base.values()}:
+        return replace(line, words="the same runs as the baseline")
+    common = sorted(of_point.keys() & of_base.keys())
+    drawn_point, drawn_base, pairs = {}, {}, 0
+    for seed in common:
+        here, there = draws.of(*of_point[seed]), draws.of(*of_base[seed])
+        if (
+            here is not None
+            and there is not None
+            and of_point[seed][1].sets == of_base[seed][1].sets
+        ):
+            drawn_point[seed], pairs = here
+            drawn_base[seed] = there[0]
+    found = compared(
+        {seed: of_point[seed][1].value for seed in common},
+        {seed: of_base[seed][1].value for seed in common},
+        drawn_point,
+        drawn_base,
+        pairs,
+    )
+    return replace(line, difference=found, words="" if found is not None else ONE_SEED)
+
+
+def _corrected(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines with p corrected for their number, and what can be said in words."""
+    tested = [line for line in lines if line.difference is not None]
+    values = iter(holm([line.difference.p for line in tested if line.difference is not None]))
+    found = []
+    for line in lines:
+        if line.difference is None:
+            found.append(line)
+            continue
+        p = next(values)
+        words = NOT_SHOWN if p >= LEVEL else "higher" if line.difference.value > 0 else "lower"
+        found.append(replace(line, p=p, words=words))
+    return found
+
+
+def caption(lines: Sequence[Line], definition: Definition) -> str:
+    """Return what the columns are, in a line or two."""
+    paper = definition.study.paper
+    said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
+    said = said if paper.metric and any(line.paper is not None for line in lines) else []
+    tested = [line.difference for line in lines if line.difference is not None]
+    if tested:
+        how = f"of {DRAWS:,} paired draws of test pairs and seeds"
+        if not any(each.pairs for each in tested):
+            how = "of a paired t-test over seeds"
+        said.append(
+            f"difference: to the baseline, with the 95% interval {how}; p corrected by Holm for "
+            f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
+        )
+    return "; ".join(said)

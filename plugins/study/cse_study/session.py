@@ -1,0 +1,233 @@
+"""A study from its definition to its table: what ``cse study`` does with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cse_cli.console import say, say_json, tell, warn
+from cse_cli.installed import Installed
+from cse_core.runtime.atomic_files import writable_folder
+from cse_study.definition.reading import Definition
+from cse_study.execution.executors import executor_of, threads_of
+from cse_study.execution.folder import StudyFolder, read_json, write_json
+from cse_study.execution.jobs import Done, Scoring
+from cse_study.execution.progress import Told, names_of, told
+from cse_study.execution.running import Work, carry_out, work_of
+from cse_study.planning.durations import State, in_words, state_of
+from cse_study.planning.keys import digest
+from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.planning.report import plan_json, plan_lines
+from cse_study.planning.scoring import PlannedScoring, ScoreWish, plan_scoring
+from cse_study.results.rows import Row, merged, read_rows, rows_of, write_rows
+from cse_study.results.show import show_tables
+from cse_study.results.table import Line, tables_of
+
+PLAN = "plan.json"
+"""What the rows of a study belong to."""
+
+
+@dataclass
+class Session:
+    """A study with what was asked for beside its file.
+
+    Attributes:
+        definition: The study.
+        wish: Seeds, points, steps, rows and names for roles.
+        score_wish: Sets in place of the study's.
+        plugins: The installed plugins.
+        out: Folder of all studies.
+        executor: What makes the runs.
+        workers: How many at a time.
+    """
+
+    definition: Definition
+    wish: Wish
+    score_wish: ScoreWish
+    plugins: Installed
+    out: Path
+    executor: str = "local"
+    workers: int | None = None
+
+    @cached_property
+    def folder(self) -> StudyFolder:
+        """Return the folder of all studies."""
+        return StudyFolder(self.out)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Return the plan; every point of it can be composed.
+
+        Raises:
+            CseError: If one cannot: all such at once.
+        """
+        return plan_study(self.definition, self.wish)
+
+    @cached_property
+    def planned_scoring(self) -> PlannedScoring | None:
+        """Return how runs are scored, None where there are none."""
+        if not self.plan.cells:
+            return None
+        scores = self.definition.study.scores
+        return plan_scoring(scores, self.score_wish, self.wish.inputs, self.plugins)
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """Return how runs are scored."""
+        return self.planned_scoring.scoring if self.planned_scoring is not None else None
+
+    @cached_property
+    def work(self) -> Work:
+        """Return the jobs of the plan."""
+        threads = threads_of(self.executor, self.workers)
+        return work_of(self.plan, self.folder, self.scoring, threads)
+
+    def state(self) -> State:
+        """Return what is there already, and how long the rest takes."""
+        return state_of(self.plan, self.work, self.folder, self.scoring)
+
+    def show_plan(self, *, json: bool) -> None:
+        """Print the plan; nothing is written."""
+        state, notes = self.state(), self._notes()
+        if json:
+            say_json(
+                {
+                    **plan_json(self.plan),
+                    "scored_by": list(self.scoring.words) if self.scoring else [],
+                    "notes": notes,
+                    "done": list(state.done),
+                    "begun": list(state.begun),
+                    "new": list(state.new),
+                    "seconds": state.seconds,
+                }
+            )
+            return
+        for line in plan_lines(self.plan):
+            say(line)
+        if self.scoring is not None:
+            say(f"scored by: cse eval {' '.join(self.scoring.words)}")
+        say(_left(state))
+        for note in notes:
+            say(f"note: {note}")
+
+    def run(self, *, shown: bool = True) -> Mapping[str, Done]:
+        """Make what is not there, and return what failed, by key.
+
+        Raises:
+            CseError: If a point cannot be composed, or the folder cannot be written to.
+            KeyboardInterrupt: If it was interrupted; what was made is kept.
+        """
+        state = self.state()
+        writable_folder(self.folder.runs, "--out")
+        if shown:
+            for line in plan_lines(self.plan)[:1]:
+                tell(line)
+            tell(_left(state))
+            for note in self._notes():
+                tell(f"note: {note}")
+            self._warn_of_plans(state)
+        self.write()
+        left = len(state.begun) + len(state.new)
+        if not left:
+            return {}
+        watcher = Told(self.plan, self.folder, left, self.write, shown)
+        logs = self.folder.runs / ".submitit"
+        try:
+            with executor_of(self.executor, self.workers, logs) as executor, told(watcher):
+                ended = carry_out(self.work, executor, watcher)
+        finally:
+            self.write()
+        return {key: done for key, done in ended.items() if done.status != "done"}
+
+    def _warn_of_plans(self, state: State) -> None:
+        """Warn once of what plans of new runs warn of."""
+        names = names_of(self.plan)
+        seen: dict[str, list[str]] = {}
+        for key in state.new:
+            for warning in self.plan.runs[key].warnings if key in self.plan.runs else ():
+                seen.setdefault(warning, []).append(names.get(key, key))
+        for warning, points in seen.items():
+            more = f" and {len(points) - 1} more" if len(points) > 1 else ""
+            warn(f"{points[0]}{more}: {warning}")
+
+    def _notes(self) -> list[str]:
+        return list(self.planned_scoring.notes) if self.planned_scoring is not None else []
+
+    def rows(self) -> list[Row]:
+        """Return a row for each point and seed of the plan."""
+        return rows_of(self.plan, self.folder, self.scoring)
+
+    def write(self) -> None:
+        """Write the table of runs; rows of other points and seeds with the same settings stay."""
+        name = self.definition.name
+        folder = self.folder.study(name)
+        rows = [row.as_dict(name) | self._paper(row) for row in self.rows()]
+        base = self._base()
+        before = read_rows(folder) if read_json(folder / PLAN).get("base") == base else []
+        write_rows(merged(rows, before), folder)
+        words = list(self.scoring.words) if self.scoring else []
+        write_json(folder / PLAN, {"base": base, **plan_json(self.plan), "scored_by": words})
+
+    def _base(self) -> str:
+        """Return a digest of what all rows of a table have in common."""
+        wish, study = self.wish, self.definition.study.model_dump()
+        kept = {
+            name: study[name] for name in ("kind", "settings", "axes", "runs", "command", "call")
+        }
+        inputs = [dict(wish.inputs.models), dict(wish.inputs.data), list(wish.inputs.dev)]
+        scoring = self.scoring.key if self.scoring else ""
+        return digest([kept, wish.steps, wish.rows, inputs, scoring])
+
+    def _paper(self, row: Row) -> dict[str, Any]:
+        numbers = self.definition.study.paper.numbers
+        if isinstance(numbers, Mapping):
+            return {f"paper:{score}": _at(held, row) for score, held in numbers.items()}
+        return {"paper": _at(numbers, row)}
+
+    def tables(self) -> dict[str, list[Line]]:
+        """Return the lines of each shown score."""
+        return tables_of(self.definition, self.plan.points, self.rows(), self.folder, self.scoring)
+
+    def show(self, *, json: bool) -> None:
+        """Print the table of points."""
+        tables, rows = self.tables(), self.rows()
+        folder = self.folder.study(self.definition.name)
+        if json:
+            say_json(
+                {
+                    "study": self.definition.name,
+                    "folder": str(folder),
+                    "paper": self.definition.paper,
+                    "tables": {name: [line.to_json() for line in lines]
+                               for name, lines in tables.items()},
+                    "rows": [
+                        {"point": row.point.label, "number": row.point.number, "seed": row.seed,
+                         "key": row.key, "status": row.status, "run": row.facts.get("run"),
+                         "line": row.facts.get("line") or None, "scores": dict(row.scores)}
+                        for row in rows
+                    ],
+                }
+            )  # fmt: skip
+            return
+        show_tables(self.definition, tables)
+        for row in rows:
+            if row.status == "failed":
+                warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
+        say(f"rows: {folder}/results.parquet, {folder}/results.csv")
+
+
+def _at(numbers: Any, row: Row) -> float | None:
+    return numbers[row.point.number - 1] if row.point.number <= len(numbers) else None
+
+
+def _left(state: State) -> str:
+    """Return what is there and what is left to do, in a line."""
+    words = [f"{len(state.done)} there", f"{len(state.begun)} begun", f"{len(state.new)} new"]
+    if not state.begun and not state.new:
+        return f"runs: {words[0]}; nothing is left to do"
+    if state.seconds is None:
+        return f"runs: {', '.join(words)}; how long they take shows behind the first one"
+    return f"runs: {', '.join(words)}; about {in_words(state.seconds)} in one process"
