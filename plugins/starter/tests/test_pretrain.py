@@ -27,6 +27,15 @@ from mlm.model import ChunkedCrossEntropy, load_model, new_model  # noqa: E402
 from mlm.rows import Special, batch_rows, cut_rows, epoch_batches, mask_tokens  # noqa: E402
 from mlm.scores import encode, masked_loss  # noqa: E402
 from mlm.text import TokenStore, open_store, read_texts, train_vocabulary  # noqa: E402
+from mlm.word_vectors import (  # noqa: E402
+    SMOOTHING,
+    WINDOW,
+    company_vectors,
+    cooccurrences,
+    open_vectors,
+    training_tokens,
+    word_weights,
+)
 from tokenizers import Tokenizer  # noqa: E402
 
 SIZES = "--layers 2 --hidden 32 --heads 2 --vocab-size 160 --threads 1 --precision fp32".split()
@@ -191,15 +200,17 @@ def test_masking_follows_bert(texts: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("bag_weight", [0.0, 0.5])
-def test_gradients_equal_those_of_transformers(workers: int, bag_weight: float) -> None:
+@pytest.mark.parametrize("sentence_weight", [None, 0.5])
+def test_gradients_equal_those_of_transformers(workers: int, sentence_weight: float | None) -> None:
     model = new_model(2, 32, 2, 200, seed=0)
     special = Special(2, 3, 4, 200)
     ids = torch.randint(5, 200, (20, 16), generator=torch.Generator().manual_seed(0))
     masked = mask_tokens(ids, special, 0.2, np.random.default_rng(0))
+    vectors = torch.randn(200, 32, generator=torch.Generator().manual_seed(1))
+    words = None if sentence_weight is None else vectors
     threads = torch.get_num_threads()
-    pool = GradientPool(model, workers, torch.float32, bag_weight, piece_tokens=64)
-    masked_value, bag_value = pool.fill(masked)
+    pool = GradientPool(model, workers, torch.float32, words, sentence_weight or 0, piece_tokens=64)
+    masked_value, sentence_value = pool.fill(masked)
     torch.set_num_threads(threads)
 
     reference = BertForMaskedLM(model.config).eval()
@@ -208,15 +219,60 @@ def test_gradients_equal_those_of_transformers(workers: int, bag_weight: float) 
     labels = torch.full(ids.shape, -100)
     labels.view(-1)[masked.positions] = masked.labels
     output = reference(masked.ids, labels=labels, output_hidden_states=True)
-    scores = reference.cls(output.hidden_states[-1].mean(1)).log_softmax(-1)
-    words = [scores[row, word] for row in range(20) for word in ids[row, 1:-1]]
-    bag = -torch.stack(words).mean()
-    (output.loss + bag_weight * bag).backward()
+    last = output.hidden_states[-1]
+    sentence = torch.zeros(())
+    for row in range(20) if words is not None else ():
+        target = sum(vectors[word] for word in ids[row, 1:-1])
+        for vector in (last[row].mean(0), last[row, 0]):
+            sentence = sentence + (1 - F.cosine_similarity(vector, target, dim=0)) / 20
+    (output.loss + (sentence_weight or 0) * sentence).backward()
     assert masked_value == pytest.approx(output.loss.item(), abs=1e-5)
-    assert bag_value == pytest.approx(bag.item(), abs=1e-5)
+    assert sentence_value == pytest.approx(sentence.item(), abs=1e-5)
     expected = dict(reference.named_parameters())
     for name, parameter in zip(model.names, model.weights, strict=True):
         torch.testing.assert_close(parameter.grad, expected[name].grad, atol=1e-6, rtol=1e-4)
+
+
+def test_cooccurrences_equal_a_loop_over_pairs() -> None:
+    tokens = np.random.default_rng(0).integers(0, 7, 60)
+    expected = np.zeros((7, 7))
+    for first in range(60):
+        for second in range(first + 1, min(60, first + WINDOW + 1)):
+            weight = 1 - (second - first - 1) / WINDOW
+            expected[tokens[first], tokens[second]] += weight
+            expected[tokens[second], tokens[first]] += weight
+    np.testing.assert_allclose(cooccurrences(tokens, 7), expected, rtol=1e-6)
+
+
+def test_words_of_one_company_are_near_each_other() -> None:
+    rng = np.random.default_rng(0)
+    groups = [np.arange(0, 20), np.arange(20, 40)]
+    tokens = np.concatenate([rng.choice(groups[i % 2], 50) for i in range(200)])
+    vectors = company_vectors(torch.from_numpy(cooccurrences(tokens, 40)), 4)
+    torch.testing.assert_close(vectors.norm(dim=1), torch.ones(40))
+    cosines = vectors @ vectors.T
+    assert cosines[:20, :20].mean() > cosines[:20, 20:].mean() + 0.2
+
+
+def test_word_vectors_are_made_once_and_weights_fall_with_a_words_share(
+    texts: list[Path], tmp_path: Path
+) -> None:
+    store, tokenizer = tiny_store(texts, tmp_path)
+    size = tokenizer.get_vocab_size()
+    vectors = open_vectors(tmp_path / "words", store, size, 64, seed=0)
+    assert torch.equal(vectors, open_vectors(tmp_path / "words", store, size, 64, seed=1))
+    torch.testing.assert_close(vectors.norm(dim=1), torch.ones(size))
+    counts = np.bincount(training_tokens(store), minlength=size)
+    expected = SMOOTHING / (SMOOTHING + counts / counts.sum())
+    np.testing.assert_allclose(word_weights(store, size), expected, rtol=1e-5)
+
+
+def test_empty_lines_of_a_text_file_part_its_texts(tmp_path: Path) -> None:
+    file = tmp_path / "books.txt"
+    file.write_text("\none\ntwo\n\n\nthree\n\n", encoding="utf-8")
+    assert list(read_texts(file)) == [["one", "two"], ["three"]]
+    file.write_text("one\ntwo\n\n", encoding="utf-8")
+    assert list(read_texts(file)) == [["one"], ["two"]]
 
 
 def test_chunked_cross_entropy_is_cross_entropy() -> None:

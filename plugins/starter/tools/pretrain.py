@@ -22,11 +22,12 @@ import numpy as np
 import torch
 from mlm.checkpoint import Progress, load_checkpoint, save_checkpoint
 from mlm.gradient import GradientPool
-from mlm.model import MaskedLanguageModel, export, load_model, new_model
+from mlm.model import POSITIONS, MaskedLanguageModel, export, load_model, new_model
 from mlm.options import layer_dtype, parse, row_shares, usable_device
 from mlm.rows import Batch, Special, epoch_batches, mask_tokens, token_ids
 from mlm.scores import masked_loss, sts_scores
 from mlm.text import fingerprint, open_store, require_files, train_vocabulary
+from mlm.word_vectors import open_vectors, word_weights
 from tokenizers import Tokenizer
 
 from cse_core.errors import CseError
@@ -35,7 +36,7 @@ from cse_core.errors import CseError
 KEPT = (
     "lengths",
     "mask_rate",
-    "bag_weight",
+    "sentence_weight",
     "batch_tokens",
     "lr",
     "warmup",
@@ -78,23 +79,17 @@ def make_optimizer(model: MaskedLanguageModel, lr: float, weight_decay: float) -
     )
 
 
-def make_model(options: argparse.Namespace) -> tuple[MaskedLanguageModel, Tokenizer]:
-    """Load the model and tokenizer of --init, or make new ones (the vocabulary once a run)."""
-    if options.init is not None:
-        model = load_model(options.init)
-        tokenizer = Tokenizer.from_file(str(options.init / "tokenizer.json"))
-    else:
-        vocabulary = options.out / "tokenizer.json"
-        if not vocabulary.is_file():
-            beside = vocabulary.with_suffix(".new")
-            train_vocabulary(options.texts, options.vocab_size).save(str(beside))
-            beside.rename(vocabulary)
-        tokenizer = Tokenizer.from_file(str(vocabulary))
-        size = tokenizer.get_vocab_size()
-        model = new_model(options.layers, options.hidden, options.heads, size, options.seed)
+def make_tokenizer(options: argparse.Namespace) -> Tokenizer:
+    """Load the tokenizer of --init, or train one (the vocabulary once a run)."""
+    vocabulary = (options.init or options.out) / "tokenizer.json"
+    if not vocabulary.is_file():
+        beside = vocabulary.with_suffix(".new")
+        train_vocabulary(options.texts, options.vocab_size).save(str(beside))
+        beside.rename(vocabulary)
+    tokenizer = Tokenizer.from_file(str(vocabulary))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return model, tokenizer
+    return tokenizer
 
 
 class Run:
@@ -114,16 +109,30 @@ class Run:
             raise CseError(
                 f"cannot be made ({error.strerror})", where=f"--out {self.out}"
             ) from error
-        self.model, self.tokenizer = make_model(options)
-        positions = self.model.config.max_position_embeddings
+        initial = None if options.init is None else load_model(options.init)
+        self.tokenizer = make_tokenizer(options)
+        positions = POSITIONS if initial is None else initial.config.max_position_embeddings
         self.shares = row_shares(options.lengths, positions)
         self.store = open_store(self.out / "tokens", options.texts, self.tokenizer)
         self.special = Special.of(self.tokenizer)
+        size = self.tokenizer.get_vocab_size()
+        words = None
+        if options.sentence_weight:
+            hidden = options.hidden if initial is None else initial.config.hidden_size
+            file = self.out / "words.safetensors"
+            words = open_vectors(file, self.store, size, hidden, options.seed)
+        self.model = initial or new_model(
+            options.layers, options.hidden, options.heads, size, options.seed, words
+        )
         device = usable_device(options.device)
         self.dtype = layer_dtype(device, options.precision)
         self.model.to(device)
         workers = options.threads or torch.get_num_threads()
-        self.gradients = GradientPool(self.model, workers, self.dtype, options.bag_weight)
+        if words is not None:
+            words = words * word_weights(self.store, size)[:, None]
+        self.gradients = GradientPool(
+            self.model, workers, self.dtype, words, options.sentence_weight
+        )
         self.optimizer = make_optimizer(self.model, options.lr, options.weight_decay)
         self.settings = {key: getattr(options, key) for key in KEPT}
         config = self.model.config
@@ -164,15 +173,15 @@ class Run:
         return scores
 
     def step(self, batch: Batch) -> tuple[float, float, float]:
-        """Make one optimiser step; return masked loss, bag-of-words loss and learning rate."""
+        """Make one optimiser step; return masked loss, sentence loss and learning rate."""
         options, progress = self.options, self.progress
         rng = np.random.default_rng((options.seed, 1, progress.step))
         ids = token_ids(self.store, batch, self.special)
         rate = learning_rate(used_fraction(options, progress), options.lr, options.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss, bag = self.gradients.fill(mask_tokens(ids, self.special, options.mask_rate, rng))
-        if not math.isfinite(loss + bag):
+        loss, sentence = self.gradients.fill(mask_tokens(ids, self.special, options.mask_rate, rng))
+        if not math.isfinite(loss + sentence):
             raise CseError(f"loss became {loss} at step {progress.step}", hint="lower --lr")
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.clip)
         self.optimizer.step()
@@ -180,7 +189,7 @@ class Run:
         progress.step += 1
         progress.batch += 1
         progress.tokens += ids.numel()
-        return loss, bag, rate
+        return loss, sentence, rate
 
     def train(self) -> dict[str, Any]:
         """Train until the budget is used; export the model and return its scores."""
@@ -195,14 +204,14 @@ class Run:
                 if progress.batch >= len(batches):
                     progress.epoch, progress.batch = progress.epoch + 1, 0
                     batches = self.batches()
-                loss, bag, rate = self.step(batches[progress.batch])
+                loss, sentence, rate = self.step(batches[progress.batch])
                 progress.seconds = time.monotonic() - origin
-                losses.append((loss, bag))
+                losses.append((loss, sentence))
                 if progress.step % options.log_steps == 0:
                     line = {
                         **asdict(progress),
                         "masked_loss": sum(pair[0] for pair in losses) / len(losses),
-                        "bag_loss": sum(pair[1] for pair in losses) / len(losses),
+                        "sentence_loss": sum(pair[1] for pair in losses) / len(losses),
                         "lr": rate,
                         "tokens_per_second": (progress.tokens - window[1])
                         / (progress.seconds - window[0]),

@@ -22,7 +22,8 @@ class GradientPool:
         model: The model whose `.grad` fields are filled.
         workers: Worker threads; 1 computes the whole batch at once in the calling thread.
         dtype: Number format of the layers.
-        bag_weight: Weight of the bag-of-words loss beside the masked loss; 0 leaves it out.
+        words: Weighted vectors of the words `[V, H]` for the sentence loss; None leaves it out.
+        sentence_weight: Weight of the sentence loss beside the masked loss.
         piece_tokens: Positions of a piece, about.
     """
 
@@ -31,12 +32,14 @@ class GradientPool:
         model: MaskedLanguageModel,
         workers: int,
         dtype: torch.dtype,
-        bag_weight: float = 0.0,
+        words: Tensor | None = None,
+        sentence_weight: float = 1.0,
         piece_tokens: int = 2048,
     ) -> None:
         self.model, self.dtype, self.piece_tokens = model, dtype, piece_tokens
-        self.bag_weight = bag_weight
+        self.sentence_weight = sentence_weight
         self.device = next(model.parameters()).device
+        self.words = None if words is None else words.to(self.device)
         self.pool = None
         if self.device.type == "cpu":
             torch.set_num_threads(1)
@@ -45,15 +48,15 @@ class GradientPool:
 
     def _piece(self, part: Masked, whole: Masked) -> tuple[float, float, tuple[Tensor, ...]]:
         ids, positions, labels = (tensor.to(self.device) for tensor in part)
-        masked, bag = self.model(ids, positions, labels, self.dtype)
+        masked, sentence = self.model(ids, positions, labels, self.dtype, self.words)
         masked = masked * (len(labels) / len(whole.labels))
-        bag = bag * (len(ids) / len(whole.ids))
-        loss = masked + self.bag_weight * bag if self.bag_weight else masked
+        sentence = sentence * (len(ids) / len(whole.ids))
+        loss = masked + self.sentence_weight * sentence if sentence.requires_grad else masked
         gradients = torch.autograd.grad(loss, list(self.model.parameters()))
-        return float(masked.detach()), float(bag.detach()), gradients
+        return float(masked.detach()), float(sentence.detach()), gradients
 
     def fill(self, batch: Masked) -> tuple[float, float]:
-        """Set `.grad` of every parameter for a batch; return its masked and bag-of-words loss."""
+        """Set `.grad` of every parameter for a batch; return its masked and its sentence loss."""
         if self.pool is None:
             results = [self._piece(batch, batch)]
         else:

@@ -18,6 +18,10 @@ from transformers import __version__ as transformers_version
 
 from cse_core.errors import CseError
 
+POSITIONS = 512
+"""Of a new model."""
+WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+
 
 class ChunkedCrossEntropy(torch.autograd.Function):
     """Mean cross-entropy in fp32 over few rows at a time, whatever the format of the logits.
@@ -135,48 +139,77 @@ class MaskedLanguageModel(nn.Module):
         return F.linear(x, table, w["cls.predictions.bias"])
 
     def forward(
-        self, ids: Tensor, positions: Tensor, labels: Tensor, dtype: torch.dtype
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        labels: Tensor,
+        dtype: torch.dtype,
+        words: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Predict masked tokens from their states, and a row's words from its mean state.
+        """Predict masked tokens from their states, and a row's sentence vector.
 
-        The second, through the same head, is the bag-of-words prediction of Ma et al. 2024 ("Drop
-        your decoder", arXiv 2401.11248) with mean pooling: it trains the vector that mean pooling
-        reads, which masked prediction alone leaves to chance.
+        The second trains what pooling reads, which masked prediction alone leaves to chance: the
+        mean state of the row, and the state of [CLS], turn towards the sum of its words' vectors.
 
         Args:
             ids: Masked rows `[R, L]`.
             positions: Flat places of the masked tokens `[M]`.
             labels: The tokens that stood there `[M]`.
             dtype: Number format of the layers.
+            words: Weighted vectors of the words `[V, H]`; None leaves the second out.
 
         Returns:
-            Mean cross-entropy (nats) over the masked tokens, and over all words of all rows.
+            Mean cross-entropy (nats) over the masked tokens; and 1 - cosine to the sentence vector,
+            averaged over rows, of the mean state plus that of [CLS]'s state.
         """
         states, w = self.hidden_states(ids, dtype)
         last = states[-1]
         chosen = last.reshape(-1, self.config.hidden_size).index_select(0, positions)
         logits = self._vocabulary_logits(chosen, w)
         masked: Tensor = ChunkedCrossEntropy.apply(logits, labels)  # type: ignore[no-untyped-call]
-        words = ids.reshape(-1).index_copy(0, positions, labels).view_as(ids)[:, 1:-1]
-        scores = self._vocabulary_logits(last.mean(1), w).float().log_softmax(-1)
-        return masked, -scores.gather(1, words).mean()
+        if words is None:
+            return masked, masked.new_zeros(())
+        whole = ids.reshape(-1).index_copy(0, positions, labels).view_as(ids)[:, 1:-1]
+        target = F.embedding_bag(whole, words, mode="sum")
+        pooled = (last.float().mean(1), last[:, 0].float())
+        near = [F.cosine_similarity(vector, target).mean() for vector in pooled]
+        return masked, 2.0 - near[0] - near[1]
 
 
 def new_model(
-    layers: int, hidden: int, heads: int, vocab_size: int, seed: int
+    layers: int,
+    hidden: int,
+    heads: int,
+    vocab_size: int,
+    seed: int,
+    words: Tensor | None = None,
 ) -> MaskedLanguageModel:
-    """Build a randomly initialised model (normal, 0.02; feed-forward 4 x hidden; 512 positions)."""
+    """Build a randomly initialised model (normal, 0.02; feed-forward 4 x hidden; 512 positions).
+
+    Args:
+        layers: Transformer layers.
+        hidden: Size of a state.
+        heads: Attention heads.
+        vocab_size: Words.
+        seed: Of the random weights.
+        words: Unit vectors of the words `[V, H]`, from which the word embeddings start, at half
+            their length.
+    """
     config = BertConfig(
         vocab_size=vocab_size,
         hidden_size=hidden,
         num_hidden_layers=layers,
         num_attention_heads=heads,
         intermediate_size=4 * hidden,
+        max_position_embeddings=POSITIONS,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         reference = BertForMaskedLM(config)
-    return MaskedLanguageModel(config, _named(reference))
+    weights = _named(reference)
+    if words is not None:
+        weights[WORD_EMBEDDINGS] = 0.5 * words
+    return MaskedLanguageModel(config, weights)
 
 
 def _named(reference: BertForMaskedLM) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "heads": (1, 64),
     "vocab_size": (64, 1_000_000),
     "mask_rate": (0.01, 0.9),
-    "bag_weight": (0.0, 100.0),
+    "sentence_weight": (0.0, 100.0),
     "batch_tokens": (64, 10_000_000),
     "lr": (1e-8, 1.0),
     "warmup": (0.0, 0.99),
@@ -54,10 +54,11 @@ def parse(description: str, arguments: list[str] | None = None) -> argparse.Name
     )
     p.add_argument("--mask-rate", type=float, default=0.2)
     p.add_argument(
-        "--bag-weight",
+        "--sentence-weight",
         type=float,
         default=0.0,
-        help="weight of predicting a row's words from its mean state (default %(default)s)",
+        help="weight of turning a row's mean state and [CLS] towards the sum of its words' vectors "
+        "(default %(default)s)",
     )
     p.add_argument("--batch-tokens", type=int, default=8192)
     p.add_argument("--lr", type=float, default=1e-3, help="peak learning rate")

@@ -8,8 +8,10 @@ import gzip
 import hashlib
 import json
 import os
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +23,8 @@ from cse_core.errors import CseError
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT_EVERY = 100
+COVERED = 0.9999
+"""The share of all characters that the alphabet covers; a word with a rarer one is [UNK]."""
 
 
 class TokenStore(NamedTuple):
@@ -58,8 +62,9 @@ def read_texts(path: Path) -> Iterator[list[str]]:
     """Yield the texts of a file, each as its non-blank sentences.
 
     Args:
-        path: `.txt` (one sentence a line, each a text of its own) or `.jsonl` (one article a
-            line with `sections` or `paras`), either also `.gz`.
+        path: `.txt` (one sentence a line; empty lines part the texts, and without any each line
+            is a text of its own) or `.jsonl` (one article a line with `sections` or `paras`),
+            either also `.gz`.
 
     Raises:
         CseError: The file is missing, of another kind, not UTF-8 or not as described.
@@ -69,12 +74,12 @@ def read_texts(path: Path) -> Iterator[list[str]]:
         raise CseError("neither .txt nor .jsonl (.gz allowed)", where=str(path), hint="convert it")
     opener = gzip.open if path.name.endswith(".gz") else open
     try:
+        if name.endswith(".txt"):
+            yield from _parted_texts(path, opener)
+            return
         with opener(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
-                    continue
-                if name.endswith(".txt"):
-                    yield [line.strip()]
                     continue
                 where = f"{path}, line {number}"
                 try:
@@ -92,12 +97,25 @@ def read_texts(path: Path) -> Iterator[list[str]]:
         ) from error
 
 
+def _parted_texts(path: Path, opener: Callable[..., Any]) -> Iterator[list[str]]:
+    with opener(path, "rt", encoding="utf-8") as lines:
+        plain = (line.strip() for line in lines)
+        parted = any(not one and following for one, following in pairwise(plain))
+    with opener(path, "rt", encoding="utf-8") as lines:
+        if not parted:
+            yield from ([line.strip()] for line in lines if line.strip())
+            return
+        for empty, group in groupby((line.strip() for line in lines), key=lambda line: not line):
+            if not empty:
+                yield list(group)
+
+
 def train_vocabulary(files: Iterable[Path], size: int) -> Tokenizer:
     """Train a lower-cased WordPiece vocabulary of at most `size` entries on the files.
 
     The library's trainer numbers pieces in the order of a hash map and breaks ties by number; it
-    is given its alphabet and the continuing characters (`##a`) in order, so that the same texts
-    make the same vocabulary.
+    is given its alphabet (the characters that make up all but one in 10,000 of the texts') and the
+    continuing characters (`##a`) in order, so that the same texts make the same vocabulary.
     """
     draft = BertWordPieceTokenizer(lowercase=True)
     words: Counter[str] = Counter()
@@ -111,7 +129,9 @@ def train_vocabulary(files: Iterable[Path], size: int) -> Tokenizer:
         for character in word:
             characters[character] += count
     ranked = sorted(characters, key=lambda c: (-characters[c], c))
-    alphabet = sorted(ranked[: min(1000, max(1, size // 4))])
+    seen = accumulate(characters[c] for c in ranked)
+    common = bisect_left(list(seen), COVERED * characters.total()) + 1
+    alphabet = sorted(ranked[: min(common, max(1, size // 4))])
     inner = {character for word in words for character in word[1:]} & set(alphabet)
     draft.train_from_iterator(
         (word for word, count in sorted(words.items()) for word in [word] * count),
