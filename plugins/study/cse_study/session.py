@@ -189,7 +189,9 @@ class Session:
 
     def tables(self) -> dict[str, list[Line]]:
         """Return the lines of each shown score."""
-        return tables_of(self.definition, self.plan.points, self.rows(), self.folder, self.scoring)
+        model = self.wish.inputs.models.get("", "")
+        points, rows = self.plan.points, self.rows()
+        return tables_of(self.definition, points, rows, self.folder, self.scoring, model)
 
     def show(self, *, json: bool) -> None:
         """Print the table of points."""

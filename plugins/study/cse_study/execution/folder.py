@@ -52,6 +52,10 @@ class StudyFolder:
         """Return the file with the cosine of each graded pair behind the scores."""
         return self.runs / f"{key}.scores" / f"{scoring}.tsv"
 
+    def after(self, key: str, name: str) -> Path:
+        """Return the file with what a function said of a finished run."""
+        return self.runs / f"{key}.scores" / f"{name}.after.json"
+
     def output(self, key: str) -> Path:
         """Return the file with what a command or a function returned."""
         return self.beside(key, "output.json")

@@ -44,6 +44,22 @@ class Scoring:
     pairs: bool = True
 
 
+@dataclass(frozen=True)
+class After:
+    """A function of a finished run, whose result stands beside its scores.
+
+    Attributes:
+        key: A digest of it and of how the run is scored.
+        call: ``"package.module:function"``, called with the settings and ``run``, ``scores`` and
+            ``pairs``: the folder of the run, the JSON of ``cse eval``, the cosines behind it.
+        settings: Other keys.
+    """
+
+    key: str
+    call: str
+    settings: Mapping[str, Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """What a worker makes.
@@ -52,6 +68,8 @@ class Job:
         folder: The folder of all studies.
         key: Key of the run, or of an output.
         recipe: Of a run to train.
+        untrained: Whether the model of the recipe is scored as it is.
+        after: A function of the finished run, with its settings.
         scoring: How the run is scored; None where it is only one to start from.
         command: Words of ``cse`` whose JSON is kept.
         call: A function whose result is kept.
@@ -63,6 +81,8 @@ class Job:
     folder: str
     key: str
     recipe: Mapping[str, Any] | None = None
+    untrained: bool = False
+    after: After | None = None
     scoring: Scoring | None = None
     command: tuple[str, ...] = ()
     call: str = ""
@@ -80,8 +100,12 @@ class Job:
         """Tell whether everything that it makes is there."""
         if self.recipe is None:
             return self.place.output(self.key).is_file()
-        scored = self.scoring is None or self.place.scores(self.key, self.scoring.key).is_file()
-        return self.place.trained(self.key) and scored
+        place, scored = self.place, True
+        if self.scoring is not None:
+            scored = place.scores(self.key, self.scoring.key).is_file()
+            if self.after is not None:
+                scored = scored and place.after(self.key, self.after.key).is_file()
+        return (self.untrained or place.trained(self.key)) and scored
 
 
 @dataclass(frozen=True)
@@ -149,51 +173,62 @@ def _make(job: Job, lock: int) -> None:
     place, key = job.place, job.key
     out = [word for name in job.without for word in ("--no-plugin", name)]
     if job.command:
-        found = _run(job, lock, child.command(*job.command, *out))
-        if not parsed(found):
+        said = parsed(_run(job, lock, child.command(*job.command, *out)))
+        if not said:
             raise _Failed("the command printed no JSON object; add --json to its words")
-        write_json(place.output(key), parsed(found))
+        write_json(place.output(key), said)
         return
     if job.call:
         given = place.beside(key, "settings.json")
         write_json(given, job.settings)
         _run(job, lock, child.function(job.call, str(given), str(place.output(key))))
         return
-    if not place.trained(key):
+    if not place.trained(key) and not job.untrained:
         if place.begun(key):
             words = ["--resume", str(place.run(key))]
         else:
             recipe = place.beside(key, "toml")
-            write_whole(recipe, _recipe(job))
+            write_whole(recipe, tomlkit.dumps(_recipe(job)))
             words = ["--recipe", str(recipe), "--out", str(place.run(key))]
-        _run(job, lock, child.command("train", *words, *out))
         write_json(place.beside(key, "facts.json"), machine())
-    if job.scoring is None or place.scores(key, job.scoring.key).is_file():
+        _run(job, lock, child.command("train", *words, *out))
+    if job.scoring is None:
         return
-    scores, pairs = (
-        place.scores(key, job.scoring.key),
-        place.pairs(key, job.scoring.key),
-    )
+    scores, pairs = place.scores(key, job.scoring.key), place.pairs(key, job.scoring.key)
+    model = str(_recipe(job)["model"]["name"]) if job.untrained else str(place.run(key))
+    if not scores.is_file():
+        _score(job, lock, model, out)
+    if job.after is not None:
+        given = place.after(key, f"{job.after.key}.settings")
+        paths = {"run": model, "scores": str(scores), "pairs": str(pairs)}
+        write_json(given, {**job.after.settings, **paths})
+        output = place.after(key, job.after.key)
+        _run(job, lock, child.function(job.after.call, str(given), str(output)))
+
+
+def _score(job: Job, lock: int, model: str, out: Sequence[str]) -> None:
+    assert job.scoring is not None
+    scores = job.place.scores(job.key, job.scoring.key)
     scores.parent.mkdir(exist_ok=True)
     words = [*job.scoring.words, "--json"]
-    words += ["--pairs-out", str(pairs)] if job.scoring.pairs else []
+    if job.scoring.pairs:
+        words += ["--pairs-out", str(job.place.pairs(job.key, job.scoring.key))]
     began = time.monotonic()
-    text = _run(job, lock, child.command("eval", str(place.run(key)), *words, *out))
-    said = parsed(text)
+    said = parsed(_run(job, lock, child.command("eval", model, *words, *out)))
     if not said:
         raise _Failed("cse eval printed no scores")
     took = round(time.monotonic() - began, 1)
     write_json(scores, {**said, "words": list(job.scoring.words), "seconds": took})
 
 
-def _recipe(job: Job) -> str:
-    """Return the recipe file of a run; a run to start from has its folder's name there."""
+def _recipe(job: Job) -> dict[str, Any]:
+    """Return the recipe of a run; a run to start from has its folder's name there."""
     assert job.recipe is not None
     content: dict[str, Any] = json.loads(json.dumps(job.recipe))
     name = content["model"]["name"]
     if name.startswith(_STARTED):
         content["model"]["name"] = str(job.place.run(name.removeprefix(_STARTED)))
-    return tomlkit.dumps(content)
+    return content
 
 
 def _run(job: Job, lock: int, words: Sequence[str]) -> str:

@@ -7,9 +7,12 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
+from cse_core import __version__
+from cse_study.definition import schema
 from cse_study.execution.folder import StudyFolder
-from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
+from cse_study.execution.jobs import After, Done, Job, Scoring, make, stop_children, stopping
 from cse_study.planning.inputs import RUN
+from cse_study.planning.keys import digest
 from cse_study.planning.plan import Plan
 
 TRIES = 4
@@ -39,6 +42,14 @@ class Watcher:
         """Be asked now and then, to show how far it is."""
 
 
+def after_of(wanted: schema.After | None, scoring: Scoring | None) -> After | None:
+    """Return the function of finished runs that a study names, None without one."""
+    if wanted is None or scoring is None:
+        return None
+    settings = dict(wanted.model_extra or {})
+    return After(digest([wanted.call, settings, scoring.key, __version__]), wanted.call, settings)
+
+
 def work_of(
     plan: Plan, folder: StudyFolder, scoring: Scoring | None, threads: int | None = None
 ) -> Work:
@@ -50,7 +61,9 @@ def work_of(
             folder=str(folder.path.absolute()),
             key=key,
             recipe=run.recipe,
+            untrained=run.untrained,
             scoring=scoring if key in scored else None,
+            after=after_of(plan.definition.study.after, scoring) if key in scored else None,
             without=run.without,
             threads=threads,
         )

@@ -27,6 +27,11 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             {"point": cell.point.number, "seed": cell.seed, "key": cell.run.key}
             for cell in plan.cells
         ],
+        "calls": [
+            {"point": call.point.number, "seed": call.seed, "key": call.key,
+             "command": list(call.command), "settings": dict(call.settings)}
+            for call in plan.calls
+        ],
         "runs": [
             {"key": run.key, "seed": run.seed, "steps": run.steps, "start": run.start,
              "warnings": list(run.warnings)}
@@ -47,14 +52,19 @@ def plan_lines(plan: Plan) -> list[str]:
     many = f"{len(plan.points)} point{'s' * (len(plan.points) != 1)}"
     lines.append(f"points: {many}" + (f" of axes {', '.join(axes)}" if axes else ""))
     lines.append(f"seeds: {', '.join(map(str, plan.seeds))}")
-    if study.kind != "train":
-        return [*lines, f"kind: {study.kind}; no run is trained"]
+    for call in plan.calls:
+        words = f"cse {' '.join(call.command)}" if call.command else study.call
+        lines.append(f"  {call.point.number}. {call.point.name}: {words}")
     for point in plan.points:
         runs = [cell.run for cell in plan.cells if cell.point is point]
+        if not runs:
+            continue
         steps = "steps as its rounds require" if runs[0].steps is None else f"{runs[0].steps} steps"
         keys = " ".join(run.key for run in runs)
         lines.append(f"  {point.number}. {point.name}: {steps}, {keys}")
     count = len(plan.runs)
+    if not count:
+        return lines
     shared = f", {plan.shared} of them for several points" if plan.shared else ""
     starts = f", {len(plan.starts)} of them to start from" if plan.starts else ""
     lines.append(f"runs: {count}{starts}{shared}")

@@ -12,17 +12,22 @@ from typing import Any
 
 from cse_cli.data_folder import data_folder
 from cse_cli.installed import Installed
+from cse_core.data.sources import hub_name
 from cse_core.runtime.atomic_files import cache_folder, whole_file
 from cse_core.runtime.loading import load_factory
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
-from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
+from cse_study.planning.inputs import STARTER, Inputs, filled
 from cse_study.planning.keys import digest
 
 GRADED = ("sts", "chinese")
 """Suites of graded pairs, whose cosines can be kept."""
 _TEXTS = ("pairs", "data", "labelled", "documents")
 """Options of ``cse eval`` that name texts to score on."""
+
+
+_FILES = ("pairs", "labelled", "documents", "candidates", "idf")
+"""Options that name files, or sets of a suite that lie in its folder."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ def plan_scoring(
         _suites(made, scores.suites, wish, plugins, asked=False)
         options = scores.options
     for name, value in options.items():
-        _option(made, name, value, inputs, plugins)
+        _option(made, name, value, wish, inputs, plugins)
     if not made.named:
         made.add("--data", STARTER)
         made.graded = True
@@ -115,31 +120,54 @@ def _pairs(made: _Words, files: Sequence[str]) -> None:
         made.named = made.graded = True
 
 
-def _option(made: _Words, name: str, value: Any, inputs: Inputs, plugins: Installed) -> None:
+def _option(
+    made: _Words, name: str, value: Any, wish: ScoreWish, inputs: Inputs, plugins: Installed
+) -> None:
     given = filled(value, inputs)
-    if name == "documents" and given == STARTER:
-        given = str(starter_documents(plugins))
-    elif is_role(value) and given == STARTER and name in ("labelled", "candidates", "pairs", "idf"):
-        made.notes.append(f"{name}: nothing is named for {value}, so it is left out")
+    kept: list[Any] = []
+    for each in given if isinstance(given, list) else [given]:
+        found = _file(name, each, wish, plugins) if isinstance(each, str) else each
+        if found is None:
+            made.notes.append(f"{name}: no {each} here, so it is left out; see --data-dir, --data")
+        else:
+            kept.append(found)
+    if not kept:
         return
-    files = given if isinstance(given, list) else [given]
-    whole = [os.path.abspath(f) if isinstance(f, str) and os.path.isfile(f) else f for f in files]
-    made.add(f"--{name.replace('_', '-')}", whole)
+    made.add(f"--{name.replace('_', '-')}", kept)
     made.named = made.named or name in _TEXTS
     made.graded = made.graded or name in ("pairs", "data")
 
 
-def starter_documents(plugins: Installed) -> Path:
-    """Return a file with the starter's documents and their titles, made where it is not there."""
-    spec = plugins.registry.dataset(STARTER)
+def _file(name: str, value: str, wish: ScoreWish, plugins: Installed) -> str | None:
+    """Return a value of an option: a file by its whole path, None where there is no such file."""
+    if name == "documents" and plugins.registry.has("dataset", value):
+        return str(documents_of(value, plugins))
+    if os.path.isfile(value):
+        return os.path.abspath(value)
+    if name not in _FILES or hub_name(value) is not None:
+        return value
+    folder, _ = data_folder(wish.data_dir)
+    for suite in plugins.suites:
+        there = plugins.locate(suite, folder).there
+        if value in there:
+            return str(there[value].resolve())
+    return None
+
+
+def documents_of(name: str, plugins: Installed) -> Path:
+    """Return a file with the documents and titles of an installed data set.
+
+    It is made where it is not there, in the folder of caches.
+    """
+    found = plugins.registry.dataset(name)
     folder = (cache_folder() or Path(tempfile.gettempdir(), "cse")) / "study"
-    file = folder / f"starter-{spec.version}-documents.jsonl"
+    file = folder / f"{found.distribution}-{found.version}-{found.name}.jsonl"
     if not file.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        rows: list[Mapping[str, str]] = list(load_factory(spec.spec.factory)().rows())
+        rows: list[Mapping[str, str]] = list(load_factory(found.spec.factory)().rows())
         wanted = ("text", "document", "title")
         with whole_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
             for row in rows:
-                kept = {name: row[name] for name in wanted}
+                kept = {column: row[column] for column in wanted}
                 lines.write(json.dumps(kept, ensure_ascii=False) + "\n")
     return file

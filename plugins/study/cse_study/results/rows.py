@@ -16,12 +16,13 @@ from cse_core.training.run_folder import RESULT
 from cse_study.definition.points import Point
 from cse_study.execution.folder import StudyFolder, read_json
 from cse_study.execution.jobs import Scoring
+from cse_study.execution.running import after_of
 from cse_study.planning.plan import Plan
 from cse_study.results.scores import flat_scores, scores_of
 
 PARQUET, CSV = "results.parquet", "results.csv"
-AXIS, OPTION, SCORE = "axis:", "option:", "score:"
-"""What the names of columns of axes, options and scores begin with."""
+AXIS, COLUMN, OPTION, SCORE = "axis:", "column:", "option:", "score:"
+"""What names of columns begin with: axes, columns of a study file, options and scores."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Row:
             "status": self.status,
             **self.facts,
             **{f"{AXIS}{name}": label for name, label in self.point.labels.items()},
+            **{f"{COLUMN}{name}": value for name, value in self.point.columns.items()},
             **{f"{OPTION}{path}": plain(value) for path, value in self.options.items()},
             **{f"{SCORE}{name}": value for name, value in self.scores.items()},
         }
@@ -70,13 +72,19 @@ class Row:
 def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Row]:
     """Return a row for each point and seed, with what is there of its run."""
     study = plan.definition.study
+    after = after_of(study.after, scoring)
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
         about = _about(folder, key)
         scores = scores_of(folder, key, scoring.key if scoring else None)
         results = read_json(folder.scores(key, scoring.key)) if scoring else {}
-        status = _status(folder, key, bool(results) or scoring is None)
+        if after is not None:
+            found = read_json(folder.after(key, after.key))
+            scores |= dict(numbers_of(found, {}))
+            about |= {"after": str(folder.after(key, after.key))} if found else {}
+        status = _status(folder, key, bool(results) or scoring is None, run.untrained)
+        about |= {"run": str(run.recipe["model"]["name"])} if run.untrained else {}
         facts = {**about, **_setting(scoring, results)}
         found = results.get("results", {})
         rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, scores, found))
@@ -127,8 +135,8 @@ def at(output: Any, path: str) -> Any:
     return None
 
 
-def _status(folder: StudyFolder, key: str, scored: bool) -> str:
-    if folder.trained(key) and scored:
+def _status(folder: StudyFolder, key: str, scored: bool, untrained: bool = False) -> str:
+    if (folder.trained(key) or untrained) and scored:
         return "done"
     if folder.beside(key, "failed.json").is_file():
         return "failed"

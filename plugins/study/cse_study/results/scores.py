@@ -76,7 +76,8 @@ def find_shown(
     """Return the score that a study shows, None where the run has none like it.
 
     Args:
-        wanted: A full name, a set, a pattern, ``SUITE.mean``, ``dev``, or ``mean(A, B)`` of such.
+        wanted: A full name, a set, a pattern, ``SUITE.mean``, ``dev`` or ``dev.NUMBER``, or
+            ``mean(A, B)`` of such.
         scores: Every number of the run.
         results: What ``cse eval --json`` said.
         chosen_by: The dev score that chose its checkpoint.
@@ -95,6 +96,8 @@ def find_shown(
     if wanted == DEV and chosen_by in scores:
         return Shown(str(chosen_by), scores[str(chosen_by)])
     suite, _, rest = wanted.partition(".")
+    if suite == DEV and rest:
+        wanted = f"*.{wanted}"
     patterns = [wanted, *(f"{wanted}.{number}" for number in _MAIN)]
     if rest == "mean" and suite in _SUITES:
         patterns = [f"mean-of-*.{_SUITES[suite]}", f"*.test.{_SUITES[suite]}"]

@@ -11,6 +11,9 @@ from cse_study.results.table import Line, caption
 
 def show_tables(definition: Definition, tables: Mapping[str, Sequence[Line]]) -> None:
     """Print a table for each shown score, with what its columns are below."""
+    if definition.study.kind != "train" and tables:
+        _show_together(definition, tables)
+        return
     for wanted, lines in tables.items():
         scores = list(dict.fromkeys(line.score for line in lines if line.seeds))
         title = f"{definition.name}: {', '.join(scores) or wanted}"
@@ -36,6 +39,24 @@ def show_tables(definition: Definition, tables: Mapping[str, Sequence[Line]]) ->
         say_table(table)
         if said := caption(lines, definition):
             say(said)
+
+
+def _show_together(definition: Definition, tables: Mapping[str, Sequence[Line]]) -> None:
+    """Print one table with a column for each number, the paper's numbers in columns of their own."""
+    table = plain_table(definition.name, ["point"])
+    columns: list[list[str]] = []
+    for name, lines in tables.items():
+        table.add_column(name, overflow="fold")
+        columns.append([_of(line.mean, line.deviation) for line in lines])
+        if any(line.paper is not None for line in lines):
+            table.add_column("paper", overflow="fold")
+            columns.append([_of(line.paper, line.paper_deviation) for line in lines])
+    points = [line.point.label for line in next(iter(tables.values()))]
+    for label, *cells in zip(points, *columns, strict=True):
+        table.add_row(label, *cells)
+    say_table(table)
+    if said := caption(next(iter(tables.values())), definition):
+        say(said)
 
 
 def _of(value: float | None, deviation: float | None = None) -> str:

@@ -85,15 +85,19 @@ def tables_of(
     rows: Sequence[Row],
     folder: StudyFolder,
     scoring: Scoring | None,
+    variant: str = "",
 ) -> dict[str, list[Line]]:
-    """Return the lines of each shown score, by what the study calls it."""
+    """Return the lines of each shown score, by what the study calls it.
+
+    ``variant`` names the paper's numbers, where it has several: those of an encoder.
+    """
     study = definition.study
     wanted = columns_of(study.scores.columns)
     if study.kind != "train":
         own = [each for each in study.scores.columns if each.strip()]
         wanted = own or list(study.values) or _numbers(rows)
     return {
-        name: _lines(name, number, definition, points, rows, folder, scoring)
+        name: _lines(name, number, definition, points, rows, folder, scoring, variant)
         for number, name in enumerate(wanted)
     }
 
@@ -110,6 +114,7 @@ def _lines(
     rows: Sequence[Row],
     folder: StudyFolder,
     scoring: Scoring | None,
+    variant: str,
 ) -> list[Line]:
     shown: dict[int, dict[int, tuple[Row, Shown]]] = {}
     for row in rows:
@@ -117,6 +122,7 @@ def _lines(
         if found is not None:
             shown.setdefault(row.point.number, {})[row.seed] = (row, found)
     base = baseline_of(definition, points)
+    paper = definition.study.paper.variants.get(variant, definition.study.paper)
     draws = _Draws(folder, scoring)
     lines = []
     for point in points:
@@ -128,8 +134,8 @@ def _lines(
             mean=float(np.mean(list(values.values()))) if values else None,
             deviation=float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else None,
             seeds=len(values),
-            paper=paper_number(definition.study.paper.numbers, name, column, point),
-            paper_deviation=paper_number(definition.study.paper.deviations, name, column, point),
+            paper=paper_number(paper.numbers, name, column, point),
+            paper_deviation=paper_number(paper.deviations, name, column, point),
         )
         if point is base:
             line = replace(line, words="baseline" if len(points) > 1 else "")
