@@ -17,6 +17,7 @@ from cse_study.execution.folder import StudyFolder, read_json, write_json
 from cse_study.execution.jobs import Done, Scoring
 from cse_study.execution.progress import Told, names_of, told
 from cse_study.execution.running import Work, carry_out, work_of
+from cse_study.planning.composing import Composer
 from cse_study.planning.durations import State, in_words, state_of
 from cse_study.planning.keys import digest
 from cse_study.planning.plan import Plan, Wish, plan_study
@@ -64,7 +65,12 @@ class Session:
         Raises:
             CseError: If one cannot: all such at once.
         """
-        return plan_study(self.definition, self.wish)
+        return plan_study(self.definition, self.wish, self._composer, self.folder)
+
+    @cached_property
+    def _composer(self) -> Composer:
+        """Return what composes; a plan made again when trials have ended reads nothing twice."""
+        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows)
 
     @cached_property
     def planned_scoring(self) -> PlannedScoring | None:
@@ -116,10 +122,21 @@ class Session:
     def run(self, *, shown: bool = True) -> Mapping[str, Done]:
         """Make what is not there, and return what failed, by key.
 
+        Where trials choose, the runs with the other seeds follow when they have ended.
+
         Raises:
             CseError: If a point cannot be composed, or the folder cannot be written to.
             KeyboardInterrupt: If it was interrupted; what was made is kept.
         """
+        failed = dict(self._run(shown))
+        undecided = -1
+        while self.plan.undecided and self.plan.undecided != undecided:
+            undecided = self.plan.undecided
+            del self.plan, self.work
+            failed |= self._run(shown) if self.plan.undecided < undecided else {}
+        return failed
+
+    def _run(self, shown: bool) -> Mapping[str, Done]:
         state = self.state()
         writable_folder(self.folder.runs, "--out")
         if shown:
@@ -190,7 +207,8 @@ class Session:
     def tables(self) -> dict[str, list[Line]]:
         """Return the lines of each shown score."""
         model = self.wish.inputs.models.get("", "")
-        points, rows = self.plan.points, self.rows()
+        points = self.plan.shown
+        rows = [row for row in self.rows() if row.seed in self.plan.seeds]
         return tables_of(self.definition, points, rows, self.folder, self.scoring, model)
 
     def show(self, *, json: bool) -> None:

@@ -159,6 +159,19 @@ class Axis(Table):
         return self.name or next(iter(self.values)).rpartition(".")[2]
 
 
+class Tune(Table):
+    """A choice among places of some axes, made for each place of the others before all seeds run.
+
+    Attributes:
+        over: The axes, such as one of learning rates. Each of their places is a trial; the one
+            with the highest dev score, averaged over the trials' seeds, is kept.
+        seeds: Of the trials; by default the first one of the study.
+    """
+
+    over: list[str] = Field(min_length=1)
+    seeds: Annotated[list[int], AfterValidator(_distinct)] = []
+
+
 class Scores(Table):
     """What finished runs are scored on.
 
@@ -251,6 +264,7 @@ class Study(Table):
         baseline: Label of the point that others are compared with; by default the first one.
         settings: Of every run; of a command or a function under any name.
         axes: What varies; axes are crossed.
+        tune: Which axes hold trials.
         runs: Settings of runs that others start from, by name.
         scores: What runs are scored on.
         command: Words of a command, ``{axis}`` and ``{setting}`` in braces.
@@ -271,6 +285,7 @@ class Study(Table):
     baseline: str = ""
     settings: Settings = {}
     axes: list[Axis] = []
+    tune: Tune | None = None
     runs: dict[str, Settings] = {}
     scores: Scores = Scores()
     command: list[str] = []
@@ -293,6 +308,14 @@ class Study(Table):
         wrong = list(_wrong([*(paths if self.kind == "train" else ()), *of_runs]))
         if wrong:
             raise ValueError("; ".join(dict.fromkeys(wrong)))
+        if self.tune is not None:
+            unknown = [axis for axis in self.tune.over if axis not in names]
+            if self.kind != "train" or unknown:
+                raise ValueError(
+                    f"tune.over: {unknown[0]} is not an axis; axes are {', '.join(names)}"
+                    if unknown
+                    else 'tune belongs to a study with kind = "train"'
+                )
         if self.values and self.kind != "command":
             raise ValueError('values belongs to a study with kind = "command"')
         if self.after is not None and self.kind != "train":

@@ -11,10 +11,12 @@ from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, raise_all
 from cse_study.definition.points import Point, chosen_points
 from cse_study.definition.reading import Definition, texts_of
+from cse_study.execution.folder import StudyFolder
 from cse_study.planning.calls import check_call, words_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.inputs import RUN, Inputs, filled, is_role
 from cse_study.planning.keys import digest
+from cse_study.planning.tuning import check_selected, groups_of, kept_points, trial_seeds
 
 OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
 """First words of the command line's own commands."""
@@ -87,6 +89,8 @@ class Plan:
         cells: Each point with each seed.
         calls: The same of a study with commands or a function.
         starts: Runs that others start from, before those that need them.
+        kept: Numbers of the points that trials have chosen; empty in a study without trials.
+        undecided: Groups of points of which the trials have not ended.
     """
 
     definition: Definition
@@ -95,6 +99,13 @@ class Plan:
     cells: tuple[Cell, ...] = ()
     calls: tuple[CallCell, ...] = ()
     starts: tuple[PlannedRun, ...] = ()
+    kept: frozenset[int] = frozenset()
+    undecided: int = 0
+
+    @property
+    def shown(self) -> tuple[Point, ...]:
+        """Return the points of the table: those that trials have chosen, else all."""
+        return tuple(point for point in self.points if point.number in self.kept) or self.points
 
     @property
     def runs(self) -> dict[str, PlannedRun]:
@@ -110,13 +121,21 @@ class Plan:
         return len(self.cells) - len({cell.run.key for cell in self.cells})
 
 
-def plan_study(definition: Definition, wish: Wish, composer: Composer | None = None) -> Plan:
-    """Compose every point with every seed.
+def plan_study(
+    definition: Definition,
+    wish: Wish,
+    composer: Composer | None = None,
+    folder: StudyFolder | None = None,
+) -> Plan:
+    """Compose every point with every seed; of trials, those with the trials' seeds.
+
+    What the trials in the folder have chosen is composed with the other seeds too.
 
     Args:
         definition: The study.
         wish: What was asked for beside its file.
         composer: What composes; one for many studies reads texts once for all of them.
+        folder: Where runs lie, whose dev scores choose among trials.
 
     Raises:
         CseError: If a point cannot be composed, or nothing is left of the points: all such at once.
@@ -128,12 +147,13 @@ def plan_study(definition: Definition, wish: Wish, composer: Composer | None = N
     wish.inputs.check(roles_of(definition))
     seeds = wish.seeds_of(study.seeds)
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
+    first = seeds if study.tune is None else trial_seeds(study, seeds)
     cells: list[Cell] = []
     calls: list[CallCell] = []
     starts: dict[str, PlannedRun] = {}
     errors: list[CseError] = []
     for point in points:
-        for seed in seeds:
+        for seed in first:
             settings = {**study.settings, **point.settings}
             try:
                 if study.kind == "train":
@@ -147,7 +167,24 @@ def plan_study(definition: Definition, wish: Wish, composer: Composer | None = N
                 break  # with another seed it is the same mistake
             starts |= {start.key: start for start in before}
     raise_all(errors)
-    return Plan(definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()))
+    kept: frozenset[int] = frozenset()
+    undecided = 0
+    if study.tune is not None:
+        for trial in cells:
+            check_selected(trial.run.composition)
+        kept = frozenset() if folder is None else kept_points(study, cells, folder)
+        undecided = len(groups_of(study, points)) - len(kept)
+        for point in points:
+            for seed in seeds if point.number in kept else ():
+                if seed not in first:
+                    settings = {**study.settings, **point.settings}
+                    *before, run = composer.run(settings, seed, study.runs)
+                    cells.append(Cell(point, seed, run))
+                    starts |= {start.key: start for start in before}
+    return Plan(
+        definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()), kept,
+        undecided,
+    )  # fmt: skip
 
 
 def _call(

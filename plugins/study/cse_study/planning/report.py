@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cse_study.planning.plan import Plan
+from cse_study.planning.tuning import trial_seeds
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -32,6 +33,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
              "command": list(call.command), "settings": dict(call.settings)}
             for call in plan.calls
         ],
+        "kept": sorted(plan.kept),
+        "undecided": plan.undecided,
         "runs": [
             {"key": run.key, "seed": run.seed, "steps": run.steps, "start": run.start,
              "warnings": list(run.warnings)}
@@ -68,4 +71,8 @@ def plan_lines(plan: Plan) -> list[str]:
     shared = f", {plan.shared} of them for several points" if plan.shared else ""
     starts = f", {len(plan.starts)} of them to start from" if plan.starts else ""
     lines.append(f"runs: {count}{starts}{shared}")
+    if study.tune is not None and plan.undecided:
+        more = plan.undecided * len(set(plan.seeds) - set(trial_seeds(study, plan.seeds)))
+        over = ", ".join(study.tune.over)
+        lines.append(f"trials of {over} choose by the dev score; then {more} more runs follow")
     return lines
