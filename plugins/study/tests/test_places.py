@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cse_study.definition.reading import Definition, read_study
 from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.results.table import baseline_of
 
 from cse_core.errors import CseError
 
@@ -74,6 +75,7 @@ values = { recipe = ["@none", "simcse"] }
             'summary = "x"\n[[axes]]\nvalues = { aug = ["a", "b"] }\ncolumns = { a = [1] }',
             "columns.a: 1 of them for 2 places",
         ),
+        ('summary = "x"\nwithin = "base"', "within: no axis or column is called base"),
         ('summary = "x"\n[[axes]]\nvalues = { recpe = ["a"] }', "unknown setting 'recpe'"),
         ('summary = "x"\n[paper.variants.a]\nnumbers = [1, 2]', "2 numbers for 1 points"),
     ],
@@ -81,3 +83,17 @@ values = { recipe = ["@none", "simcse"] }
 def test_mistakes(tmp_path: Path, text: str, line: str) -> None:
     with pytest.raises(CseError, match=line):
         written(tmp_path, text)
+
+
+def test_points_are_compared_with_the_first_of_their_own_place(tmp_path: Path) -> None:
+    found = written(tmp_path, """
+summary = "x"
+within = "base"
+[[axes]]
+name = "method"
+values = { recipe = ["simcse", "hicl", "sncse", "hicl-sncse"] }
+columns = { base = ["a", "a", "b", "b"] }
+""")  # fmt: skip
+    bases = [baseline_of(found, found.points, point).number for point in found.points]
+    assert bases == [1, 1, 3, 3]
+    assert baseline_of(found, found.points[1:], found.points[1]).number == 2

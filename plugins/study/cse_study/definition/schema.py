@@ -219,11 +219,6 @@ class PaperNumbers(Table):
     deviations: Numbers | dict[str, Numbers] = []
     variants: dict[str, Variant] = {}
 
-    def of_model(self, model: str) -> Numbers | dict[str, Numbers]:
-        """Return the numbers beside runs of an encoder: its own, or those of ``model``."""
-        own = self.variants.get(model)
-        return self.numbers if own is None else own.numbers
-
 
 class After(BaseModel):
     """A function of a finished run that adds columns to its row; other keys are its arguments.
@@ -262,6 +257,8 @@ class Study(Table):
         seeds: Of the runs.
         note: What differs here from the paper.
         baseline: Label of the point that others are compared with; by default the first one.
+        within: Axis, or column of axes: points are compared with the first one of their own place
+            on it, such as the base method that they add to.
         settings: Of every run; of a command or a function under any name.
         axes: What varies; axes are crossed.
         tune: Which axes hold trials.
@@ -283,6 +280,7 @@ class Study(Table):
     ] = [1]
     note: str = ""
     baseline: str = ""
+    within: str = ""
     settings: Settings = {}
     axes: list[Axis] = []
     tune: Tune | None = None
@@ -316,6 +314,9 @@ class Study(Table):
                     if unknown
                     else 'tune belongs to a study with kind = "train"'
                 )
+        places = {*names, *(column for axis in self.axes for column in axis.columns)}
+        if self.within and self.within not in places:
+            raise ValueError(f"within: no axis or column is called {self.within}")
         if self.values and self.kind != "command":
             raise ValueError('values belongs to a study with kind = "command"')
         if self.after is not None and self.kind != "train":

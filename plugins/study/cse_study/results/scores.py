@@ -108,10 +108,17 @@ def find_shown(
     return None
 
 
-def first_score(scores: Mapping[str, float], results: Mapping[str, Any]) -> Shown | None:
-    """Return what is shown where a study's own score was not measured: the first test score."""
+def first_score(
+    scores: Mapping[str, float], results: Mapping[str, Any], wanted: str = ""
+) -> Shown | None:
+    """Return what is shown where a study's own score was not measured.
+
+    It is that of the first test set: its number of the name that was wanted, the uniformity in the
+    place of ``stsb.dev.uniformity``, else its main one.
+    """
+    own = wanted.rpartition(".")[2]
     for name, content in results.items():
-        for number in _MAIN:
+        for number in (own, *_MAIN):
             if f"{name}.{number}" in scores and isinstance(content, Mapping):
                 full = f"{name}.{number}"
                 return Shown(full, scores[full], _sets(full, results))

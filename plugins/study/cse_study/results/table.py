@@ -121,7 +121,6 @@ def _lines(
         found = _shown(name, row) if row.status == "done" else None
         if found is not None:
             shown.setdefault(row.point.number, {})[row.seed] = (row, found)
-    base = baseline_of(definition, points)
     paper = definition.study.paper.variants.get(variant, definition.study.paper)
     draws = _Draws(folder, scoring)
     lines = []
@@ -137,6 +136,7 @@ def _lines(
             paper=paper_number(paper.numbers, name, column, point),
             paper_deviation=paper_number(paper.deviations, name, column, point),
         )
+        base = baseline_of(definition, points, point)
         if point is base:
             line = replace(line, words="baseline" if len(points) > 1 else "")
         elif values and base.number in shown and definition.study.kind == "train":
@@ -145,10 +145,16 @@ def _lines(
     return _corrected(lines)
 
 
-def baseline_of(definition: Definition, points: Sequence[Point]) -> Point:
-    """Return the point that others are compared with: the named one, or the first."""
-    wanted = definition.study.baseline
-    return next((point for point in points if point.label == wanted), points[0])
+def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -> Point:
+    """Return what a point is compared with: the named one, or the first of its own place."""
+    study = definition.study
+    near = [each for each in points if _place(each, study.within) == _place(point, study.within)]
+    return next((each for each in near if each.label == study.baseline), near[0])
+
+
+def _place(point: Point, within: str) -> Any:
+    """Return the label of a point on an axis, or what stands in a column of it."""
+    return point.labels.get(within, point.columns.get(within))
 
 
 def paper_number(numbers: Any, name: str, column: int, point: Point) -> float | None:
@@ -161,7 +167,7 @@ def _shown(name: str, row: Row) -> Shown | None:
     if name in row.scores and not row.results:
         return Shown(name, row.scores[name])
     found = find_shown(name, row.scores, row.results, row.chosen_by)
-    return found or first_score(row.scores, row.results)
+    return found or first_score(row.scores, row.results, name)
 
 
 class _Draws:
