@@ -97,3 +97,41 @@ def test_every_mistake_is_a_line(tmp_path: Path, text: str, lines: list[str]) ->
     assert len(said) == len(lines)
     for words in lines:
         assert any(words in line and "mine.toml" in line for line in said), said
+
+
+def test_places_of_an_axis_set_what_they_name_alone(tmp_path: Path) -> None:
+    found = written(
+        tmp_path,
+        """
+summary = "Two methods"
+[[axes]]
+name = "method"
+[[axes.places]]
+label = "SimCSE"
+recipe = "simcse"
+[[axes.places]]
+label = "queue"
+recipe = "simcse"
+negatives = ["queue"]
+train.lr = 1e-4
+""",
+    )
+    assert [point.label for point in found.points] == ["SimCSE", "queue"]
+    assert found.points[0].settings == {"recipe": "simcse"}
+    assert found.points[1].settings == {
+        "recipe": "simcse", "negatives": ["queue"], "train.lr": 1e-4
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("axis", "line"),
+    [
+        ('places = ["simcse"]', "places: is not a list of tables; write [[axes.places]]"),
+        ('places = [{ recipe = "simcse" }]', "places: 1 without a label"),
+        ('places = [{ label = "a" }]\nlabels = ["a"]', "places stand instead of values and labels"),
+    ],
+)
+def test_mistakes_in_places(tmp_path: Path, axis: str, line: str) -> None:
+    with pytest.raises(CseError) as raised:
+        written(tmp_path, f'summary = "x"\n[[axes]]\n{axis}\n')
+    assert line in str(raised.value)

@@ -1,6 +1,6 @@
 """The command as its distribution brings it."""
 
-from cse_testkit import CommandSuite
+from cse_testkit import CommandSuite, PluginSuite
 
 
 class TestStudy(CommandSuite):
@@ -16,3 +16,7 @@ class TestRuns(CommandSuite):
 class TestCompare(CommandSuite):
     distribution = "cse-study"
     command = "compare"
+
+
+class TestPlugin(PluginSuite):
+    distribution = "cse-study"

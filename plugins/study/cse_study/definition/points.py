@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.recipes.option_types import plain
-from cse_study.definition.schema import Axis, Study
-
-DEFAULT = "@default"
-"""A value of an axis that leaves the path unset at this place."""
+from cse_study.definition.schema import DEFAULT, Axis, Study
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,10 @@ class Point:
     def label(self) -> str:
         """Return what tables call it."""
         return ", ".join(self.labels.values()) or "the run"
+
+    def label_without(self, axes: Collection[str]) -> str:
+        """Return what tables call it where some axes are left out."""
+        return ", ".join(label for axis, label in self.labels.items() if axis not in axes)
 
     @property
     def name(self) -> str:

@@ -126,7 +126,7 @@ def _with_files(value: Any, file: Path, label: str) -> Any:
 def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
     """Refuse what a file says of its own points and runs and does not fit them."""
     errors: list[CseError] = []
-    labels = [point.label for point in points]
+    labels = [point.label_without(study.tuned) for point in points]
     with noted(errors):
         if study.baseline and study.baseline not in labels:
             hint = did_you_mean(study.baseline, labels)

@@ -35,6 +35,8 @@ _ELSEWHERE = {
     "report": "reporters belong to a run of its own",
     "train.report": "reporters belong to a run of its own",
 }
+DEFAULT = "@default"
+"""Stands in a list of an axis where a place does not set the path: the recipe's value stays."""
 MISSING = "-"
 """Stands in a list of the paper's numbers where it prints none."""
 
@@ -115,6 +117,7 @@ class Axis(Table):
         name: What ``--points`` and tables call it; by default the last word of its first path.
         values: A list of values for each setting.
         labels: What tables call each place; by default made of the values.
+        places: Instead of both, a table for each place: its ``label``, and what it alone sets.
         columns: What tables and figures show of each place beside its label, as a distance that
             follows from several values; it sets nothing.
     """
@@ -123,6 +126,24 @@ class Axis(Table):
     values: dict[str, list[Any]] = Field(min_length=1)
     columns: dict[str, list[Any]] = {}
     labels: Annotated[list[str], AfterValidator(_distinct)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_places(cls, given: object) -> object:
+        if not isinstance(given, Mapping) or "places" not in given:
+            return given
+        places = given["places"]
+        if not isinstance(places, list) or not all(isinstance(each, Mapping) for each in places):
+            raise ValueError("places: is not a list of tables; write [[axes.places]]")
+        if "values" in given or "labels" in given:
+            raise ValueError("places stand instead of values and labels")
+        if missing := [str(at) for at, each in enumerate(places, 1) if "label" not in each]:
+            raise ValueError(f"places: {', '.join(missing)} without a label")
+        sets = [flat({k: v for k, v in place.items() if k != "label"}) for place in places]
+        paths = dict.fromkeys(path for each in sets for path in each)
+        values = {path: [each.get(path, DEFAULT) for each in sets] for path in paths}
+        rest = {name: value for name, value in given.items() if name != "places"}
+        return {**rest, "values": values, "labels": [each["label"] for each in places]}
 
     @field_validator("values")
     @classmethod
@@ -256,7 +277,8 @@ class Study(Table):
         kind: ``train``, ``command`` (a command of ``cse`` a point) or ``function``.
         seeds: Of the runs.
         note: What differs here from the paper.
-        baseline: Label of the point that others are compared with; by default the first one.
+        baseline: Label of the point that others are compared with, without the labels of tuned
+            axes; by default the first one.
         within: Axis, or column of axes: points are compared with the first one of their own place
             on it, such as the base method that they add to.
         settings: Of every run; of a command or a function under any name.
@@ -292,6 +314,11 @@ class Study(Table):
     after: After | None = None
     paper: PaperNumbers = PaperNumbers()
     figures: list[Figure] = []
+
+    @property
+    def tuned(self) -> list[str]:
+        """Return the axes that hold trials."""
+        return [] if self.tune is None else self.tune.over
 
     @model_validator(mode="after")
     def _fits_together(self) -> Study:

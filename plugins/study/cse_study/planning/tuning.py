@@ -21,10 +21,11 @@ Group = tuple[tuple[str, str], ...]
 
 def groups_of(study: Study, points: Iterable[Point]) -> dict[Group, list[Point]]:
     """Return the points among which one is kept, by what they have in common."""
-    over = study.tune.over if study.tune is not None else []
     found: dict[Group, list[Point]] = {}
     for point in points:
-        group = tuple((axis, label) for axis, label in point.labels.items() if axis not in over)
+        group = tuple(
+            (axis, label) for axis, label in point.labels.items() if axis not in study.tuned
+        )
         found.setdefault(group, []).append(point)
     return found
 
@@ -60,6 +61,9 @@ def kept_points(study: Study, cells: Sequence[Cell], folder: StudyFolder) -> fro
     points = {cell.point.number: cell.point for cell in cells}
     kept = set()
     for group in groups_of(study, points.values()).values():
+        if len({key for point in group for key in of_point[point.number]}) == 1:
+            kept.add(group[0].number)  # trained by none of the trials
+            continue
         scores: Mapping[int, float | None] = {
             point.number: _score(of_point[point.number], folder) for point in group
         }

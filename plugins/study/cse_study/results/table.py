@@ -149,7 +149,8 @@ def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -
     """Return what a point is compared with: the named one, or the first of its own place."""
     study = definition.study
     near = [each for each in points if _place(each, study.within) == _place(point, study.within)]
-    return next((each for each in near if each.label == study.baseline), near[0])
+    named = (each for each in near if each.label_without(study.tuned) == study.baseline)
+    return next(named, near[0])
 
 
 def _place(point: Point, within: str) -> Any:
