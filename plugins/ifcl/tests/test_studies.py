@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from cse_ifcl import changed
 from cse_ifcl.changed import scores
 
-from tests.fixtures.studies import definition, names, planned
+from tests.fixtures.studies import definition, made_small, names, planned
 
 NAMES = names("ifcl")
 
 
 def test_they_are_all_there() -> None:
     assert len(NAMES) == 11
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("studies")
+
+
+MADE: set[str] = set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_its_runs_are_made(name: str, folder: Path) -> None:
+    made_small(name, folder, MADE)
 
 
 @pytest.mark.parametrize("name", NAMES)

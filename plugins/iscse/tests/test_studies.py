@@ -8,13 +8,27 @@ import pytest
 from cse_iscse.neighbours import of_point
 
 import cse
-from tests.fixtures.studies import names, planned
+from tests.fixtures.studies import made_small, names, planned
 
 NAMES = names("iscse")
 
 
 def test_they_are_all_there() -> None:
     assert len(NAMES) == 14
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("studies")
+
+
+MADE: set[str] = set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_its_runs_are_made(name: str, folder: Path) -> None:
+    made_small(name, folder, MADE)
 
 
 @pytest.mark.parametrize("name", NAMES)
