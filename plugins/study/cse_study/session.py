@@ -10,7 +10,7 @@ from typing import Any
 
 from cse_cli.console import say, say_json, tell, warn
 from cse_cli.installed import Installed
-from cse_core.runtime.atomic_files import writable_folder
+from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of
 from cse_study.execution.folder import StudyFolder, read_json, write_json
@@ -23,8 +23,10 @@ from cse_study.planning.keys import digest
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.planning.report import plan_json, plan_lines
 from cse_study.planning.scoring import PlannedScoring, ScoreWish, plan_scoring
+from cse_study.results.claims import Verdict, verdicts_of
+from cse_study.results.markdown import page_of
 from cse_study.results.rows import Row, merged, read_rows, rows_of, write_rows
-from cse_study.results.show import show_tables
+from cse_study.results.show import show_claims, show_tables
 from cse_study.results.table import Line, tables_of
 
 PLAN = "plan.json"
@@ -211,9 +213,24 @@ class Session:
         rows = [row for row in self.rows() if row.seed in self.plan.seeds]
         return tables_of(self.definition, points, rows, self.folder, self.scoring, model)
 
+    def verdicts(self) -> list[Verdict]:
+        """Return what the runs say of the claims of the study."""
+        rows = [row for row in self.rows() if row.seed in self.plan.seeds]
+        return verdicts_of(self.definition, self.plan.shown, rows, self.folder, self.scoring)
+
+    def write_markdown(self, file: Path, command: str) -> None:
+        """Write the tables, the claims and what is behind them as a page.
+
+        Raises:
+            CseError: If it cannot be written.
+        """
+        page = page_of(self.definition, self.tables(), self.verdicts(), self.rows(), command)
+        with disk_errors(file):
+            write_whole(file, page)
+
     def show(self, *, json: bool) -> None:
-        """Print the table of points."""
-        tables, rows = self.tables(), self.rows()
+        """Print the table of points, and what it says of the claims."""
+        tables, rows, verdicts = self.tables(), self.rows(), self.verdicts()
         folder = self.folder.study(self.definition.name)
         if json:
             say_json(
@@ -223,6 +240,7 @@ class Session:
                     "paper": self.definition.paper,
                     "tables": {name: [line.to_json() for line in lines]
                                for name, lines in tables.items()},
+                    "claims": [verdict.to_json() for verdict in verdicts],
                     "rows": [
                         {"point": row.point.label, "number": row.point.number, "seed": row.seed,
                          "key": row.key, "status": row.status, "run": row.facts.get("run"),
@@ -233,6 +251,7 @@ class Session:
             )  # fmt: skip
             return
         show_tables(self.definition, tables)
+        show_claims(verdicts)
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")

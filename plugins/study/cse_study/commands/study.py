@@ -134,6 +134,14 @@ def study(
             rich_help_panel=_SCORE,
         ),
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the tables as a page of Markdown too.",
+            rich_help_panel=_SHOW,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show what would be run, and stop.", rich_help_panel=_SHOW),
@@ -176,6 +184,8 @@ def study(
         tell(f"stopped; runs that had begun go on where they were with: {words}")
         raise typer.Exit(130) from None
     session.show(json=json)
+    if markdown is not None:
+        session.write_markdown(markdown, " ".join(["cse", *map(quote, sys.argv[1:])]))
     if failed:
         raise typer.Exit(1)
 

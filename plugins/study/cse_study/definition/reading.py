@@ -132,6 +132,13 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
             hint = did_you_mean(study.baseline, labels)
             what = "no point has this label"
             raise CseError(what, where=f"{label}: baseline", value=study.baseline, hint=hint)
+    for at, claim in enumerate(study.claims):
+        for key, label_ in (("better", claim.better), ("than", claim.than)):
+            with noted(errors):
+                if label_ not in labels:
+                    where = f"{label}: claims.{at}.{key}"
+                    hint = did_you_mean(label_, labels)
+                    raise CseError("no point has this label", where=where, value=label_, hint=hint)
     if study.kind == "train":
         for key in ("numbers", "deviations"):
             lists = getattr(study.paper, key)

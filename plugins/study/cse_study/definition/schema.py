@@ -254,6 +254,26 @@ class After(BaseModel):
     call: str = Field(min_length=1)
 
 
+class Claim(Table):
+    """A claim that a study decides: one point is better than another one.
+
+    Attributes:
+        says: It, in words.
+        source: Where it stands.
+        better: Label of a point, without the labels of tuned axes.
+        than: Label of the other one.
+        score: The shown score that decides; by default the first one.
+        lower: Whether lower is better.
+    """
+
+    says: str = Field(min_length=1)
+    source: str = ""
+    better: str
+    than: str
+    score: str = ""
+    lower: bool = False
+
+
 class Figure(BaseModel):
     """A picture or a table of the page; keys beside these are those of its type."""
 
@@ -291,6 +311,7 @@ class Study(Table):
         after: What is computed of each finished run.
         values: Numbers of a command: the path in its JSON of each, with dots.
         paper: The paper's numbers.
+        claims: What it decides.
         figures: What the page shows.
     """
 
@@ -313,6 +334,7 @@ class Study(Table):
     values: dict[str, str] = {}
     after: After | None = None
     paper: PaperNumbers = PaperNumbers()
+    claims: list[Claim] = []
     figures: list[Figure] = []
 
     @property

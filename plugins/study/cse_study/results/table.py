@@ -106,6 +106,20 @@ def _numbers(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.scores))
 
 
+Scored = Mapping[int, tuple[Row, Shown]]
+"""The runs of a point by seed, each with the score that is looked at."""
+
+
+def scored_points(name: str, rows: Sequence[Row]) -> dict[int, dict[int, tuple[Row, Shown]]]:
+    """Return the finished runs that have a score, by the number of their point and by seed."""
+    found: dict[int, dict[int, tuple[Row, Shown]]] = {}
+    for row in rows:
+        shown = _shown(name, row) if row.status == "done" else None
+        if shown is not None:
+            found.setdefault(row.point.number, {})[row.seed] = (row, shown)
+    return found
+
+
 def _lines(
     name: str,
     column: int,
@@ -116,13 +130,9 @@ def _lines(
     scoring: Scoring | None,
     variant: str,
 ) -> list[Line]:
-    shown: dict[int, dict[int, tuple[Row, Shown]]] = {}
-    for row in rows:
-        found = _shown(name, row) if row.status == "done" else None
-        if found is not None:
-            shown.setdefault(row.point.number, {})[row.seed] = (row, found)
+    shown = scored_points(name, rows)
     paper = definition.study.paper.variants.get(variant, definition.study.paper)
-    draws = _Draws(folder, scoring)
+    draws = Draws(folder, scoring)
     lines = []
     for point in points:
         of_point = shown.get(point.number, {})
@@ -171,7 +181,7 @@ def _shown(name: str, row: Row) -> Shown | None:
     return found or first_score(row.scores, row.results, name)
 
 
-class _Draws:
+class Draws:
     """Draws of the scores of runs, kept beside the scores: they are the same each time."""
 
     def __init__(self, folder: StudyFolder, scoring: Scoring | None) -> None:
@@ -197,15 +207,16 @@ class _Draws:
         return drawn, count
 
 
-def _compared(
-    line: Line,
-    of_point: Mapping[int, tuple[Row, Shown]],
-    of_base: Mapping[int, tuple[Row, Shown]],
-    draws: _Draws,
-) -> Line:
+def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Line:
     """Return a line with its difference to the baseline."""
     if {row.key for row, _ in of_point.values()} == {row.key for row, _ in of_base.values()}:
         return replace(line, words="the same runs as the baseline")
+    found = difference_of(of_point, of_base, draws)
+    return replace(line, difference=found, words="" if found is not None else ONE_SEED)
+
+
+def difference_of(of_point: Scored, of_base: Scored, draws: Draws) -> Difference | None:
+    """Return how the runs of a point differ from those of another one with the same seeds."""
     common = sorted(of_point.keys() & of_base.keys())
     drawn_point, drawn_base, pairs = {}, {}, 0
     for seed in common:
@@ -217,14 +228,13 @@ def _compared(
         ):
             drawn_point[seed], pairs = here
             drawn_base[seed] = there[0]
-    found = compared(
+    return compared(
         {seed: of_point[seed][1].value for seed in common},
         {seed: of_base[seed][1].value for seed in common},
         drawn_point,
         drawn_base,
         pairs,
     )
-    return replace(line, difference=found, words="" if found is not None else ONE_SEED)
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:

@@ -1,0 +1,79 @@
+"""Claims of a study: those that its runs show, those that they contradict, and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cse_study.definition.points import Point
+from cse_study.definition.reading import Definition
+from cse_study.definition.schema import Claim
+from cse_study.execution.folder import StudyFolder
+from cse_study.execution.jobs import Scoring
+from cse_study.results.bootstrap import LEVEL, Difference, holm
+from cse_study.results.rows import Row
+from cse_study.results.scores import columns_of
+from cse_study.results.table import Draws, difference_of, scored_points
+
+HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim.
+
+    Attributes:
+        difference: Of the point that should be better to the other one; None without runs.
+        p: Corrected for the number of claims.
+        words: ``holds``, ``does not hold`` or ``cannot be decided``.
+    """
+
+    claim: Claim
+    difference: Difference | None
+    p: float | None
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data that JSON can hold."""
+        found = self.difference
+        return {
+            "says": self.claim.says,
+            "source": self.claim.source,
+            "difference": found and found.value,
+            "interval": found and [found.low, found.high],
+            "seeds": found and found.seeds,
+            "p_corrected": self.p,
+            "words": self.words,
+        }
+
+
+def verdicts_of(
+    definition: Definition,
+    points: Sequence[Point],
+    rows: Sequence[Row],
+    folder: StudyFolder,
+    scoring: Scoring | None,
+) -> list[Verdict]:
+    """Return what the runs say of each claim of the study.
+
+    A claim holds, or does not, where its corrected p is below the level of all tables; differences
+    that nothing can be drawn for, such as those of one seed without pairs, decide nothing.
+    """
+    study = definition.study
+    draws = Draws(folder, scoring)
+    of_label = {point.label_without(study.tuned): point.number for point in points}
+    differences: list[Difference | None] = []
+    for claim in study.claims:
+        scored = scored_points(claim.score or columns_of(study.scores.columns)[0], rows)
+        better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
+        differences.append(difference_of(better, than, draws) if better and than else None)
+    corrected = iter(holm([found.p for found in differences if found is not None]))
+    verdicts = []
+    for claim, found in zip(study.claims, differences, strict=True):
+        p = None if found is None else next(corrected)
+        words = OPEN
+        if found is not None and p is not None and p < LEVEL:
+            words = HOLDS if (found.value < 0) == claim.lower else CONTRADICTED
+        verdicts.append(Verdict(claim, found, p, words))
+    return verdicts
