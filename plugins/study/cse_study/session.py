@@ -228,6 +228,23 @@ class Session:
         with disk_errors(file):
             write_whole(file, page)
 
+    def write_page(self, path: Path) -> None:
+        """Write the page with the table and the figures.
+
+        Raises:
+            CseError: If it cannot be written, or what makes it is not installed.
+        """
+        from cse_study.pages.study_page import write_study_page
+        from cse_study.pages.study_results import Results
+
+        plan, scoring = self.plan, self.scoring
+        shown = {point.number for point in plan.shown}
+        rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
+        results = Results(
+            self.definition, plan.shown, rows, self.tables(), self.folder, scoring, self.verdicts()
+        )
+        write_study_page(results, path)
+
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""
         tables, rows, verdicts = self.tables(), self.rows(), self.verdicts()

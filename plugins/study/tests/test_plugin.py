@@ -20,3 +20,8 @@ class TestCompare(CommandSuite):
 
 class TestPlugin(PluginSuite):
     distribution = "cse-study"
+
+
+class TestPlot(CommandSuite):
+    distribution = "cse-study"
+    command = "plot"

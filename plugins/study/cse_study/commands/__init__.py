@@ -19,3 +19,9 @@ COMPARE = CommandSpec(
     summary="put runs side by side: settings that differ, and scores",
     factory="cse_study.commands.compare:compare",
 )
+
+PLOT = CommandSpec(
+    name="plot",
+    summary="write a page with pictures of runs",
+    factory="cse_study.commands.plot:plot",
+)

@@ -149,6 +149,14 @@ def study(
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_SHOW)
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with the table and the figures: one HTML file.",
+            rich_help_panel=_SHOW,
+        ),
+    ] = None,
 ) -> None:
     """Run a study: points crossed with seeds, each run once and kept for every other study."""
     plugins = installed(context)
@@ -158,6 +166,7 @@ def study(
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
+    from cse_study.pages.page import check_pages
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish
     from cse_study.planning.scoring import ScoreWish
@@ -177,6 +186,8 @@ def study(
     if dry_run:
         session.show_plan(json=json)
         return
+    if html is not None:
+        check_pages("--html")
     try:
         failed = session.run(shown=not json)
     except KeyboardInterrupt:
@@ -186,6 +197,9 @@ def study(
     session.show(json=json)
     if markdown is not None:
         session.write_markdown(markdown, " ".join(["cse", *map(quote, sys.argv[1:])]))
+    if html is not None:
+        session.write_page(html)
+        tell(f"page: {html}")
     if failed:
         raise typer.Exit(1)
 

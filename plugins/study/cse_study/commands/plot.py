@@ -1,0 +1,71 @@
+"""``cse plot``: a page with pictures of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cse_cli.console import plain_table, say, say_json, say_table
+from cse_cli.installed import installed
+from cse_core.errors import CseError, did_you_mean
+
+
+def plot(
+    context: typer.Context,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN...", help="Folders of runs, or folders with runs in them."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page: one HTML file.")
+    ] = Path("plot.html"),
+    show: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,NAME", help="Only these pictures; see --list."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the pictures.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the page, its pictures.")
+    ] = False,
+) -> None:
+    """Write one page with runs beside each other: settings, scores, pictures.
+
+    The page needs no network and no script. Runs that differ in their seed alone are one line.
+    """
+    from cse_study.pages.run_page import KINDS, run_page
+
+    if list_:
+        if json:
+            say_json({"pictures": dict(KINDS)})
+            return
+        table = plain_table("", ("picture", "what it shows, and what it is read from"))
+        for name, words in KINDS.items():
+            table.add_row(name, words)
+        say_table(table)
+        return
+    if not runs:
+        raise CseError("names no run", where="cse plot", hint="name folders of runs")
+    wanted = [name.strip() for name in (show or ",".join(KINDS)).split(",") if name.strip()]
+    for name in wanted:
+        if name not in KINDS:
+            hint = did_you_mean(name, list(KINDS))
+            raise CseError("no such picture", where="--show", value=name, hint=hint)
+    from cse_study.pages.page import check_pages
+    from cse_study.pages.run_files import find_runs, read_run
+
+    check_pages("cse plot")
+    found = []
+    for path in runs:
+        below = find_runs([path]) if path.is_dir() else []
+        found += below or [read_run(path)]
+    page = run_page(found, wanted, installed(context))
+    page.write(out)
+    pictures = [picture.title for section in page.sections for picture in section.pictures]
+    if json:
+        say_json({"page": str(out), "runs": [str(run.path) for run in found],
+                  "pictures": pictures})  # fmt: skip
+        return
+    say(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(found)} "
+        f"run{'s' * (len(found) != 1)}")  # fmt: skip

@@ -1,0 +1,222 @@
+"""Pictures of points, boxes, bars and densities, each with its words and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cse_study.pages.drawing import (
+    HEIGHT,
+    INK,
+    Look,
+    Picture,
+    name_lines,
+    name_points,
+    new_figure,
+    plain_number,
+    svg_of,
+)
+
+_MOST_POINTS = 2000
+_MOST_NAMES = 16
+
+
+def scatter_picture(
+    title: str,
+    groups: Mapping[str, Sequence[tuple[float, float, str]]],
+    xlabel: str,
+    ylabel: str,
+    caption: str = "",
+) -> Picture | None:
+    """Draw points; few of them have their names beside them, many groups a legend.
+
+    Args:
+        title: Of the picture.
+        groups: x, y and name of each point, by the name of the group.
+        xlabel: What x is.
+        ylabel: What y is.
+        caption: Below the picture.
+    """  # fmt: skip
+    groups = {name: each for name, each in groups.items() if each}
+    if not groups:
+        return None
+    figure, (axes,) = new_figure(height=4.3)
+    axes.grid(axis="x")
+    named = sum(map(len, groups.values())) <= _MOST_NAMES
+    for number, (name, each) in enumerate(groups.items()):
+        look = Look.of(number)
+        every = max(1, len(each) // _MOST_POINTS)
+        drawn = each[::every]
+        axes.scatter(
+            [x for x, _, _ in drawn], [y for _, y, _ in drawn], marker=look.marker, label=name,
+            s=44 if named else 14, facecolors=look.colour if named else "none",
+            edgecolors=INK if named else look.colour, linewidths=0.7, zorder=3,
+        )  # fmt: skip
+    if len(groups) > 1:
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    axes.margins(0.12)
+    axes.autoscale_view()
+    if named:
+        name_points(axes, [point for each in groups.values() for point in each])
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    parts = []
+    for name, each in groups.items():
+        if named:
+            words = [f"{word} ({plain_number(x)}, {plain_number(y)})" for x, y, word in each]
+            parts.append(f"{name}: {', '.join(words)}")
+        else:
+            parts.append(f"{name}: {len(each):,} points, correlation {_correlation(each)}")
+    alt = f"{ylabel} over {xlabel}. " + "; ".join(parts) + "."
+    rows = [
+        [name, word, plain_number(x), plain_number(y)]
+        for name, each in groups.items() if named for x, y, word in each
+    ] or [[name, f"{len(each):,} points", "correlation", _correlation(each)]
+          for name, each in groups.items()]  # fmt: skip
+    heads = ["group", "point", xlabel, ylabel]
+    return Picture(title, svg_of(figure, title, alt), alt, caption, heads, rows)
+
+
+def _correlation(points: Sequence[tuple[float, float, str]]) -> str:
+    import numpy as np
+
+    x, y = np.array([[a, b] for a, b, _ in points], dtype=float).T
+    if len(x) < 3 or not x.std() or not y.std():
+        return "-"
+    return f"{np.corrcoef(x, y)[0, 1]:.2f}"
+
+
+def box_picture(
+    title: str, groups: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
+) -> Picture | None:
+    """Draw a box for each group of numbers, one number a seed, and the numbers themselves."""
+    groups = {name: list(each) for name, each in groups.items() if each}
+    if not groups:
+        return None
+    import numpy as np
+
+    figure, (axes,) = new_figure()
+    for number, each in enumerate(groups.values()):
+        look = Look.of(number)
+        if len(each) > 2:
+            drawn = axes.boxplot(
+                [each], positions=[number], widths=0.5, patch_artist=True, showfliers=False,
+                medianprops={"color": INK, "linewidth": 1.6}, whiskerprops={"color": INK},
+                capprops={"color": INK},
+            )  # fmt: skip
+            for box in drawn["boxes"]:
+                box.set(facecolor=look.colour, alpha=0.45, edgecolor=INK, hatch=look.hatch)
+        shift = np.linspace(-0.12, 0.12, len(each)) if len(each) > 1 else np.zeros(1)
+        axes.plot(
+            number + shift, each, linestyle="", marker=look.marker, markersize=4.5, color=INK,
+            markerfacecolor="none", zorder=4,
+        )  # fmt: skip
+    names = [f"{name}\nn = {len(each)}" for name, each in groups.items()]
+    axes.set_xticks(range(len(groups)), names)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    heads = [xlabel, "seeds", "lowest", "first quarter", "median", "third quarter", "highest"]
+    rows = [
+        [name, str(len(each)), *[plain_number(float(np.percentile(each, p)))
+                                 for p in (0, 25, 50, 75, 100)]]
+        for name, each in groups.items()
+    ]  # fmt: skip
+    parts = [f"{row[0]}: median {row[4]}, from {row[2]} to {row[6]}, n = {row[1]}" for row in rows]
+    alt = f"{ylabel} of each seed, by {xlabel}. " + "; ".join(parts) + "."
+    caption = "Each mark is a seed; a box, of three seeds or more, reaches from quarter to quarter."
+    return Picture(title, svg_of(figure, title, alt), alt, caption, heads, rows)
+
+
+def bars_picture(
+    title: str,
+    groups: Mapping[str, Mapping[str, float]],
+    xlabel: str,
+    ylabel: str,
+    caption: str = "",
+) -> Picture | None:
+    """Draw bars side by side: the height of each place, by the name of the group."""  # fmt: skip
+    groups = {name: dict(each) for name, each in groups.items() if each}
+    if not groups:
+        return None
+    figure, (axes,) = new_figure()
+    places = list(dict.fromkeys(place for each in groups.values() for place in each))
+    width = 0.8 / len(groups)
+    for number, (name, each) in enumerate(groups.items()):
+        look = Look.of(number)
+        x = [at + (number + 0.5) * width - 0.4 for at in range(len(places))]
+        values = [each.get(place, 0.0) for place in places]
+        bars = axes.bar(
+            x, values, width * 0.94, label=name, color=look.colour, edgecolor=INK,
+            hatch=look.hatch, linewidth=0.7, alpha=0.8,
+        )  # fmt: skip
+        if len(places) * len(groups) <= 18:
+            axes.bar_label(bars, [plain_number(value) for value in values], padding=2, fontsize=8)
+    long = max(map(len, places)) * len(places) > 80
+    axes.set_xticks(range(len(places)), places, rotation=30 if long else 0,
+                    ha="right" if long else "center")  # fmt: skip
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    if len(groups) > 1:
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    rows = [
+        [place, *[plain_number(each.get(place)) for each in groups.values()]] for place in places
+    ]
+    parts = []
+    for name, each in groups.items():
+        top = max(each, key=lambda place: each[place])
+        parts.append(f"{name}: most at {top} with {plain_number(each[top])}")
+    alt = f"{ylabel} by {xlabel}. " + "; ".join(parts) + "."
+    return Picture(title, svg_of(figure, title, alt), alt, caption, [xlabel, *groups], rows)
+
+
+def density_picture(
+    title: str, panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str, caption: str = ""
+) -> Picture | None:
+    """Draw the density of numbers by group, a panel for each of several things.
+
+    Args:
+        title: Of the picture.
+        panels: Numbers by group, by the name of the panel.
+        xlabel: What the numbers are.
+        caption: Below the picture.
+    """
+    import numpy as np
+    from scipy.stats import gaussian_kde
+
+    panels = {
+        name: {g: [float(v) for v in values] for g, values in each.items() if len(set(values)) > 2}
+        for name, each in panels.items()
+    }
+    panels = {name: each for name, each in panels.items() if each}
+    if not panels:
+        return None
+    every = [v for each in panels.values() for values in each.values() for v in values]
+    low, high = min(every), max(every)
+    x = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 200)
+    figure, axes = new_figure(len(panels), height=2.8 if len(panels) > 1 else HEIGHT)
+    rows, parts = [], []
+    names = list(dict.fromkeys(group for each in panels.values() for group in each))
+    looks = {group: Look.of(number) for number, group in enumerate(names)}
+    for here, (name, each) in zip(axes, panels.items(), strict=True):
+        ends: list[tuple[float, float, str, str]] = []
+        for group, values in each.items():
+            look = looks[group]
+            y = gaussian_kde(values)(x)
+            here.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.6,
+                      marker=look.marker, markevery=(3, 25), markersize=5)  # fmt: skip
+            top = int(y.argmax())
+            ends.append((float(x[top]), float(y[top]), group, look.colour))
+            mean, deviation = float(np.mean(values)), float(np.std(values))
+            rows.append(
+                [name, group, f"{len(values):,}", plain_number(mean), plain_number(deviation)]
+            )
+            parts.append(f"{name}, {group}: mean {plain_number(mean)}, "
+                         f"deviation {plain_number(deviation)}")  # fmt: skip
+        name_lines(here, ends)
+        here.set_ylabel("density")
+        here.set_title(name, loc="left")
+        if here is axes[-1]:
+            here.set_xlabel(xlabel)
+    figure.subplots_adjust(hspace=0.4)
+    alt = f"Density of {xlabel}. " + "; ".join(parts) + "."
+    heads = ["", "group", "numbers", "mean", "deviation"]
+    return Picture(title, svg_of(figure, title, alt), alt, caption, heads, rows)

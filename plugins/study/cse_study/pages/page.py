@@ -1,0 +1,107 @@
+"""A page: sections of notes, tables and pictures in one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+from cse_core import __version__
+from cse_core.errors import CseError
+from cse_core.runtime.atomic_files import write_whole
+from cse_study.pages.drawing import Picture
+
+_NUMBER = re.compile(r"[-+−]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ± [\d.,e-]+)?( \(n = \d+\))?%?")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page; its first column names the rows."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass
+class Section:
+    """A part of a page."""
+
+    title: str
+    notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+    def add(self, picture: Picture | None) -> None:
+        """Add a picture, where there was something to draw."""
+        if picture is not None:
+            self.pictures.append(picture)
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether it says nothing."""
+        return not (self.notes or self.tables or self.pictures)
+
+
+@dataclass
+class Page:
+    """What stands on a page."""
+
+    title: str
+    lead: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+
+    @property
+    def made(self) -> str:
+        """Return when it was made, and by what."""
+        return f"Made by cse {__version__} on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+
+    def html(self) -> str:
+        """Return the page.
+
+        Raises:
+            CseError: If jinja2 is not installed.
+        """
+        try:
+            from jinja2 import Environment
+        except ImportError as error:
+            raise CseError(
+                f"pages need jinja2: {error}", where="--out", hint="pip install matplotlib jinja2"
+            ) from error
+        self.sections = [section for section in self.sections if not section.empty]
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        environment.tests["number_like"] = lambda text: bool(_NUMBER.fullmatch(str(text)))
+        source = files("cse_study.pages").joinpath("templates/page.html")
+        template = environment.from_string(source.read_text(encoding="utf-8"))
+        return template.render(page=self)
+
+    def write(self, path: Path) -> None:
+        """Write the page, whole or not at all.
+
+        Raises:
+            CseError: If it cannot be written, or what makes it is not installed.
+        """
+        text = self.html()
+        if path.is_dir():
+            raise CseError("is a folder", where="--out", value=str(path), hint="name a file")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+
+
+def check_pages(where: str) -> None:
+    """Refuse to begin where what makes pages is not installed.
+
+    Raises:
+        CseError: If jinja2 or matplotlib is missing.
+    """
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise CseError(
+            f"pages need jinja2 and matplotlib: {error}", where=where,
+            hint="pip install jinja2 matplotlib",
+        ) from error  # fmt: skip

@@ -1,0 +1,145 @@
+"""The page of a study: its table with the paper's numbers, and the figures of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cse_study.definition.schema import Figure
+from cse_study.pages.drawing import plain_number
+from cse_study.pages.grouping import find_key, over_steps
+from cse_study.pages.lines import lines_picture
+from cse_study.pages.page import Page, Section, Table
+from cse_study.pages.study_figures import FIGURES, number_of
+from cse_study.pages.study_results import Results
+from cse_study.results.table import caption
+
+
+def study_page(results: Results) -> Page:
+    """Return the page of a study."""
+    definition = results.definition
+    study = definition.study
+    page = Page(f"{definition.name}: {study.summary}")
+    if definition.paper:
+        page.lead.append(", ".join(filter(None, [definition.paper, study.source])))
+    if study.paper.metric:
+        model = f", {study.paper.model}" if study.paper.model else ""
+        page.lead.append(f"The paper reports {study.paper.metric}{model}.")
+    if study.note:
+        page.lead.append(study.note)
+    missing = [row for row in results.rows if row.status != "done"]
+    if missing:
+        page.lead.append(
+            f"{len(results.done)} of {len(results.rows)} rows are finished; "
+            "what is missing is left out."
+        )
+    page.sections += [_table(results), _claims(results)]
+    figures = Section("Figures")
+    for figure in study.figures or _standard(results):
+        drawn = FIGURES[figure.type](results, figure) if results.done else []
+        figures.pictures += drawn
+        if not drawn and figure.type != "table":
+            what = figure.title or figure.type
+            figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
+    page.sections += [figures, _training(results), _ran(results)]
+    return page
+
+
+def _standard(results: Results) -> list[Figure]:
+    """Return the figures of a study that names none: its numbers along the longest axis."""
+    axes = results.definition.study.axes
+    numeric = [axis for axis in axes if all(number_of(v) is not None
+               for v in next(iter(axis.values.values())))]  # fmt: skip
+    if not numeric:
+        return []
+    longest = max(numeric, key=lambda axis: axis.size)
+    if longest.size < 3:
+        return []
+    return [Figure(type="curve", x=longest.called)]
+
+
+def _table(results: Results) -> Section:
+    """Return the section with a table of each shown score."""
+    section = Section("Results")
+    for name, lines in results.tables.items():
+        compared = any(line.difference is not None for line in lines)
+        papers = any(line.paper is not None for line in lines)
+        names = dict.fromkeys(line.score for line in lines if line.seeds)
+        heads = ["point", next(iter(names), name), *(["paper"] if papers else []),
+                 *(["difference", "95% interval", "p", "said"] if compared else [])]  # fmt: skip
+        rows = []
+        for line in lines:
+            cells = [line.point.label, _cell(line.mean, line.deviation, line.seeds)]
+            if papers:
+                cells.append(_cell(line.paper, line.paper_deviation))
+            found = line.difference
+            if compared and found is not None:
+                cells += [f"{found.value:+.2f}", f"{found.low:+.2f} to {found.high:+.2f}",
+                          "-" if line.p is None else f"{line.p:.3g}", line.words]  # fmt: skip
+            elif compared:
+                cells += ["-", "-", "-", line.words]
+            rows.append(cells)
+        said = caption(lines, results.definition)
+        words = f"{name}: mean ± standard deviation over seeds (n: how many)"
+        section.tables.append(Table(heads, rows, f"{words}; {said}" if said else words))
+    return section
+
+
+def _claims(results: Results) -> Section:
+    section = Section("Claims")
+    rows = []
+    for verdict in results.verdicts:
+        found = verdict.difference
+        said = f"{verdict.claim.says} ({verdict.claim.source})".replace(" ()", "")
+        between = "-" if found is None else f"{found.low:+.2f} to {found.high:+.2f}"
+        rows.append([said, "-" if found is None else f"{found.value:+.2f}", between,
+                     "-" if verdict.p is None else f"{verdict.p:.3g}",
+                     "-" if found is None else str(found.seeds), verdict.words])  # fmt: skip
+    if rows:
+        heads = ["claim", "difference", "95% interval", "p", "seeds", "said"]
+        section.tables.append(Table(heads, rows, "p corrected by Holm for the number of claims."))
+    return section
+
+
+def _cell(value: float | None, deviation: float | None = None, seeds: int = 0) -> str:
+    if value is None:
+        return "-"
+    text = plain_number(float(value))
+    text += f" ± {plain_number(float(deviation))}" if deviation is not None else ""
+    return f"{text} (n = {seeds})" if seeds else text
+
+
+def _training(results: Results) -> Section:
+    section = Section("Training")
+    groups = [group for point in results.points if (group := results.group(point)) is not None]
+    if groups and len(groups) <= 8:
+        section.add(lines_picture("Loss", {"loss": over_steps(groups, "loss")}, "step"))
+        dev = over_steps(groups, lambda run: find_key(run, "dev"))
+        section.add(lines_picture("Dev score", {"dev score": dev}, "step"))
+    return section
+
+
+def _ran(results: Results) -> Section:
+    """Return what the runs ran on, once where it is the same of all."""
+    names = ("setting", "scored_by", "steps", "platform", "device", "precision", "commit")
+    rows = []
+    for name in names:
+        values = dict.fromkeys(str(row.facts[name]) for row in results.done
+                               if row.facts.get(name) not in (None, ""))  # fmt: skip
+        if values:
+            rows.append([name.replace("_", " "), ", ".join(list(values)[:6])])
+    seeds = dict.fromkeys(str(row.seed) for row in results.done)
+    if seeds:
+        rows.append(["seeds", ", ".join(seeds)])
+    section = Section("How it was run")
+    if rows:
+        section.tables.append(Table(["", ""], rows))
+    return section
+
+
+def write_study_page(results: Results, path: Path) -> None:
+    """Write the page of a study.
+
+    Raises:
+        CseError: If it cannot be written, or jinja2 or matplotlib is missing.
+    """
+    study_page(results).write(path)

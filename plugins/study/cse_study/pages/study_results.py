@@ -1,0 +1,73 @@
+"""What a page of a study is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cse_core.errors import CseError
+from cse_study.definition.points import Point
+from cse_study.definition.reading import Definition
+from cse_study.execution.folder import StudyFolder
+from cse_study.execution.jobs import Scoring
+from cse_study.pages.grouping import Group
+from cse_study.pages.run_files import Run, read_run
+from cse_study.pages.run_pictures import read_pairs
+from cse_study.results.claims import Verdict
+from cse_study.results.rows import Row
+from cse_study.results.table import Line
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a page of a study is made of.
+
+    Attributes:
+        definition: The study.
+        points: The chosen points.
+        rows: A row for each point and seed.
+        tables: Lines of each shown score, by what the study calls it.
+        folder: Of all studies.
+        scoring: How runs were scored.
+        verdicts: What the runs say of the study's claims.
+    """
+
+    definition: Definition
+    points: Sequence[Point]
+    rows: Sequence[Row]
+    tables: Mapping[str, Sequence[Line]]
+    folder: StudyFolder
+    scoring: Scoring | None
+    verdicts: Sequence[Verdict] = ()
+
+    @cached_property
+    def done(self) -> list[Row]:
+        """Return the rows of finished runs."""
+        return [row for row in self.rows if row.status == "done"]
+
+    def of_point(self, point: Point) -> list[Row]:
+        """Return the finished rows of a point."""
+        return [row for row in self.done if row.point.number == point.number]
+
+    def group(self, point: Point) -> Group | None:
+        """Return the runs of a point; None where it has none."""
+        runs = []
+        for row in self.of_point(point):
+            try:
+                runs.append(read_run(self.folder.run(row.key)))
+            except CseError:  # a model that is scored untrained is no run
+                continue
+        return Group(point.label, tuple(runs)) if runs else None
+
+    def runs(self, point: Point) -> tuple[Run, ...]:
+        """Return the runs of a point."""
+        group = self.group(point)
+        return group.runs if group else ()
+
+    def pairs(self, row: Row) -> dict[str, list[tuple[float, float]]]:
+        """Return gold score and cosine of each pair that a run was scored on, by set."""
+        if self.scoring is None:
+            return {}
+        file = self.folder.pairs(row.key, self.scoring.key)
+        return read_pairs(file) if file.is_file() else {}
