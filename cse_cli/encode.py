@@ -23,6 +23,7 @@ from cse_cli.models import (
     encode_blocks,
     load_model,
 )
+from cse_cli.processes import shared
 from cse_cli.texts import texts_of
 from cse_core.errors import CseError, did_you_mean
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 ENDINGS = (".npy", ".jsonl")
 
 
+@shared
 def encode(
     context: typer.Context,
     model: ModelArgument,

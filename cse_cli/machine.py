@@ -19,6 +19,9 @@ _MEMORY = re.compile(r"out of memory|(can't|cannot) allocate memory|bad_alloc", 
 _THREADS = re.compile(r"can't start new thread|Resource temporarily unavailable", re.IGNORECASE)
 
 
+_ENDED = re.compile(r"gloo/transport|closed by peer|reset by peer|ncclRemoteError|DistBackend")
+
+
 def check_typed(words: Sequence[str]) -> None:
     """Refuse what no command can work with.
 
@@ -51,6 +54,11 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
     if isinstance(error, RuntimeError) and _THREADS.search(text):
         return CseError(
             "the system refuses to start more threads", hint="lower train.threads, or ulimit"
+        )
+    if isinstance(error, RuntimeError) and _ENDED.search(text):
+        return CseError(
+            "another process of this run has ended",
+            hint="what it printed says why; start all processes again",
         )
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         name = error.filename if isinstance(error.filename, str) else None

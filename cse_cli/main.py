@@ -19,7 +19,7 @@ from cse_cli.installed import OWN_COMMANDS, Installed
 from cse_cli.machine import check_typed, refusal
 from cse_cli.streams import OutputLost, mend_streams
 from cse_core import __version__
-from cse_core.errors import CseError, CseErrors, noted
+from cse_core.errors import CseError, CseErrors, ElsewhereError, noted
 
 PLUGIN_BUG = 1
 """Exit code where a part of a plugin raised, or broke its contract."""
@@ -63,6 +63,8 @@ def run(arguments: Sequence[str]) -> int:
         code = _run(words or ["--help"], Installed(left_out))
         sys.stdout.flush()
         return code
+    except ElsewhereError:  # the process that failed says why
+        return 2
     except CseError as error:
         fail(error)
         return 2

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cse_cli.completion import complete_model
+from cse_cli.processes import by_all, helpers, load_in_all
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from cse_cli.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
+    from cse_core.runtime.sharing import Share
 
 BLOCK = 8192
 """Texts that are encoded together, so that vectors can be written while others are made."""
@@ -115,18 +119,16 @@ def load_model(
     check_model(name, registry, pooling=pooling, max_length=max_length)
     from cse_cli.progress import spinner
 
+    options: dict[str, Any] = {
+        "pooling": pooling, "max_length": max_length, "device": device, "precision": precision,
+    }  # fmt: skip
     try:
         with spinner(f"loading {name}"), libraries_quiet():
+            if helpers():
+                return load_in_all(name, options)
             from cse_cli.saved_model import load
 
-            return load(
-                name,
-                registry,
-                pooling=pooling,
-                max_length=max_length,
-                device=device,
-                precision=precision,
-            )
+            return load(name, registry, **options)
     except CseError as error:
         raise _as_flags(error) from None
 
@@ -179,8 +181,8 @@ class TextEncoder:
         self._model, self._batch_tokens = model, batch_tokens
         self.texts = self.cut = 0
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return their vectors ``[N, D]``."""
+    def __call__(self, texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
+        """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
         encoder = self._model.sentence_encoder
         room = longest = encoder.max_length
         if encoder.slicer is None or encoder.slicer.slices_wrapped:
@@ -188,11 +190,11 @@ class TextEncoder:
             room -= encoder.tokenizer.special_count + sum(map(len, prompt))
         else:
             longest += 1  # a text that is cut shows by it
-        table = encoder.tokenizer.table(texts, longest)
+        texts = list(texts)
+        vectors, lengths = by_all(self._model, _encoded, texts, longest, self._batch_tokens, block)
         self.texts += len(texts)
-        self.cut += int((table.offsets.diff() > room).sum())
-        with self._model.precision.autocast():
-            return encoder.encode_table(table, self._model.device, self._batch_tokens).numpy()
+        self.cut += int((lengths > room).sum())
+        return vectors.numpy()
 
     @property
     def note(self) -> str | None:
@@ -208,15 +210,26 @@ class TextEncoder:
         )
 
 
+def _encoded(
+    model: SentenceModel,
+    share: Share,
+    texts: list[str],
+    longest: int,
+    batch_tokens: int | None,
+    block: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the vectors ``[N, D]`` of texts, and how many tokens ``[N]`` each has."""
+    encoder = model.sentence_encoder
+    table = encoder.table(texts, longest, share)
+    with model.precision.autocast():
+        vectors = encoder.encode_table(table, model.device, batch_tokens, block=block, share=share)
+    return vectors, table.offsets.diff()
+
+
 def encode_blocks(
     encode: TextEncoder, texts: Iterable[str]
 ) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
-    """Yield texts, some thousands at a time, with their vectors ``[N, D]``."""
-    block: list[str] = []
-    for text in texts:
-        block.append(text)
-        if len(block) == BLOCK:
-            yield block, encode(block)
-            block = []
-    if block:
-        yield block, encode(block)
+    """Yield texts, some thousands for each process at a time, with their vectors ``[N, D]``."""
+    rest = iter(texts)
+    while held := list(islice(rest, BLOCK * (1 + helpers()))):
+        yield held, encode(held, BLOCK)

@@ -22,10 +22,12 @@ from cse_cli.models import (
     encode_blocks,
     load_model,
 )
+from cse_cli.processes import shared
 from cse_cli.texts import rows_of
 from cse_core.errors import CseError
 
 
+@shared
 def search(
     context: typer.Context,
     model: ModelArgument,

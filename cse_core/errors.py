@@ -77,6 +77,10 @@ class CseErrors(CseError):
         return "\n".join(lines)
 
 
+class ElsewhereError(CseError):
+    """Report in one process that another one of the same run failed, which says why itself."""
+
+
 class PartError(RuntimeError):
     """A part did not keep a promise of its contract: a bug of its plugin, named.
 

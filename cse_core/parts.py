@@ -319,7 +319,8 @@ class RoundContext:
         round: Number of the round to come, from 1; 0 is the one round of a run without rounds.
         corpus: The training rows.
         encode: ``encode(texts)`` are ``[N, D]`` float32 vectors on the CPU of the current model in
-            evaluation mode, as the saved model would encode.
+            evaluation mode, as the saved model would encode. Every process asks for the same texts
+            and encodes its share of them.
         scores: Best score of each finished round.
         generator: As in StepContext.
         progress: ``progress(done, total, what)`` moves the progress bar.

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import CseError, PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
+from cse_core.runtime.distributed import world
+from cse_core.runtime.sharing import Share, gathered
+from cse_core.tokenization.shared_table import shared_table
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
 from cse_core.vocabulary import Role
@@ -178,38 +181,84 @@ class SentenceEncoder:
         return replace(pooled, vectors=vectors)
 
     def encode(
-        self, texts: Sequence[str], device: torch.device, batch_tokens: int | None = None
+        self,
+        texts: Sequence[str],
+        device: torch.device,
+        batch_tokens: int | None = None,
+        *,
+        share: Share = "alone",
     ) -> Tensor:
         """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
 
         Texts are encoded in order of length and returned in their own, about ``batch_tokens`` of
-        them in an encoder call: None takes :func:`tokens_at_once`.
+        them in an encoder call: None takes :func:`tokens_at_once`. Where processes ``share`` them,
+        each makes some of the calls that one process makes, so that the vectors are the same.
         """
-        return self.encode_table(self.tokenizer.table(texts, self.max_length), device, batch_tokens)
+        table = self.table(texts, self.max_length, share)
+        return self.encode_table(table, device, batch_tokens, share=share)
+
+    def table(self, texts: Sequence[str], longest: int | None, share: Share) -> TokenTable:
+        """Return texts as content tokens, at most ``longest`` of each, for :meth:`encode_table`."""
+        if share == "alone":
+            return self.tokenizer.table(texts, longest)
+        return shared_table(self.tokenizer, texts, longest)
 
     @torch.no_grad()
     def encode_table(
-        self, table: TokenTable, device: torch.device, batch_tokens: int | None = None
+        self,
+        table: TokenTable,
+        device: torch.device,
+        batch_tokens: int | None = None,
+        *,
+        block: int | list[int] | None = None,
+        share: Share = "alone",
     ) -> Tensor:
-        """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`."""
+        """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`.
+
+        ``block`` texts at a time are put in order of length, by default all; a list has the number
+        of each block.
+
+        Raises:
+            ElsewhereError: If a process that shares them failed.
+        """
         at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
-        with _in_mode([self.encoder, *self._after_encoder()], training=False):
-            lengths = table.offsets[1:] - table.offsets[:-1]
-            order = torch.argsort(lengths, stable=True)
-            cost = torch.cumsum(lengths[order] + self.tokenizer.special_count, 0)
-            vectors: list[Tensor] = []
-            start = 0
-            while start < len(order):
-                before = int(cost[start - 1]) if start else 0
-                stop = int(torch.searchsorted(cost, before + at_once, right=True))
-                stop = max(stop, start + 1)
-                tokens = self.rows(table.rows(order[start:stop]), "anchor")
-                levels = self.embed(tokens, device, stop - start)
-                vectors.append(levels[SENTENCE].vectors.float().cpu())
-                start = stop
-            if not vectors:
-                return torch.zeros(0, getattr(self.pooler, "dimension", 0))
-            return torch.cat(vectors)[torch.argsort(order)]
+        calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
+        rank, size = (0, 1) if share == "alone" else world()
+
+        def made() -> Tensor:
+            vectors = [torch.zeros(0, getattr(self.pooler, "dimension", 0))]
+            with _in_mode([self.encoder, *self._after_encoder()], training=False):
+                for rows in calls[rank::size]:
+                    tokens = self.rows(table.rows(rows), "anchor")
+                    levels = self.embed(tokens, device, len(rows))
+                    vectors.append(levels[SENTENCE].vectors.float().cpu())
+            return torch.cat(vectors[1:] or vectors)
+
+        vectors = made() if share == "alone" else gathered(made, share)
+        if not calls or (share == "first" and rank):
+            return vectors
+        order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
+        return vectors[torch.argsort(order)]
+
+
+def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:
+    """Yield the rows of each encoder call, of like length, block by block.
+
+    Args:
+        cost: ``[N]`` tokens of each row.
+        at_once: Tokens of a call, about.
+        block: Rows that are ordered together; None for all.
+    """
+    for own in torch.split(torch.arange(len(cost)), block or max(1, len(cost))):
+        rows = own[torch.argsort(cost[own], stable=True)]
+        sums = torch.cumsum(cost[rows], 0)
+        start = 0
+        while start < len(rows):
+            before = int(sums[start - 1]) if start else 0
+            stop = int(torch.searchsorted(sums, before + at_once, right=True))
+            stop = max(stop, start + 1)
+            yield rows[start:stop]
+            start = stop
 
 
 def tokens_at_once(device: torch.device) -> int:

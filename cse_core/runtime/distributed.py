@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -23,7 +23,6 @@ from cse_core.errors import CseError
 from cse_core.runtime.device import resolve_device
 from cse_core.types import Embeddings
 
-Made = TypeVar("Made")
 JOIN = "CSE_JOIN_SECONDS"
 """Variable with the seconds that the processes of a run wait for each other at its begin."""
 
@@ -55,7 +54,7 @@ def join(device: torch.device) -> torch.device:
             dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         except (ValueError, RuntimeError) as error:
             what = f"the processes cannot find each other: {str(error).splitlines()[0][:150]}"
-            hint = "start them with `torchrun --nproc-per-node N --no-python cse train …` within"
+            hint = "start them with `torchrun --nproc-per-node N --no-python cse …` within"
             hint += f" {seconds} s ({JOIN}), or unset WORLD_SIZE for one process"
             raise CseError(what, where="WORLD_SIZE", value=size, hint=hint) from None
         atexit.register(dist.destroy_process_group)
@@ -124,17 +123,6 @@ def gather_rows(values: Tensor) -> Tensor:
 def total(count: int) -> int:
     """Return the sum of a number over the processes; no device is waited for."""
     return int(_summed(torch.tensor([count]))[0])
-
-
-def from_first(make: Callable[[], Made]) -> Made:
-    """Return what the first process makes, to every process."""
-    rank, size = world()
-    if size == 1:
-        return make()
-    made: list[Any] = [make() if rank == 0 else None]
-    dist.broadcast_object_list(made, src=0)
-    found: Made = made[0]
-    return found
 
 
 def wait() -> None:

@@ -27,6 +27,7 @@ from cse_core.runtime import distributed
 from cse_core.runtime.device import resolve_device, resolve_precision
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.sharing import agreed
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.export import public_name
@@ -64,7 +65,7 @@ def train(
         RunFolder.check_free(out)
     prepared = Prepared(composition, registry, reporter, corpus)
     # A name with the time in it differs between processes.
-    out = Path(distributed.from_first(partial(str, out)))
+    out = Path(agreed(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out))
     trainer.describe = describe
     trainer.prepare()

@@ -12,7 +12,7 @@ from torch import Tensor
 from cse_core.evaluation.dev_sets import MEAN, by_name, choosing_score, usual_scores
 from cse_core.evaluation.suites import DevSet
 from cse_core.parts import Metric
-from cse_core.runtime import distributed
+from cse_core.runtime.sharing import led
 
 
 @dataclass
@@ -70,17 +70,17 @@ class Scorer:
     ) -> tuple[dict[str, float], bool]:
         """Return all dev scores of the model, and whether it is the round's best.
 
-        The first process scores; the others hear of it.
+        The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
-        def measured() -> dict[str, float]:
+        def measured(encode: Callable[[Sequence[str]], Tensor]) -> dict[str, float]:
             return {
                 f"{name}.{key}": value
                 for name, each in self.dev.items()
                 for key, value in each.measure(lambda texts: encode(texts).numpy(), metrics).items()
             }
 
-        scores = distributed.from_first(measured)
+        scores = led(measured, encode)
         where = f"score of round {round_number}"
         select = choosing_score(self.dev, by, where) if by else self.select
         chosen = self._value(scores, select)

@@ -23,6 +23,7 @@ from cse_core.runtime.atomic_files import disk_errors, write_whole
 from cse_core.runtime.device import Precision
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
+from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, not_finite
 from cse_core.training.collapse import BATCH, CollapseWatch, spread
@@ -229,16 +230,18 @@ class Trainer:
                 raise Stopped(step)
             meters.go_on()
 
-    def encode(self, texts: Sequence[str]) -> Tensor:
+    def encode(self, texts: Sequence[str], share: Share = "all") -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
         with self.precision.autocast():
-            return inference_encoder(self.assembly).encode(texts, self.assembly.device)
+            online = inference_encoder(self.assembly)
+            return online.encode(texts, self.assembly.device, share=share)
 
     def _evaluate(self, loop: TrainingLoop) -> dict[str, float]:
         current, step = loop.current, loop.done
         self.reporter.scoring(list(self.scorer.dev))
+        encode = partial(self.encode, share="first")
         scores, better = self.scorer.score(
-            self.encode, step, current.number, current.score, self.assembly.metrics
+            encode, step, current.number, current.score, self.assembly.metrics
         )
         if better and self.main:
             write_best(self.folder, self.scorer.of_round, saved.weights(self.assembly))

@@ -177,7 +177,7 @@ class Retrieved(NegativeStore):
         kind = Mean if self.options.pool == "mean" else Cls
         pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
         sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
-        return lambda texts: sentence_encoder.encode(texts, setup.device)
+        return lambda texts: sentence_encoder.encode(texts, setup.device, share="all")
 
     def _load(self, model: str) -> tuple[PackedEncoder, TextTokenizer]:
         try:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from cse_cli.saved_model import SentenceModel
 from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.runtime.sharing import Share
 from cse_core.tokenization.tokenizer import TokenTable
 from cse_core.types import offsets_of, positions_of
 
@@ -17,6 +19,9 @@ def encode_sliced(
     texts: Sequence[str],
     device: torch.device,
     batch_tokens: int | None = None,
+    *,
+    block: int | None = None,
+    share: Share = "alone",
 ) -> Tensor:
     """Return ``[N, D]`` float32 vectors of texts of any length on the CPU.
 
@@ -29,8 +34,10 @@ def encode_sliced(
         texts: The texts.
         device: Where to compute.
         batch_tokens: Tokens of one encoder call, about; by default as ``encode``.
+        block: Texts whose slices are put in order of length at a time; by default all.
+        share: How processes share the texts, as ``encode``.
     """
-    whole = sentence_encoder.tokenizer.table(texts)
+    whole = sentence_encoder.table(texts, None, share)
     total = whole.offsets.diff()
     longest = slice_length(sentence_encoder)
     counts = (total + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
@@ -38,11 +45,28 @@ def encode_sliced(
     begin = positions_of(offsets_of(counts)) * longest
     lengths = (total[text] - begin).clamp_max(longest)
     slices = TokenTable(whole.ids, whole.word, offsets_of(lengths))
-    vectors = sentence_encoder.encode_table(slices, device, batch_tokens)
+    blocks = None if block is None else [int(own.sum()) for own in torch.split(counts, block)]
+    vectors = sentence_encoder.encode_table(slices, device, batch_tokens, block=blocks, share=share)
+    if len(vectors) < len(lengths):
+        return vectors  # the first process has them
     # A text without tokens is one empty slice, which counts as one token.
     weights = lengths.clamp_min(1).to(vectors.dtype).unsqueeze(1)
     sums = vectors.new_zeros(len(texts), vectors.shape[1]).index_add_(0, text, vectors * weights)
     return sums / sums.new_zeros(len(texts), 1).index_add_(0, text, weights)
+
+
+def sliced(
+    model: SentenceModel,
+    share: Share,
+    texts: list[str],
+    batch_tokens: int | None,
+    block: int | None,
+) -> Tensor:
+    """Return what :func:`encode_sliced` does with a loaded model, in its number format."""
+    with model.precision.autocast():
+        return encode_sliced(
+            model.sentence_encoder, texts, model.device, batch_tokens, block=block, share=share
+        )
 
 
 def slice_length(sentence_encoder: SentenceEncoder) -> int:

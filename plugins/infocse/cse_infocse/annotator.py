@@ -37,7 +37,7 @@ def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
     kind = Mean if pool == "mean" else Cls
     pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
     sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, encoder.max_positions)
-    return lambda texts: sentence_encoder.encode(texts, setup.device)
+    return lambda texts: sentence_encoder.encode(texts, setup.device, share="all")
 
 
 def checked(vectors: Tensor, where: str) -> Tensor:

@@ -17,6 +17,7 @@ from cse_cli.models import (
     PoolingOption,
     PrecisionOption,
 )
+from cse_cli.processes import shared
 from cse_evaluation.cli.probes import show_tasks, shown_progress
 from cse_evaluation.cli.retrieval import show_retrieval
 from cse_evaluation.cli.scores import show_scores
@@ -24,6 +25,7 @@ from cse_evaluation.cli.scoring import Request, score_models
 from cse_evaluation.cli.suites import show_suites
 
 
+@shared
 def evaluate(
     context: typer.Context,
     models: Annotated[

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cse_cli.console import say_table, warn
+from cse_cli.processes import by_all, helpers
 from cse_cli.progress import reporter_for
 from cse_core.errors import CseError, did_you_mean
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_cli.saved_model import SentenceModel
-    from cse_core.evaluation.suites import Encode
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_evaluation.probe import Progress
     from cse_evaluation.task_result import TaskResult, TextLengths, WordScore
@@ -202,18 +202,17 @@ def score_tasks(
 
 def _encoder(
     model: SentenceModel, long_texts: LongTexts, batch_tokens: int | None
-) -> tuple[Encode, str]:
+) -> tuple[Callable[..., NDArray[np.float32]], str]:
     from cse_cli.models import TextEncoder
-    from cse_evaluation.long_texts import encode_sliced
+    from cse_evaluation.long_texts import sliced
 
     length = model.sentence_encoder.max_length
     cut = TextEncoder(model, batch_tokens)
     if long_texts == "cut":
         return cut, f"cut at {length} tokens"
 
-    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-        with model.precision.autocast():
-            return encode_sliced(model.sentence_encoder, texts, model.device, batch_tokens).numpy()
+    def encode(texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
+        return by_all(model, sliced, list(texts), batch_tokens, block).numpy()
 
     return encode, f"mean over slices of {length} tokens, weighted by their length"
 
@@ -256,15 +255,15 @@ def measure(
 
 
 def _in_blocks(
-    encode: Encode, progress: Progress, what: str
+    encode: Callable[..., NDArray[np.float32]], progress: Progress, what: str
 ) -> Callable[[Sequence[str]], NDArray[np.float32]]:
     def encode_blocks(texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        blocks = []
-        for start in range(0, len(texts), BLOCK):
-            blocks.append(encode(texts[start : start + BLOCK]))
-            progress(min(start + BLOCK, len(texts)), len(texts), what)
+        blocks, count = [], BLOCK * (1 + helpers())
+        for start in range(0, len(texts), count):
+            blocks.append(encode(texts[start : start + count], BLOCK))
+            progress(min(start + count, len(texts)), len(texts), what)
         return np.concatenate(blocks)
 
     return encode_blocks
