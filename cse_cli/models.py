@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from cse_cli.completion import complete_model
 from cse_cli.processes import by_all, helpers, load_in_all
+from cse_cli.quiet import libraries_quiet
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LARGEST
 
@@ -138,29 +138,6 @@ def _as_flags(error: CseError) -> CseError:
     where = _FLAGS.get(error.where or "", error.where)
     hint = error.hint.partition(", or add --set")[0] if error.hint else None
     return CseError(error.what, where=where, value=error.value, hint=hint)
-
-
-def quieten() -> None:
-    """Keep the libraries' own bars and hints off stderr, where ours are."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-
-
-@contextmanager
-def libraries_quiet() -> Iterator[None]:
-    """Do so for a while, in a process that is not ours alone."""
-    from transformers.utils import logging
-
-    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    quieten()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 class TextEncoder:

@@ -96,7 +96,7 @@ def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
 
 
 def _load(name: str, options: dict[str, Any]) -> SentenceModel:
-    from cse_cli.models import libraries_quiet
+    from cse_cli.quiet import libraries_quiet
     from cse_cli.saved_model import load
     from cse_core.runtime.device import resolve_device
     from cse_core.runtime.distributed import join

@@ -79,7 +79,7 @@ def run(
         shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
         reporter = open_.enter_context(shown)
         reporter.loading()
-        from cse_cli.models import libraries_quiet
+        from cse_cli.quiet import libraries_quiet
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped
 

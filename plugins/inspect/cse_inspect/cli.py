@@ -26,7 +26,7 @@ from cse_cli.choosing import (
 )
 from cse_cli.console import say, say_json
 from cse_cli.installed import installed
-from cse_cli.models import quieten
+from cse_cli.quiet import quieten
 from cse_core.errors import CseError
 
 _PANEL = "What to inspect"

@@ -12,8 +12,9 @@ from cse_cli.completion import complete_data
 from cse_cli.console import say, say_json, tell
 from cse_cli.encode import beside
 from cse_cli.installed import installed
-from cse_cli.models import DeviceOption, quieten
+from cse_cli.models import DeviceOption
 from cse_cli.progress import reporter_for
+from cse_cli.quiet import quieten
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
