@@ -87,7 +87,7 @@ def _dask(address: str, workers: int | None) -> Iterator[Executor]:
         else:
             cluster = distributed.LocalCluster(
                 n_workers=workers or 2, threads_per_worker=1, processes=True,
-                dashboard_address=None, silence_logs=logging.CRITICAL,
+                dashboard_address=":0", silence_logs=logging.CRITICAL,
             )  # fmt: skip
             client = distributed.Client(cluster)
     except (OSError, TimeoutError, ValueError) as error:

@@ -1,0 +1,76 @@
+"""Draws of pairs and seeds against scipy, and Holm's correction against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cse_study.results import bootstrap
+from cse_study.results.bootstrap import compared, draws_of, holm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(5, 60))
+def test_a_draw_is_the_spearman_of_the_drawn_pairs(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 4, count).astype(float)
+    cosine = np.round(rng.normal(size=count), 1)
+    index = rng.integers(count, size=count)
+    times = np.bincount(index, minlength=count)[None].astype(float)
+    ranks = (bootstrap._Ranks(gold).drawn(times), bootstrap._Ranks(cosine).drawn(times))
+    found = bootstrap._pearson(*ranks, times)[0]
+    if len(set(gold[index])) > 1 and len(set(cosine[index])) > 1:
+        assert found == pytest.approx(spearmanr(gold[index], cosine[index]).statistic, abs=1e-9)
+    else:
+        assert found == 0
+
+
+def of(seed: int, noise: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(7)
+    gold = rng.uniform(0, 5, 400)
+    return {"a.test": (gold, gold + np.random.default_rng(seed).normal(0, noise, 400))}
+
+
+def test_draws_are_the_same_each_time_and_paired() -> None:
+    first, second = draws_of(of(1, 2), ["a.test"], 200), draws_of(of(1, 2), ["a.test"], 200)
+    assert (first == second).all()
+    near = of(1, 2)["a.test"]
+    moved = {"a.test": (near[0], near[1] * 3 + 1)}
+    assert draws_of(moved, ["a.test"], 200) == pytest.approx(first)
+
+
+def test_a_clear_difference_is_shown_and_a_small_one_is_not() -> None:
+    seeds = (1, 2, 3)
+    good = {seed: draws_of(of(seed, 1.0), ["a.test"], 2000) for seed in seeds}
+    same = {seed: draws_of(of(seed + 10, 1.0), ["a.test"], 2000) for seed in seeds}
+    bad = {seed: draws_of(of(seed, 4.0), ["a.test"], 2000) for seed in seeds}
+
+    def difference(left: dict[int, np.ndarray], right: dict[int, np.ndarray]) -> float:
+        values = ({s: float(d.mean()) for s, d in each.items()} for each in (left, right))
+        found = compared(*values, left, right, 400)
+        assert found is not None and found.pairs == 400 and found.seeds == 3
+        assert found.low <= found.value <= found.high
+        return found.p
+
+    assert difference(bad, good) < 0.01
+    assert difference(same, good) > 0.05
+
+
+def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
+    assert compared({1: 2.0}, {1: 1.0}, {}, {}, 0) is None
+    assert compared({1: 2.0}, {2: 1.0}, {}, {}, 0) is None
+    found = compared({1: 2.0, 2: 2.5, 3: 2.2}, {1: 1.0, 2: 1.4, 3: 1.3}, {}, {}, 0)
+    assert found is not None and found.pairs == 0
+    assert found.value == pytest.approx(1.0)
+    assert found.p < 0.01
+    wide = compared({1: 2.0, 2: 0.0}, {1: 1.0, 2: 1.2}, {}, {}, 0)
+    assert wide is not None and wide.p > 0.5
+
+
+def test_holm() -> None:
+    assert holm([]) == []
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    assert holm([0.2]) == pytest.approx([0.2])

@@ -1,0 +1,241 @@
+"""Whole studies with a tiny encoder: run, repeated, added to, killed, and finished elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cse_testkit import tiny_encoder
+
+from tests.fixtures.command_line import CSE, Cse
+
+STUDY = """
+summary = "Temperature"
+seeds = [1]
+[settings]
+recipe = "simcse"
+model = "@model:first"
+data = "@sentences"
+dev = "@dev"
+"train.batch_size" = 4
+"train.save_steps" = 1
+[[axes]]
+values = { "loss.infonce.temperature" = [0.05, 0.2] }
+"""
+WORDS = ("boat", "garden", "train", "judge", "violin", "planet")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Files that a study needs."""
+
+    folder: Path
+
+    def study(self, text: str = STUDY) -> str:
+        file = self.folder / "mine.toml"
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    def words(self, *more: str, text: str = STUDY, out: str = "studies") -> list[str]:
+        folder = self.folder
+        return [
+            "study", self.study(text), "--model", str(folder / "encoder"), "--data",
+            str(folder / "texts.txt"), "--dev", str(folder / "pairs.tsv"), "--pairs",
+            str(folder / "pairs.tsv"), "--out", str(folder / out), *more,
+        ]  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("CSE_CACHE", "off")
+    tiny_encoder(tmp_path / "encoder")
+    lines = [f"the {a} is near the {b}" for a in WORDS for b in WORDS if a != b]
+    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = [
+        f"the {a} is old\tthe {b} is old\t{5 if a == b else n % 5}"
+        for n, a in enumerate(WORDS)
+        for b in WORDS
+    ]
+    head = "sentence1\tsentence2\tscore"
+    (tmp_path / "pairs.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return Place(tmp_path)
+
+
+def scores(found: dict[str, Any]) -> dict[tuple[str, int], dict[str, float]]:
+    return {(row["point"], row["seed"]): row["scores"] for row in found["rows"]}
+
+
+def weights(place: Place, out: str) -> dict[str, str]:
+    """The digest of each run's weights, by its key."""
+    return {
+        run.name: sha256((run / "model" / "model.safetensors").read_bytes()).hexdigest()
+        for run in sorted((place.folder / out / "runs").iterdir())
+        if run.is_dir() and (run / "model").is_dir()
+    }
+
+
+def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
+    cse: Cse, place: Place
+) -> None:
+    broken = tiny_encoder(place.folder / "broken", hidden=64)
+    file = broken / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:200])
+    text = STUDY.replace('model = "@model:first"\n', "").replace(
+        'values = { "loss.infonce.temperature" = [0.05, 0.2] }',
+        'values = { model = ["@model:second", "@model:first"] }',
+    )
+    words = place.words("--steps", "2", "--model", f"second={broken}", text=text)
+    printed = cse(*words)
+    assert printed.code == 1, printed.err
+    assert "warning: model=model:second, seed 1 failed: model.name: the weights are" in printed.err
+    assert "no finished run" in printed.out and "model:first" in printed.out
+    runs = place.folder / "studies" / "runs"
+    logs = {log.name: log.stat().st_size for log in runs.glob("*.log")}
+    assert len(logs) == 2
+    file.write_bytes((tiny_encoder(place.folder / "whole", hidden=64) / file.name).read_bytes())
+    again = cse(*words, "--json", "--points", "model=model:first")
+    assert again.code == 0
+    assert {log.name: log.stat().st_size for log in runs.glob("*.log")} == logs
+    rows = json.loads(again.out)["rows"]
+    assert [row["status"] for row in rows] == ["done"]
+    assert {"pairs.spearman", "pairs.dev.spearman"} <= rows[0]["scores"].keys() or rows[0]["scores"]
+
+
+@pytest.mark.slow
+def test_seeds_and_points_added_later_redo_nothing(cse: Cse, place: Place) -> None:
+    first = cse(*place.words("--steps", "2", "--points", "1", "--json"))
+    assert first.code == 0, first.err
+    before = weights(place, "studies")
+    times = {p: p.stat().st_mtime_ns for p in (place.folder / "studies").rglob("*.safetensors")}
+    more = cse(*place.words("--steps", "2", "--seeds", "2", "--json"))
+    assert more.code == 0, more.err
+    assert len(weights(place, "studies")) == 4
+    assert before.items() <= weights(place, "studies").items()
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    assert scores(json.loads(first.out)).items() <= scores(json.loads(more.out)).items()
+
+
+@pytest.mark.slow
+def test_a_function_hears_of_finished_runs_and_others_start_from_one(
+    cse: Cse, place: Place
+) -> None:
+    text = STUDY.replace("@model:first", "@run:start")
+    text += '[runs.start]\nrecipe = "simcse"\nmodel = "@model:first"\n"train.batch_size" = 4\n'
+    text += '[after]\ncall = "builtins:dict"\nlevel = 2.5\n'
+    printed = cse(*place.words("--steps", "2", "--json", text=text))
+    assert printed.code == 0, printed.err
+    found = json.loads(printed.out)
+    assert len(weights(place, "studies")) == 3
+    assert [row["scores"]["level"] for row in found["rows"]] == [2.5, 2.5]
+    recipe = (place.folder / "studies" / "runs" / f"{found['rows'][0]['key']}.toml").read_text()
+    assert str(place.folder / "studies" / "runs") in recipe
+
+
+def started(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A study in a process group of its own, as a user's shell starts it."""
+    return subprocess.Popen(
+        [CSE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 180.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def checkpoints(place: Place, out: str) -> int:
+    return len(list((place.folder / out / "runs").glob("*/checkpoints/*step-*")))
+
+
+def finished(place: Place, out: str) -> int:
+    return len(list((place.folder / out / "runs").glob("*/result.json")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["dask", "submitit-local"])
+def test_a_study_killed_twice_and_finished_elsewhere_equals_one_run_straight(
+    cse: Cse, place: Place, executor: str
+) -> None:
+    pytest.importorskip("distributed" if executor == "dask" else "submitit")
+    size = ("--steps", "40", "--seeds", "2")
+    straight = cse(*place.words(*size, "--json", out="straight"))
+    assert straight.code == 0, straight.err
+    for count in (1, 2):
+        with started(place.words(*size, "--workers", str(count), out="killed")) as study:
+            wait_for(lambda: checkpoints(place, "killed") > 1)
+            time.sleep(1)
+            os.killpg(study.pid, signal.SIGKILL)
+    assert finished(place, "killed") < 4
+    done = cse(
+        *place.words(*size, "--executor", executor, "--workers", "2", "--json", out="killed")
+    )
+    assert done.code == 0, done.err
+    assert scores(json.loads(done.out)) == scores(json.loads(straight.out))
+    assert weights(place, "killed") == weights(place, "straight")
+    assert len(weights(place, "killed")) == 4
+
+
+@pytest.mark.slow
+def test_a_dask_worker_killed_in_the_middle_changes_nothing(cse: Cse, place: Place) -> None:
+    psutil = pytest.importorskip("psutil")
+    pytest.importorskip("distributed")
+    size = ("--steps", "40")
+    straight = cse(*place.words(*size, "--json", out="straight"))
+    with started(place.words(*size, "--executor", "dask", out="killed")) as study:
+        wait_for(lambda: checkpoints(place, "killed") > 1)
+        below = psutil.Process(study.pid).children(recursive=True)
+        runs = [p for p in below if "cse_study.execution.child" in " ".join(p.cmdline())]
+        runs[0].parent().kill()
+        _, said = study.communicate(timeout=400)
+    assert study.returncode == 0, said
+    done = cse(*place.words(*size, "--json", out="killed"))
+    assert scores(json.loads(done.out)) == scores(json.loads(straight.out))
+    assert weights(place, "killed") == weights(place, "straight")
+
+
+@pytest.mark.slow
+def test_an_interrupt_writes_checkpoints_and_says_how_to_go_on(cse: Cse, place: Place) -> None:
+    size = ("--steps", "200", "--points", "1")
+    with started(place.words(*size)) as study:
+        wait_for(lambda: checkpoints(place, "studies") > 1)
+        os.killpg(study.pid, signal.SIGINT)
+        _, said = study.communicate(timeout=120)
+    assert study.returncode == 130
+    text = said.decode()
+    assert "Traceback" not in text
+    assert "go on where they were with: cse study" in text
+    assert checkpoints(place, "studies") and not finished(place, "studies")
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if _runs(p, place.folder)]
+
+
+def _runs(path: Path, folder: Path) -> bool:
+    try:
+        return str(folder).encode() in path.read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_two_studies_at_once_make_each_run_once(cse: Cse, place: Place) -> None:
+    words = place.words("--steps", "5")
+    with started(words) as one, started(words) as other:
+        for study in (one, other):
+            _, said = study.communicate(timeout=400)
+            assert study.returncode == 0, said
+    logs = [log.read_text() for log in (place.folder / "studies" / "runs").glob("*.log")]
+    assert len(logs) == 2
+    assert [text.count("pairs with their cosines are in") for text in logs] == [1, 1]
