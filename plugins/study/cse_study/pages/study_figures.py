@@ -34,6 +34,8 @@ def _curve(results: Results, figure: Figure) -> list[Picture]:
     for name, lines in (tables or results.tables).items():
         by_line: dict[str, list[Line]] = {}
         for line in lines:
+            if not _inside(line.point, figure):
+                continue
             by_line.setdefault(_line_of(line.point, figure, x), []).append(line)
         series = []
         for label, each in by_line.items():
@@ -51,6 +53,12 @@ def _curve(results: Results, figure: Figure) -> list[Picture]:
         panels[next(iter(names), name)] = series
     title = figure.title or f"{', '.join(panels)} by {x or 'point'}"
     return _drawn(lines_picture(title, panels, x or "point"))
+
+
+def _inside(point: Point, figure: Figure) -> bool:
+    """Tell whether a figure shows a point: its key ``where`` has the values of some columns."""
+    where: Mapping[str, Sequence[Any]] = (figure.model_extra or {}).get("where", {})
+    return all(_value(point, name) in values for name, values in where.items())
 
 
 def _line_of(point: Point, figure: Figure, x: str) -> str:

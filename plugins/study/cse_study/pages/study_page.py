@@ -11,6 +11,7 @@ from cse_study.pages.lines import lines_picture
 from cse_study.pages.page import Page, Section, Table
 from cse_study.pages.study_figures import FIGURES, number_of
 from cse_study.pages.study_results import Results
+from cse_study.pages.texts import text_tables
 from cse_study.results.table import caption
 
 
@@ -37,6 +38,7 @@ def study_page(results: Results) -> Page:
     for figure in study.figures or _standard(results):
         drawn = FIGURES[figure.type](results, figure) if results.done else []
         figures.pictures += drawn
+        figures.tables += text_tables(results, figure) if figure.type == "table" else []
         if not drawn and figure.type != "table":
             what = figure.title or figure.type
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
