@@ -22,6 +22,7 @@ FIRST = {
         "python",
         "evaluation",
         "mteb",
+        "pages",
         "results",
     ),
     "Plugins": ("authors", "reference", "plugin-policy"),

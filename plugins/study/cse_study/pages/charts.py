@@ -9,7 +9,6 @@ from cse_study.pages.drawing import (
     INK,
     Look,
     Picture,
-    name_lines,
     name_points,
     new_figure,
     plain_number,
@@ -197,23 +196,24 @@ def density_picture(
     names = list(dict.fromkeys(group for each in panels.values() for group in each))
     looks = {group: Look.of(number) for number, group in enumerate(names)}
     for here, (name, each) in zip(axes, panels.items(), strict=True):
-        ends: list[tuple[float, float, str, str]] = []
         for group, values in each.items():
             look = looks[group]
             y = gaussian_kde(values)(x)
-            here.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.6,
-                      marker=look.marker, markevery=(3, 25), markersize=5)  # fmt: skip
             top = int(y.argmax())
-            ends.append((float(x[top]), float(y[top]), group, look.colour))
+            marks = sorted({max(top - 9, 0), top, min(top + 9, len(x) - 1)})
+            here.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.6,
+                      marker=look.marker, markevery=marks, markersize=5, label=group)  # fmt: skip
             mean, deviation = float(np.mean(values)), float(np.std(values))
-            rows.append(
-                [name, group, f"{len(values):,}", plain_number(mean), plain_number(deviation)]
+            count = f"{len(values):,}"
+            rows.append([name, group, count, plain_number(mean), plain_number(deviation)])
+            parts.append(
+                f"{name}, {group}: mean {plain_number(mean)}, deviation {plain_number(deviation)}"
             )
-            parts.append(f"{name}, {group}: mean {plain_number(mean)}, "
-                         f"deviation {plain_number(deviation)}")  # fmt: skip
-        name_lines(here, ends)
+        if here is axes[0]:
+            here.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9,
+                        handlelength=3.5)  # fmt: skip
         here.set_ylabel("density")
-        here.set_title(name, loc="left")
+        here.set_title(name, loc="left", fontsize=10)
         if here is axes[-1]:
             here.set_xlabel(xlabel)
     figure.subplots_adjust(hspace=0.4)

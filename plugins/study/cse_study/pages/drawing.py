@@ -103,6 +103,11 @@ def plain_number(value: object) -> str:
     return f"{value:.2f}" if 1 <= abs(value) < 1e4 else f"{value:.4g}"
 
 
+def plain_spread(value: float) -> str:
+    """Return a standard deviation with as many digits as it has a use for."""
+    return f"{value:.2f}" if value >= 0.1 or not value else f"{value:.2g}"
+
+
 def new_figure(
     panels: int = 1, *, width: float = WIDTH, height: float = HEIGHT
 ) -> tuple[Figure, list[Axes]]:
@@ -210,7 +215,8 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         axes.annotate(
             _cut(name, 34), xy=(x, y), xycoords="data", xytext=(1.025, height),
             textcoords="axes fraction", va="center", ha="left", fontsize=9, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.7, "shrinkA": 1, "shrinkB": 3},
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.7, "shrinkA": 1, "shrinkB": 3,
+                        "relpos": (0, 0.5)},
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from cse_study.pages.drawing import (
     new_figure,
     numeric,
     plain_number,
+    plain_spread,
     svg_of,
 )
 
@@ -45,8 +46,10 @@ def lines_picture(
     if not panels:
         return None
     figure, axes = new_figure(len(panels), height=HEIGHT if len(panels) == 1 else 2.6)
-    labels = list(dict.fromkeys(series.label for each in panels.values() for series in each))
-    looks = {label: Look.of(number) for number, label in enumerate(labels)}
+    every = [series for each in panels.values() for series in each]
+    own = list(dict.fromkeys(_own(series) for series in every))
+    # A paper's numbers have the colour of those beside them, and hollow marks.
+    looks = {series.label: Look.of(own.index(_own(series))) for series in every}
     for here, (name, each) in zip(axes, panels.items(), strict=True):
         _lines(here, each, looks, log=log)
         here.set_ylabel(name)
@@ -58,6 +61,10 @@ def lines_picture(
     return Picture(
         title, svg_of(figure, title, alt), alt, _with_seeds(caption, panels), heads, rows
     )
+
+
+def _own(series: Series) -> str:
+    return series.label.removeprefix("paper").removeprefix(", ") if series.paper else series.label
 
 
 def _drawable(series: Sequence[Series]) -> list[Series]:
@@ -183,5 +190,5 @@ def with_spread(value: float | None, spread: float | None, seeds: int | None) ->
         return "-"
     text = plain_number(value)
     if spread is not None:
-        text += f" ± {plain_number(spread)}"
+        text += f" ± {plain_spread(spread)}"
     return f"{text} (n = {seeds})" if seeds else text

@@ -99,7 +99,9 @@ def _settings(groups: Sequence[Group]) -> Section:
 
 
 def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return Path(value).name if isinstance(value, str) and value.startswith("/") else str(value)
 
 
 def _scores(groups: Sequence[Group]) -> Section:

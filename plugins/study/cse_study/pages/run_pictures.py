@@ -20,6 +20,8 @@ from cse_study.pages.run_files import Run
 
 _SOURCES = re.compile(r"(?P<loss>.+)\.negatives\.(?P<source>[^.]+)(?P<age>\.age)?")
 _NO_SOURCE = ("weight_zero", "masked")
+_WIDE = 30
+"""Ratio of the largest to the smallest loss from which the axis is logarithmic."""
 _BINS = 5
 """Groups of gold scores in a density."""
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -28,7 +30,10 @@ LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 
 def loss_picture(groups: Sequence[Group]) -> Picture | None:
     """Draw the losses of runs over each other."""
-    return lines_picture("Loss", {"loss": over_steps(groups, "loss")}, "step")
+    series = over_steps(groups, "loss")
+    values = [y for each in series for y in each.y if y is not None]
+    wide = bool(values) and min(values) > 0 and max(values) / min(values) > _WIDE
+    return lines_picture("Loss", {"loss": series}, "step", log=wide)
 
 
 def dev_picture(groups: Sequence[Group]) -> Picture | None:

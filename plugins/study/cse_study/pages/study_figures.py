@@ -110,6 +110,13 @@ def _drawn(*pictures: Picture | None) -> list[Picture]:
     return [picture for picture in pictures if picture is not None]
 
 
+def _label(results: Results, point: Point, figure: Figure) -> str:
+    """Return the name of a point in a figure: its place on the figure's axis, if that is enough."""
+    places = [_text(_value(each, figure.lines)) for each in results.points if figure.lines]
+    own = _text(_value(point, figure.lines)) if figure.lines else ""
+    return own if places.count(own) == 1 else point.label
+
+
 def _box(results: Results, figure: Figure) -> list[Picture]:
     found = []
     for name, lines in results.tables.items():
@@ -134,7 +141,7 @@ def _trace(results: Results, figure: Figure) -> list[Picture]:
     for point in results.points:
         group = results.group(point)
         if group is not None:
-            label = _text(_value(point, figure.lines)) if figure.lines else point.label
+            label = _label(results, point, figure)
             groups.append(Group("" if len(results.points) == 1 else label, group.runs))
     for name in filter(None, wanted or ["loss"]):
         panels[name] = over_steps(groups, _finder(name))
@@ -199,9 +206,8 @@ def _pairs_by_set(
 ) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """Return gold score and cosine of pairs by set and place, of the first seed of each point."""
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    axes = [axis.called for axis in results.definition.study.axes]
     for point in results.points:
-        label = _text(_value(point, figure.lines)) if figure.lines in axes else point.label
+        label = _label(results, point, figure)
         for row in results.of_point(point)[:1]:
             for name, pairs in results.pairs(row).items():
                 found.setdefault(name, {})[label] = pairs
@@ -223,7 +229,7 @@ def _density(results: Results, figure: Figure) -> list[Picture]:
 def _spectrum(results: Results, figure: Figure) -> list[Picture]:
     spectra: dict[str, dict[str, Sequence[float]]] = {}
     for point in results.points:
-        label = _text(_value(point, figure.lines)) if figure.lines else point.label
+        label = _label(results, point, figure)
         for row in results.of_point(point)[:1]:
             for name, values in spectra_in({"results": row.results}):
                 spectra.setdefault(name, {})[label] = values

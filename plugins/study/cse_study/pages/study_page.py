@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cse_study.definition.schema import Figure
-from cse_study.pages.drawing import plain_number
 from cse_study.pages.grouping import find_key, over_steps
-from cse_study.pages.lines import lines_picture
+from cse_study.pages.lines import lines_picture, with_spread
 from cse_study.pages.page import Page, Section, Table
+from cse_study.pages.run_pictures import loss_picture
 from cse_study.pages.study_figures import FIGURES, number_of
 from cse_study.pages.study_results import Results
 from cse_study.pages.texts import text_tables
@@ -70,9 +70,9 @@ def _table(results: Results) -> Section:
                  *(["difference", "95% interval", "p", "said"] if compared else [])]  # fmt: skip
         rows = []
         for line in lines:
-            cells = [line.point.label, _cell(line.mean, line.deviation, line.seeds)]
+            cells = [line.point.label, with_spread(line.mean, line.deviation, line.seeds)]
             if papers:
-                cells.append(_cell(line.paper, line.paper_deviation))
+                cells.append(with_spread(line.paper, line.paper_deviation, 0))
             found = line.difference
             if compared and found is not None:
                 cells += [f"{found.value:+.2f}", f"{found.low:+.2f} to {found.high:+.2f}",
@@ -102,19 +102,11 @@ def _claims(results: Results) -> Section:
     return section
 
 
-def _cell(value: float | None, deviation: float | None = None, seeds: int = 0) -> str:
-    if value is None:
-        return "-"
-    text = plain_number(float(value))
-    text += f" ± {plain_number(float(deviation))}" if deviation is not None else ""
-    return f"{text} (n = {seeds})" if seeds else text
-
-
 def _training(results: Results) -> Section:
     section = Section("Training")
     groups = [group for point in results.points if (group := results.group(point)) is not None]
     if groups and len(groups) <= 8:
-        section.add(lines_picture("Loss", {"loss": over_steps(groups, "loss")}, "step"))
+        section.add(loss_picture(groups))
         dev = over_steps(groups, lambda run: find_key(run, "dev"))
         section.add(lines_picture("Dev score", {"dev score": dev}, "step"))
     return section
