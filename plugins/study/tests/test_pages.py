@@ -160,7 +160,7 @@ def test_numbers_are_in_the_words_and_the_table() -> None:
     assert picture is not None
     assert "ours from 60.00 at 64 to 61.50 at 128" in picture.alt
     assert picture.heads == ["queue", "sts: ours", "sts: paper"]
-    assert picture.rows[0] == ["64", "60.00 ± 0.5 (n = 3)", "70.00"]
+    assert picture.rows[0] == ["64", "60.00 ± 0.50 (n = 3)", "70.00"]
     assert picture.rows[2] == ["256", "-", "72.00"]
     assert "<title>Queue</title>" in picture.svg and picture.alt in picture.svg
     assert lines_picture("Nothing", {"sts": [Series("x", [1], [None])]}, "x") is None

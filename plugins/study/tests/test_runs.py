@@ -72,7 +72,7 @@ def test_a_run_that_has_not_ended_says_how_far_it_came(runs: Path) -> None:
         assert read_run(runs / "c").state == "running"
 
 
-def test_half_a_line_of_metrics_is_none(runs: Path) -> None:
+def test_half_a_line_of_metrics_is_left_out(runs: Path) -> None:
     with (runs / "c/metrics.jsonl").open("a") as file:
         file.write('{"step": 30, "ro')
     assert read_run(runs / "c").steps == 20
@@ -118,7 +118,7 @@ def test_runs_are_chosen_and_sorted(
     [
         (["--where", "recipes=x"], "--where: no column or option of a run (got 'recipes'); did"),
         (["--where", "recipe"], "--where: is not WHAT=VALUE (got 'recipe'); write recipe=simcse"),
-        (["--sort", "devs"], "--sort: is no column (got 'devs'); did you mean dev?"),
+        (["--sort", "devs"], "--sort: is not a column (got 'devs'); did you mean dev?"),
     ],
 )
 def test_mistakes_are_one_line(runs: Path, cse: Cse, words: list[str], line: str) -> None:

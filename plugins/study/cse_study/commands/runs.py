@@ -137,7 +137,7 @@ def _sorted(runs: list[Run], column: str) -> list[Run]:
         return runs
     if column not in _COLUMNS:
         hint = did_you_mean(column, ["time", *_COLUMNS])
-        raise CseError("is no column", where="--sort", value=column, hint=hint)
+        raise CseError("is not a column", where="--sort", value=column, hint=hint)
     values = {id(run): _row(run)[column] for run in runs}
     there = [run for run in runs if values[id(run)] is not None]
     numbers = column in ("steps", "dev", "test")
