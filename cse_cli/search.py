@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from cse_cli.approximate import FaissIndex, IndexOption, Told, chosen_index
 from cse_cli.completion import complete_data
 from cse_cli.console import plain_table, say_json, say_table, tell, warn
 from cse_cli.encode import unit
@@ -43,6 +45,7 @@ def search(
         ),
     ],
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
+    index: IndexOption = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     pooling: PoolingOption = None,
     max_length: MaxLengthOption = None,
@@ -56,6 +59,7 @@ def search(
     blank = [query for query in queries if not query.strip()]
     if blank:
         raise CseError("is blank", where="QUERY", value=blank[0], hint="write what to look for")
+    chosen_index(index, 0, 0)
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
     texts = rows_of(data, plugins.datasets)
@@ -68,13 +72,17 @@ def search(
         precision=precision,
     )
     encode = TextEncoder(loaded, batch_tokens)
-    found = _nearest(encode, queries, texts, top)
+    found, about = _nearest(encode, queries, texts, top, index)
     if encode.note:
         warn(encode.note)
     if json:
-        say_json({"model": model, "data": data, "texts": len(texts), "queries": found})
+        shown: dict[str, Any] = {"model": model, "data": data, "texts": len(texts)}
+        shown |= {"queries": found} | ({"index": asdict(about)} if about else {})
+        say_json(shown)
         return
     tell(f"{len(texts):,} texts of {data}")
+    if about:
+        tell(str(about))
     for each in found:
         table = plain_table(each["query"], ("cosine", "row", "text"))
         for hit in each["results"]:
@@ -83,28 +91,45 @@ def search(
 
 
 def _nearest(
-    encode: TextEncoder, queries: list[str], texts: list[str], top: int
-) -> list[dict[str, Any]]:
+    encode: TextEncoder, queries: list[str], texts: list[str], top: int, index: str
+) -> tuple[list[dict[str, Any]], Told | None]:
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np
 
     wanted = unit(np.concatenate([v for _, v in encode_blocks(encode, queries)]))
     distinct = list(dict.fromkeys(texts))
-    cosines = np.concatenate(
-        [wanted @ unit(v).T for _, v in encode_blocks(encode, distinct)], axis=1
-    )
+    blocks = (unit(vectors) for _, vectors in encode_blocks(encode, distinct))
+    about: Told | None = None
+    if chosen_index(index, len(distinct), len(queries)):
+        vectors = np.empty((len(distinct), wanted.shape[1]), dtype=np.float32)
+        done = 0
+        for block in blocks:
+            vectors[done : done + len(block)] = block
+            done += len(block)
+        made = FaissIndex(vectors, wanted, min(top, len(distinct)))
+        about = made.told
+        scores, places = made.search(wanted, min(top, len(distinct)))
+        nearest = [
+            list(zip(*pair, strict=True))
+            for pair in zip(places.tolist(), scores.tolist(), strict=True)
+        ]
+    else:
+        cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
+        nearest = [
+            [(at, float(row[at])) for at in own] for own, row in zip(best, cosines, strict=True)
+        ]
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
     found = []
-    for query, row in zip(queries, cosines, strict=True):
-        best = np.argsort(-row, kind="stable")[:top]
+    for query, own in zip(queries, nearest, strict=True):
         results = [
             {
                 "rank": rank,
-                "cosine": round(float(row[place]), 6),
+                "cosine": round(cosine, 6),
                 "row": first[distinct[place]],
                 "text": distinct[place],
             }
-            for rank, place in enumerate(best, 1)
+            for rank, (place, cosine) in enumerate(own, 1)
         ]
         found.append({"query": query, "results": results})
-    return found
+    return found, about

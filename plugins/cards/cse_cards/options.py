@@ -32,6 +32,9 @@ class RetrievedOptions(StoreOptions):
     refresh: Literal["static", "round"] = "static"
     """static: neighbours are found once, and before rounds that bring texts of their own; round:
     before each round, by the current model."""
+    index: Literal["auto", "exact", "faiss"] = "auto"
+    """exact: each text is compared with all; faiss: with those in the nearest lists, which misses
+    some; auto: faiss for more than a million texts, where it is installed."""
     knn: Annotated[int, Field(ge=2)] = 65
     """Draw from the N most similar sentences, including the sentence itself."""
     skip: Annotated[int, Field(ge=0)] = 0

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cse_cards.options import RetrievedOptions
-from cse_cards.search import nearest, room
+from cse_cards.search import QUERIES, nearest, room
 from cse_cards.texts import RoundTexts
+from cse_cli.approximate import FaissIndex, chosen_index
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.row_keys import SLOTS
@@ -20,6 +23,8 @@ from cse_core.functional import unit
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import NegativeStore, RoundContext, Setup
+from cse_core.runtime.distributed import share, world
+from cse_core.runtime.sharing import gathered
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives, StepContext, View
@@ -46,6 +51,8 @@ class Retrieved(NegativeStore):
         self.options = options
         self.name = setup.name
         self.setup = setup
+        self.where = f"negatives.{setup.name}.index"
+        chosen_index(options.index, 0, 0, self.where)  # before anything is encoded
         self.named = None if options.model is None else self._load(options.model)
         self.near: Tensor | None = None
         self.searched = -1
@@ -160,12 +167,40 @@ class Retrieved(NegativeStore):
                 done += len(each)
                 ctx.progress(done, len(known), f"{self.name}: texts encoded")
             self._check(vectors)
-            return nearest(
+            return self._nearest(vectors, ctx)
+
+    def _nearest(self, vectors: Tensor, ctx: RoundContext) -> Tensor:
+        """Return ``[U, width]`` int32 neighbours; processes share the texts that are searched for.
+
+        Each searches for some of the blocks that one process does, so that the result is the same.
+        """
+        texts = len(vectors)
+        count = min(self.options.knn, texts) - 1
+        what = f"{self.name}: texts searched"
+        blocks = share(-(-texts // QUERIES), *world())
+        start, stop = (min(block * QUERIES, texts) for block in blocks)
+        if not chosen_index(self.options.index, texts, texts, self.where):
+            search = partial(
+                nearest,
                 vectors,
-                min(self.options.knn, len(known)) - 1,
+                count,
                 device=self.setup.device,
-                progress=lambda done, of: ctx.progress(done, of, f"{self.name}: texts searched"),
+                progress=lambda done, of: ctx.progress(done, of, what),
+                part=(start, stop),
             )
+            return gathered(search)
+        held, own = vectors.numpy(), np.arange(texts)
+        index = FaissIndex(held, held, count, own)
+
+        def found() -> Tensor:
+            rows = [np.empty((0, count), np.int32)]
+            for first in range(start, stop, QUERIES):
+                some = slice(first, min(first + QUERIES, stop))
+                rows.append(index.search(held[some], count, own[some])[1].astype(np.int32))
+                ctx.progress(some.stop - start, stop - start, f"{what} ({index.told})")
+            return torch.from_numpy(np.concatenate(rows))
+
+        return gathered(found)
 
     def _start(self, longest: int) -> Callable[[Sequence[str]], Tensor]:
         """Return ``texts -> [N, D]`` of the named encoder, or of the run's own as it is now."""

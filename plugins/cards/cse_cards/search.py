@@ -44,6 +44,7 @@ def nearest(
     progress: Progress | None = None,
     queries: int = QUERIES,
     block: int = BLOCK,
+    part: tuple[int, int] | None = None,
 ) -> Tensor:
     """Return the vectors most similar to each vector, itself left out, the most similar first.
 
@@ -56,15 +57,17 @@ def nearest(
         progress: Hears how many vectors are done, of how many.
         queries: Vectors that are searched for at once.
         block: Vectors that are searched at once.
+        part: Where the vectors that are searched for begin and end; by default all are.
 
     Returns:
         ``[N, count]`` int32 rows of ``vectors``, on the CPU.
     """
     rows = len(vectors)
-    found = torch.empty(rows, count, dtype=torch.int32)
+    begin, end = part or (0, rows)
+    found = torch.empty(end - begin, count, dtype=torch.int32)
     there = vectors.to(device) if _fits(vectors, device) else vectors
-    for first in range(0, rows, queries):
-        last = min(first + queries, rows)
+    for first in range(begin, end, queries):
+        last = min(first + queries, end)
         wanted = there[first:last].to(device)
         best = torch.empty(len(wanted), 0, device=device)
         who = torch.empty(len(wanted), 0, dtype=torch.long, device=device)
@@ -80,9 +83,9 @@ def nearest(
             if best.shape[1] > count:
                 best, order = best.topk(count, dim=1)
                 who = who.gather(1, order)
-        found[first:last] = who.to("cpu", torch.int32)
+        found[first - begin : last - begin] = who.to("cpu", torch.int32)
         if progress is not None:
-            progress(last, rows)
+            progress(last - begin, end - begin)
     return found
 
 

@@ -67,10 +67,13 @@ def neighbours(made: Rig, corpus: Corpus, count: int, pool: Any = Mean) -> dict[
     return table
 
 
-@pytest.mark.parametrize(("pool", "kind"), [("mean", Mean), ("cls", Cls)])
-def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any) -> None:
+@pytest.mark.parametrize(
+    ("pool", "kind", "index"),
+    [("mean", Mean, "auto"), ("cls", Cls, "exact"), ("mean", Mean, "faiss")],
+)
+def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any, index: str) -> None:
     corpus = tiny_corpus()
-    made = rig("knn=6", f"pool={pool}", corpus=corpus)
+    made = rig("knn=6", f"pool={pool}", f"index={index}", corpus=corpus)
     wanted = neighbours(made, corpus, 5, kind)
     made.begin()
     part = part_of(made)
@@ -80,6 +83,14 @@ def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any) -> None:
         (text,) = part.known.texts(torch.tensor([number]))
         assert part.known.texts(part.near[number].long()) == wanted[text]
         assert text not in wanted[text]
+
+
+def test_faiss_that_is_not_installed_is_said_before_anything_is_encoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cse_cli.approximate.find_spec", lambda name: None)
+    with pytest.raises(CseError, match="negatives.retrieved.index: faiss is not installed.*pip"):
+        rig("index=faiss")
 
 
 def drawn_texts(part: Retrieved, rows: list[int], step: int) -> tuple[list[str], Tensor]:

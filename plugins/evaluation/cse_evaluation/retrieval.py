@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cse_cli.approximate import FaissIndex, Told, chosen_index
 from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
 from cse_core.evaluation.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
@@ -72,6 +73,24 @@ def recall_at(
     return {k: 100 * float((before < k).mean()) for k in CUTS}
 
 
+def recall_through(
+    documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
+) -> tuple[Recall, Told]:
+    """Return what :func:`recall_at` does, of the titles that faiss finds, and what its index is.
+
+    A title that the index does not find is behind all others.
+    """
+    asked, held = documents.astype(np.float32), titles.astype(np.float32)
+    count = min(max(CUTS) + 1, len(held))
+    index = FaissIndex(held, asked, count)
+    scores, found = index.search(asked, count)
+    own = found == gold[:, None]
+    score = np.where(own, scores, -np.inf).max(axis=1)
+    before = (scores >= score[:, None]).sum(axis=1) - 1
+    before[~own.any(axis=1)] = len(held)
+    return {k: 100 * float((before < k).mean()) for k in CUTS}, index.told
+
+
 @dataclass(frozen=True)
 class DocumentDevSet(DevSet):
     """Documents with titles that training is scored on."""
@@ -117,6 +136,7 @@ class RetrievalResult:
         candidates: How many of them are no document's title.
         similarity: What ranks them, ``cosine`` or ``dot``.
         seeds: Training runs of the encoder behind the numbers.
+        index: What faiss searched, None where documents were compared with all titles.
     """
 
     name: str
@@ -131,6 +151,7 @@ class RetrievalResult:
     candidates: int = 0
     similarity: str = "cosine"
     seeds: int = 1
+    index: Told | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, scores rounded to 4 places."""
@@ -147,6 +168,9 @@ class RetrievalResult:
             "untitled": self.untitled,
             "fingerprint": self.fingerprint,
         }
+        if self.index is not None:
+            value["setting"] += ", through faiss"
+            value["index"] = asdict(self.index)
         if self.words is not None:
             value["tfidf"] = _named(self.words)
             value["lexical"] = {"idf": "the documents", "units": self.units}
@@ -163,6 +187,7 @@ def evaluate_retrieval(
     words: tuple[Recall, str] | None = None,
     progress: Progress | None = None,
     similarity: str = "cosine",
+    index: str = "exact",
 ) -> RetrievalResult:
     """Score an encoder on a set of documents.
 
@@ -172,17 +197,24 @@ def evaluate_retrieval(
         words: What ``score_words`` returned for them.
         progress: Hears how many sentences are encoded.
         similarity: ``cosine``, or ``dot``: the inner product of the vectors as they are.
+        index: How titles are found: ``exact``, ``faiss`` or ``auto``.
 
     Raises:
-        CseError: If the encoder's vectors are not finite.
+        CseError: If the encoder's vectors are not finite, or faiss is wanted and not installed.
     """
     vectors = document_vectors(encode, documents, progress)
     titles = EncodedTexts(encode, documents.titles)(documents.titles).astype(np.float64)
     if similarity == "cosine":
         vectors, titles = unit(vectors), unit(titles)
+    about: Told | None = None
+    if chosen_index(index, len(titles), len(vectors)):
+        recall, about = recall_through(vectors, titles, documents.gold)
+    else:
+        recall = recall_at(vectors, titles, documents.gold)
     return RetrievalResult(
         name=documents.name,
-        recall=recall_at(vectors, titles, documents.gold),
+        recall=recall,
+        index=about,
         documents=len(documents),
         titles=len(documents.titles),
         sentences=len(documents.rows),

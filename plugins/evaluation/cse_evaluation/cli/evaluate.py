@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cse_cli.approximate import IndexOption
 from cse_cli.completion import complete_data, complete_model, complete_suite
 from cse_cli.console import say_json, tell
 from cse_cli.installed import installed
@@ -98,6 +99,7 @@ def evaluate(
         str,
         typer.Option(metavar="cosine|dot", help="What ranks titles; dot is the inner product."),
     ] = "cosine",
+    index: IndexOption = "auto",
     long_texts: Annotated[
         str | None,
         typer.Option(
@@ -171,6 +173,7 @@ def evaluate(
         documents=tuple(documents or ()),
         candidates=tuple(candidates or ()),
         similarity=similarity,
+        index=index,
         long_texts=long_texts,
         classifier=classifier,
         seed=seed,

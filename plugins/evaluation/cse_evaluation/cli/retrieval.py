@@ -75,12 +75,17 @@ def score_documents(
     words: Words,
     progress: Progress,
     similarity: str = "cosine",
+    index: str = "auto",
 ) -> list[RetrievalResult]:
-    """Score a model on all sets."""
+    """Score a model on all sets.
+
+    Raises:
+        CseError: If the index is unknown or not installed.
+    """
     from cse_evaluation.retrieval import evaluate_retrieval
 
     return [
-        evaluate_retrieval(encode, each, words.get(each.name), progress, similarity)
+        evaluate_retrieval(encode, each, words.get(each.name), progress, similarity, index)
         for each in sets
     ]
 
@@ -123,6 +128,10 @@ def show_retrieval(models: Sequence[str], results: Sequence[Sequence[RetrievalRe
             table.add_row(*cells, name, *(f"{recall[cut]:.2f}" for cut in CUTS))
             cells = ["", "", ""]
     say_table(table)
+    for name, own in zip(models, results, strict=True):
+        for result in own:
+            if result.index is not None:
+                tell(f"{name}, {result.name}: {result.index}")
     for result in first:
         if result.untitled:
             tell(f"{result.name}: {result.untitled} documents without a title are left out")

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from cse_cli.approximate import chosen_index
 from cse_cli.console import tell, warn
 from cse_cli.installed import Installed
 from cse_cli.models import TextEncoder, check_model, load_model
@@ -60,6 +61,7 @@ class Request:
     documents: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
     similarity: str = "cosine"
+    index: str = "auto"
     long_texts: str | None = None
     classifier: str = "exact"
     seed: int = 1111
@@ -183,6 +185,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     held = find_document_sets(
         own, request.data_dir, request.documents, request.candidates, request.similarity
     )
+    chosen_index(request.index, 0, 0)
     others = read_suites([spec for spec in specs if spec not in cse_suites()], request.data_dir)
     other = bool(tasks.groups or held or others)
     pairs, data = list(request.pairs), list(request.data)
@@ -248,7 +251,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         if held:
             titles = titles or (score_document_words(held) if baselines else {})
             found.retrieved.append(
-                score_documents(encode, held, titles, progress, request.similarity)
+                score_documents(encode, held, titles, progress, request.similarity, request.index)
             )
         found.scores.append(score_suites(others, encode, progress))
         if encoder.note:
