@@ -22,6 +22,7 @@ FIRST = {
         "python",
         "evaluation",
         "mteb",
+        "studies",
         "pages",
         "results",
     ),
