@@ -13,6 +13,7 @@ from cse_study.definition.points import Point, chosen_points
 from cse_study.definition.reading import Definition, texts_of
 from cse_study.execution.folder import StudyFolder
 from cse_study.planning.calls import check_call, words_of
+from cse_study.planning.cells import Cell
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.inputs import RUN, Inputs, filled, is_role
 from cse_study.planning.keys import digest
@@ -48,15 +49,6 @@ class Wish:
             return tuple(self.seeds)
         more = range(max(own) + 1, max(own) + 1 + self.seeds)
         return (*own, *more)[: self.seeds]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A point with a seed, and the run that it is scored by."""
-
-    point: Point
-    seed: int
-    run: PlannedRun
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from cse_study.execution.folder import StudyFolder, read_json
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
-    from cse_study.planning.plan import Cell
+    from cse_study.planning.cells import Cell
 
 Group = tuple[tuple[str, str], ...]
 """The labels of a point on the axes that are not tuned."""
