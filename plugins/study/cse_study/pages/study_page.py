@@ -62,6 +62,11 @@ def _standard(results: Results) -> list[Figure]:
 def _table(results: Results) -> Section:
     """Return the section with a table of each shown score."""
     section = Section("Results")
+    if len(results.tables) > 1 and not any(
+        line.difference for lines in results.tables.values() for line in lines
+    ):
+        section.tables.append(_together(results))
+        return section
     for name, lines in results.tables.items():
         compared = any(line.difference is not None for line in lines)
         papers = any(line.paper is not None for line in lines)
@@ -84,6 +89,28 @@ def _table(results: Results) -> Section:
         words = f"{name}: mean ± standard deviation over seeds (n: how many)"
         section.tables.append(Table(heads, rows, f"{words}; {said}" if said else words))
     return section
+
+
+def _together(results: Results) -> Table:
+    """Return one table of all scores, where nothing is compared."""
+    heads = ["point"]
+    columns: list[dict[int, str]] = []
+    for name, lines in results.tables.items():
+        names = dict.fromkeys(line.score for line in lines if line.seeds)
+        heads.append(next(iter(names), name))
+        columns.append({n.point.number: with_spread(n.mean, n.deviation, n.seeds) for n in lines})
+        if any(line.paper is not None for line in lines):
+            heads.append("paper")
+            columns.append(
+                {n.point.number: with_spread(n.paper, n.paper_deviation, 0) for n in lines}
+            )
+    rows = [
+        [point.label, *[column.get(point.number, "-") for column in columns]]
+        for point in results.points
+    ]
+    paper = results.definition.study.paper.metric if "paper" in heads else ""
+    words = "Mean ± standard deviation over seeds (n: how many)"
+    return Table(heads, rows, f"{words}; paper: {paper}" if paper else words)
 
 
 def _claims(results: Results) -> Section:

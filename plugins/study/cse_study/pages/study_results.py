@@ -56,7 +56,7 @@ class Results:
         for row in self.of_point(point):
             try:
                 runs.append(read_run(self.folder.run(row.key)))
-            except CseError:  # a model that is scored untrained is no run
+            except CseError:  # a model that is scored untrained has no run
                 continue
         return Group(point.label, tuple(runs)) if runs else None
 
