@@ -196,11 +196,13 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         return (value - low) / ((high - low) or 1)
 
     left, right = axes.get_xlim()
+    if axes.get_xscale() == "log":
+        left, right = math.log(left), math.log(right)
     for x, y, name, _ in ends:
-        if (x - left) / ((right - left) or 1) < _NEAR_END:
+        if not _at_the_end(axes, x, left, right):
             axes.annotate(_cut(name, 34), (x, y), xytext=(7, 0), textcoords="offset points",
                           va="center", fontsize=9)  # fmt: skip
-    ends = [end for end in ends if (end[0] - left) / ((right - left) or 1) >= _NEAR_END]
+    ends = [end for end in ends if _at_the_end(axes, end[0], left, right)]
     places = sorted(range(len(ends)), key=lambda number: share(ends[number][1]))
     heights = [share(ends[number][1]) for number in places]
     for place in range(1, len(heights)):
@@ -218,6 +220,11 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.7, "shrinkA": 1, "shrinkB": 3,
                         "relpos": (0, 0.5)},
         )  # fmt: skip
+
+
+def _at_the_end(axes: Axes, x: float, left: float, right: float) -> bool:
+    place = math.log(x) if axes.get_xscale() == "log" else x
+    return (place - left) / ((right - left) or 1) >= _NEAR_END
 
 
 def name_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
