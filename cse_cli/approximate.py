@@ -65,7 +65,7 @@ def chosen_index(index: str, vectors: int, queries: int, where: str = "--index")
 
 
 @dataclass(frozen=True)
-class Told:
+class IndexReport:
     """What an index is, for people and for JSON.
 
     Attributes:
@@ -104,7 +104,7 @@ class FaissIndex:
         vectors: ``[N, D]`` whose inner products with queries count; held whole in memory.
         queries: ``[Q, D]`` what will be searched for; a sample of it is measured.
         count: Neighbours of a query.
-        own: ``[Q]`` the vector of each query, which is no neighbour of it; None where there is
+        own: ``[Q]`` the vector of each query, which is not its own neighbour; None where there is
             none.
         seed: Of what is drawn: the sample, and the vectors that centres are fitted to.
     """
@@ -144,7 +144,7 @@ class FaissIndex:
             if recall >= ENOUGH or self._index.nprobe >= lists:
                 break
             self._index.nprobe = min(2 * self._index.nprobe, lists)
-        self.told = Told(
+        self.report = IndexReport(
             rows,
             lists,
             int(self._index.nprobe),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.approximate import FaissIndex, IndexOption, Told, chosen_index
+from cse_cli.approximate import FaissIndex, IndexOption, IndexReport, chosen_index
 from cse_cli.completion import complete_data
 from cse_cli.console import plain_table, say_json, say_table, tell, warn
 from cse_cli.encode import unit
@@ -92,14 +92,14 @@ def search(
 
 def _nearest(
     encode: TextEncoder, queries: list[str], texts: list[str], top: int, index: str
-) -> tuple[list[dict[str, Any]], Told | None]:
+) -> tuple[list[dict[str, Any]], IndexReport | None]:
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np
 
     wanted = unit(np.concatenate([v for _, v in encode_blocks(encode, queries)]))
     distinct = list(dict.fromkeys(texts))
     blocks = (unit(vectors) for _, vectors in encode_blocks(encode, distinct))
-    about: Told | None = None
+    about: IndexReport | None = None
     if chosen_index(index, len(distinct), len(queries)):
         vectors = np.empty((len(distinct), wanted.shape[1]), dtype=np.float32)
         done = 0
@@ -107,7 +107,7 @@ def _nearest(
             vectors[done : done + len(block)] = block
             done += len(block)
         made = FaissIndex(vectors, wanted, min(top, len(distinct)))
-        about = made.told
+        about = made.report
         scores, places = made.search(wanted, min(top, len(distinct)))
         nearest = [
             list(zip(*pair, strict=True))

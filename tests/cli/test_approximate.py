@@ -28,13 +28,13 @@ def test_the_recall_that_it_says_is_that_of_all_queries() -> None:
     _, found = index.search(vectors, 10, own)
     wanted = nearest_exactly(vectors, vectors, 10, own)
     hits = [len(np.intersect1d(*pair)) / 10 for pair in zip(found, wanted, strict=True)]
-    assert index.told.recall >= approximate.ENOUGH and index.told.queries == approximate.SAMPLE
-    assert np.mean(hits) == pytest.approx(index.told.recall, abs=0.05)
-    assert index.told.looked_at < index.told.lists, "most lists are not looked at"
+    assert index.report.recall >= approximate.ENOUGH and index.report.queries == approximate.SAMPLE
+    assert np.mean(hits) == pytest.approx(index.report.recall, abs=0.05)
+    assert index.report.looked_at < index.report.lists, "most lists are not looked at"
     assert not (found == own[:, None]).any()
     assert all(len(set(row)) == 10 for row in found.tolist())
-    text = str(index.told)
-    assert "4,000 vectors" in text and f"{100 * index.told.recall:.1f} %" in text and "MB" in text
+    text = str(index.report)
+    assert "4,000 vectors" in text and f"{100 * index.report.recall:.1f} %" in text and "MB" in text
 
 
 def test_exact_neighbours_are_those_of_a_plain_sort(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,7 @@ class Retrieved(NegativeStore):
             for first in range(start, stop, QUERIES):
                 some = slice(first, min(first + QUERIES, stop))
                 rows.append(index.search(held[some], count, own[some])[1].astype(np.int32))
-                ctx.progress(some.stop - start, stop - start, f"{what} ({index.told})")
+                ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
         return gathered(found)

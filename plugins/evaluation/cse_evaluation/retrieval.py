@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.approximate import FaissIndex, Told, chosen_index
+from cse_cli.approximate import FaissIndex, IndexReport, chosen_index
 from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
 from cse_core.evaluation.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
@@ -75,7 +75,7 @@ def recall_at(
 
 def recall_through(
     documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
-) -> tuple[Recall, Told]:
+) -> tuple[Recall, IndexReport]:
     """Return what :func:`recall_at` does, of the titles that faiss finds, and what its index is.
 
     A title that the index does not find is behind all others.
@@ -88,7 +88,7 @@ def recall_through(
     score = np.where(own, scores, -np.inf).max(axis=1)
     before = (scores >= score[:, None]).sum(axis=1) - 1
     before[~own.any(axis=1)] = len(held)
-    return {k: 100 * float((before < k).mean()) for k in CUTS}, index.told
+    return {k: 100 * float((before < k).mean()) for k in CUTS}, index.report
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class RetrievalResult:
     candidates: int = 0
     similarity: str = "cosine"
     seeds: int = 1
-    index: Told | None = None
+    index: IndexReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, scores rounded to 4 places."""
@@ -206,7 +206,7 @@ def evaluate_retrieval(
     titles = EncodedTexts(encode, documents.titles)(documents.titles).astype(np.float64)
     if similarity == "cosine":
         vectors, titles = unit(vectors), unit(titles)
-    about: Told | None = None
+    about: IndexReport | None = None
     if chosen_index(index, len(titles), len(vectors)):
         recall, about = recall_through(vectors, titles, documents.gold)
     else:

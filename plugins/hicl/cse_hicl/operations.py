@@ -29,7 +29,7 @@ def operations(point: Mapping[str, Any]) -> dict[str, float]:
         and those that they are made of.
 
     Raises:
-        CseError: If there is no such encoder.
+        CseError: If no such encoder is there.
         ValueError: If the encoder does not take so long a text.
     """
     from cse import load

@@ -15,7 +15,7 @@ from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of
 from cse_study.execution.folder import StudyFolder, read_json, write_json
 from cse_study.execution.jobs import Done, Scoring
-from cse_study.execution.progress import Told, names_of, told
+from cse_study.execution.progress import Shown, names_of, watching
 from cse_study.execution.running import Work, carry_out, work_of
 from cse_study.planning.composing import Composer
 from cse_study.planning.durations import State, in_words, state_of
@@ -152,10 +152,10 @@ class Session:
         left = len(state.begun) + len(state.new)
         if not left:
             return {}
-        watcher = Told(self.plan, self.folder, left, self.write, shown)
+        watcher = Shown(self.plan, self.folder, left, self.write, shown)
         logs = self.folder.runs / ".submitit"
         try:
-            with executor_of(self.executor, self.workers, logs) as executor, told(watcher):
+            with executor_of(self.executor, self.workers, logs) as executor, watching(watcher):
                 ended = carry_out(self.work, executor, watcher)
         finally:
             self.write()

@@ -131,7 +131,7 @@ def _sorted(runs: list[Run], column: str) -> list[Run]:
     """Return runs by a column, those without a value last.
 
     Raises:
-        CseError: If there is no such column.
+        CseError: If no column has this name.
     """
     if column == "time":
         return runs

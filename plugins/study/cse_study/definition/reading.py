@@ -104,7 +104,7 @@ def _with_files(value: Any, file: Path, label: str) -> Any:
     """Return a value of a study file with the paths of files that lie beside it.
 
     Raises:
-        CseError: If there is no such file.
+        CseError: If no such file is there.
     """
 
     def path(found: re.Match[str]) -> str:

@@ -68,7 +68,7 @@ def checked_path(path: str) -> str:
         ValueError: If it is neither an argument nor the path of an option.
     """
     if path in _ELSEWHERE:
-        raise ValueError(f"{path} is no setting of a study: {_ELSEWHERE[path]}")
+        raise ValueError(f"{path} is not a setting of a study: {_ELSEWHERE[path]}")
     head, _, rest = path.partition(".")
     if path in ARGUMENTS or (rest and head in HEADS):
         return path

@@ -294,7 +294,7 @@ def machine() -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """Return the commit that the toolkit runs from, empty where it is no checkout."""
+    """Return the commit that the toolkit runs from, empty outside of a checkout."""
     spec = find_spec("cse_core")
     folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
     words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude", "*"]

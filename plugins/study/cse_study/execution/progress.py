@@ -18,7 +18,7 @@ from cse_study.planning.plan import Plan
 _SECONDS_BETWEEN_LINES = 30.0
 
 
-class Told(Watcher):
+class Shown(Watcher):
     """Prints a line when a run ends, and now and then how far the others are.
 
     Args:
@@ -81,7 +81,7 @@ class Told(Watcher):
 
 
 @contextmanager
-def told(watcher: Told) -> Iterator[Told]:
+def watching(watcher: Shown) -> Iterator[Shown]:
     """Draw the watcher's last line on a terminal as long as a block takes."""
     if not sys.stderr.isatty():
         yield watcher

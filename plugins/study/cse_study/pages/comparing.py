@@ -14,7 +14,7 @@ UNSET = "-"
 def called(runs: Sequence[Run]) -> list[str]:
     """Return a name for each run: that of its folder, or as much of its path as tells them apart.
 
-    Runs that cannot be told apart so have a number behind the name.
+    Runs that cannot be distinguished so have a number behind the name.
     """
     paths = [run.path.resolve().parts for run in runs]
     for count in range(1, max(map(len, paths), default=0) + 1):

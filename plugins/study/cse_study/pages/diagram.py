@@ -110,7 +110,7 @@ def plan_picture(title: str, plan: Mapping[str, Any], caption: str = "") -> Pict
          "yes" if each["gradient"] else "no", str(each["why"])]
         for number, each in enumerate(plan["passes"], 1)
     ]  # fmt: skip
-    words = "Dashed: without gradient. The table has the encoder passes of a step."
+    words = "Dashed: without gradient. The table has the encoder passes per step."
     return Picture(
         title, svg_of(figure, title, alt), alt, f"{caption} {words}".strip(),
         ["pass", "branch", "views", "gradient", "for"], rows,

@@ -212,7 +212,7 @@ def find_runs(folders: Iterable[Path]) -> list[Run]:
     """Return the runs in and below folders, the oldest first.
 
     Raises:
-        CseError: If there is no such folder.
+        CseError: If no such folder is there.
     """
     found: dict[Path, Path] = {}
     for folder in folders:

@@ -20,7 +20,7 @@ def words_of(command: Sequence[str], settings: Mapping[str, Any], where: str) ->
     repeated then. With an empty list, or none, flag and word are left out.
 
     Raises:
-        CseError: If there is no such setting.
+        CseError: If no setting has this name.
     """
     words: list[str] = []
     for word in command:
@@ -50,4 +50,4 @@ def check_call(call: str, where: str) -> None:
         CseError: If its module or it is missing.
     """
     if not callable(load_factory(call, where=where)):
-        raise CseError("is no function", where=where, value=call)
+        raise CseError("is not a function", where=where, value=call)

@@ -139,7 +139,7 @@ def _option(
 
 
 def _file(name: str, value: str, wish: ScoreWish, plugins: Installed) -> str | None:
-    """Return a value of an option: a file by its whole path, None where there is no such file."""
+    """Return a value of an option: a file by its whole path, None where no such file is there."""
     if name == "documents" and plugins.registry.has("dataset", value):
         return str(documents_of(value, plugins))
     if os.path.isfile(value):

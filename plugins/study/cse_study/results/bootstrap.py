@@ -1,7 +1,7 @@
 """Paired bootstrap over test pairs and seeds, and Holm's correction.
 
 Points are compared on the same pairs and the same seeds: a draw takes pairs of each test set with
-replacement, and seeds with replacement, for both points alike.
+replacement, and seeds with replacement, the same ones for both points.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 DRAWS = 10_000
 """How often pairs and seeds are drawn."""
 SEED = 20_261
-"""Seed of the draws: one table is always drawn alike."""
+"""Seed of the draws: one table has the same draws each time."""
 LEVEL = 0.05
 """Corrected p below which a difference counts as shown."""
 _CHUNK = 500
