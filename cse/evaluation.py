@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 from typing import Any
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 
 
 def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_cli.saved_model import SentenceModel
+    from cse_cli.models.saved_model import SentenceModel
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Model:
         Raises:
             CseError: If ``batch_tokens`` is less than 1.
         """
-        from cse_cli.encode import unit
-        from cse_cli.models import TextEncoder
+        from cse_cli.commands.encode import unit
+        from cse_cli.models.loading import TextEncoder
 
         rows = [texts] if isinstance(texts, str) else list(texts)
         encode = TextEncoder(self.loaded, batch_tokens)
@@ -93,7 +93,7 @@ def load(
     Raises:
         CseError: If the model does not exist or is damaged.
     """
-    from cse_cli.models import load_model
+    from cse_cli.models.loading import load_model
 
     registry = Installed().registry
     return Model(

@@ -9,12 +9,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.flags import PART_FLAGS, Choice
-from cse_cli.installed import Installed
+from cse_cli.options.flags import PART_FLAGS, Choice
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_cli.plan_scores import PlannedRun
+    from cse_cli.training.plan_scores import PlannedRun
     from cse_core.recipes.composition import Composition
 
 Names = str | Sequence[str] | None
@@ -37,7 +37,7 @@ class Plan:
     run: PlannedRun = field(repr=False)
 
     def __str__(self) -> str:
-        from cse_cli.train_report import plan_text
+        from cse_cli.training.train_report import plan_text
 
         return "\n".join(plan_text(self.composition, self.choice, self.plugins, self.run))
 
@@ -52,7 +52,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``cse train --dry-run --json`` prints it."""
-        from cse_cli.train_report import plan_json
+        from cse_cli.training.train_report import plan_json
 
         return plan_json(self.composition, self.choice, self.plugins, self.run)
 
@@ -62,7 +62,7 @@ class Plan:
         Raises:
             CseError: If the file cannot be written.
         """
-        from cse_cli.train_checks import save_recipe
+        from cse_cli.training.train_checks import save_recipe
 
         save_recipe(self.composition, Path(path))
 
@@ -115,7 +115,7 @@ def plan(
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
     """
-    from cse_cli.train_checks import planned_run
+    from cse_cli.training.train_checks import planned_run
 
     composition, choice, plugins = compose(
         recipe, model=model, data=data, dev=dev, aug=aug, pool=pool, positives=positives,
@@ -132,7 +132,7 @@ def compose(recipe: File | None, **chosen: Any) -> tuple[Composition, Choice, In
     Raises:
         CseError: What is wrong with it.
     """
-    from cse_cli.resolving import resolve_choice
+    from cse_cli.training.resolving import resolve_choice
 
     settings = {
         "train.seed": chosen["seed"],

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse.plans import File, Files, Names, Plan, compose
-from cse_cli.installed import Installed
-from cse_cli.launcher import check_launch
+from cse_cli.machine.launcher import check_launch
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cse train --json`` prints."""
-        from cse_cli.train_report import outcome_json
+        from cse_cli.training.train_report import outcome_json
 
         return outcome_json(self.outcome, self.folder, self)
 
@@ -105,7 +105,7 @@ def train(  # noqa: D417
         CseError: If the run is refused; nothing is written then.
         KeyboardInterrupt: If it was interrupted; :func:`cse.resume` goes on with it.
     """
-    from cse_cli.train_checks import check_reporters
+    from cse_cli.training.train_checks import check_reporters
 
     check_launch()
     chosen = {
@@ -143,7 +143,7 @@ def _run(
     quiet: bool,
     force: bool = False,
 ) -> Run:
-    from cse_cli.running import run
+    from cse_cli.training.running import run
     from cse_core.training.signals import Stopped
 
     try:

@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
-from cse_cli import choosing
-from cse_cli.console import clean_streams, fail, sane_terminal, say, tell
-from cse_cli.culprit import culprit
-from cse_cli.flags import peek, take_no_plugin
-from cse_cli.installed import OWN_COMMANDS, Installed
-from cse_cli.machine import check_typed, refusal
-from cse_cli.streams import OutputLost, mend_streams
+from cse_cli.machine.refusals import check_typed, refusal
+from cse_cli.options.flags import peek, take_no_plugin
+from cse_cli.plugins.culprit import culprit
+from cse_cli.plugins.installed import OWN_COMMANDS, Installed
+from cse_cli.terminal.console import clean_streams, fail, sane_terminal, say, tell
+from cse_cli.terminal.streams import OutputLost, mend_streams
+from cse_cli.training import choosing
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, ElsewhereError, noted
 
@@ -135,7 +135,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
         for name in names:
             if only in (None, name):
                 own = name.replace("-", "_")
-                function = getattr(import_module(f"cse_cli.{own}"), own)
+                function = getattr(import_module(f"cse_cli.commands.{own}"), own)
                 if name == "train":
                     function = choosing.with_help(function, words, installed, topic)
                 app.command(name, rich_help_panel=panel)(function)
@@ -143,7 +143,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
     add(_PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
     add(_WORK, "train")
     if only in (None, "data"):
-        from cse_cli import data
+        from cse_cli.commands import data
 
         looks = typer.Typer(help=data.app.info.help)
         looks.registered_commands = list(data.app.registered_commands)
@@ -244,7 +244,7 @@ def _unknown_flags(
         errors.append(CseError(f"unknown option {flag}", hint=hint))
     choice = peek(words)
     with noted(errors):  # data that an unknown flag may have named is not looked at
-        from cse_cli.resolving import resolve_choice
+        from cse_cli.training.resolving import resolve_choice
 
         resolve_choice(choice, installed, look=bool(choice.data))
     return errors[0] if len(errors) == 1 else CseErrors(errors)
@@ -255,8 +255,10 @@ def _of_other_trainers(flag: str) -> str | None:
     import tomllib
     from pathlib import Path
 
-    table = Path(__file__).with_name("flags_elsewhere.toml").read_text(encoding="utf-8")
-    ours: str | None = tomllib.loads(table).get(flag.lstrip("-").replace("-", "_"))
+    table = Path(__file__).parent / "options" / "flags_elsewhere.toml"
+    ours: str | None = tomllib.loads(table.read_text(encoding="utf-8")).get(
+        flag.lstrip("-").replace("-", "_")
+    )
     return ours
 
 
@@ -264,7 +266,7 @@ def _close_setting(flag: str) -> str | None:
     """Return the flag of a core option whose last name is like an unknown flag."""
     from difflib import get_close_matches
 
-    from cse_cli.option_paths import option_paths
+    from cse_cli.options.paths import option_paths
 
     paths = {option.path.partition(".")[2]: option.path for option in option_paths()}
     close = get_close_matches(flag.lstrip("-").replace("-", "_"), paths, n=1, cutoff=0.75)

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cse_cli.known_parts import known_parts
-from cse_cli.option_texts import describe
+from cse_cli.options.descriptions import describe
+from cse_cli.plugins.directory import known_parts
 from cse_core import vocabulary
 from cse_core.builtins import plugin as builtins
 from cse_core.options import HeadOptions, Options

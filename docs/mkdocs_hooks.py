@@ -34,7 +34,7 @@ FIRST = {
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
 ELSEWHERE["CHANGELOG.md"] = "changelog.md"
 """Pages of the site that lie outside ``docs/``, beside the plugins' READMEs."""
-MODULES = ("cse", "cse_cli.saved_model")
+MODULES = ("cse", "cse_cli.models.saved_model")
 """Modules of Python's own pages, in order; docs/reference.md has what authors import."""
 _LINK = re.compile(r"\[(?P<words>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.M)

@@ -141,7 +141,7 @@ def both(folder: str, precision: str, texts: Sequence[str]) -> Sides:
     """Load both."""
     import numpy as np
 
-    from cse_cli.models import encode_blocks, load_model
+    from cse_cli.models.loading import encode_blocks, load_model
     from cse_core.models.sentence_encoder import tokens_at_once
     from tests.benchmarks.peer import Encoder
 

@@ -140,7 +140,7 @@ class Mining:
     def __init__(
         self, articles: str | None, count: int, shard: int, model: str, precision: str
     ) -> None:
-        from cse_cli.saved_model import load
+        from cse_cli.models.saved_model import load
         from cse_core.data import Corpus
 
         texts, names = documents(articles, count)

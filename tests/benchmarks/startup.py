@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _plugins() -> set[str]:
-    from cse_cli.manager import load_plugins
+    from cse_cli.plugins.manager import load_plugins
 
     return {info.distribution for info in load_plugins().infos}
 

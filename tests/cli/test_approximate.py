@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cse_cli import approximate
-from cse_cli.approximate import FaissIndex, chosen_index, nearest_exactly
+from cse_cli.models import approximate
+from cse_cli.models.approximate import FaissIndex, chosen_index, nearest_exactly
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 

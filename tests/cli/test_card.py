@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from huggingface_hub import ModelCard
 
-from cse_cli.card_sources import encoder_source, text_source
-from cse_cli.installed import Installed
+from cse_cli.cards.origins import encoder_source, text_source
+from cse_cli.plugins.installed import Installed
 from cse_core.records import ComponentSpec, Paper, RecipeSpec
 from tests.fixtures.command_line import Cse
 
@@ -77,7 +77,7 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cse_cli.card.write_whole", full)
+    monkeypatch.setattr("cse_cli.cards.card.write_whole", full)
     seen = cse("train", "--data", str(sentences), "--dev", "none", *SHORT, "--out",
                str(tmp_path / "run"))  # fmt: skip
     assert seen.code == 0 and "saved without its card: OSError" in seen.err

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from cse_testkit import CommandSuite, failures
 
-from cse_cli import data
-from cse_cli.installed import OWN_COMMANDS, Installed
+from cse_cli.commands import data
 from cse_cli.main import build_app
+from cse_cli.plugins.installed import OWN_COMMANDS, Installed
 from tests.fixtures.command_line import Cse, refused
 
 RECORD = """
@@ -161,7 +161,7 @@ def test_unknown_commands(bring: Bring, cse: Cse) -> None:
 
 
 def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cse_cli.commands.registering_distributions", lambda: ())
+    monkeypatch.setattr("cse_cli.plugins.installed_commands.registering_distributions", lambda: ())
     refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
             "pip install cse-evaluation")  # fmt: skip
     refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")

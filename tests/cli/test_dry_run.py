@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from cse_lora.options import LoraOptions
 
-from cse_cli.installed import Installed
-from cse_cli.option_paths import option_paths
+from cse_cli.options.paths import option_paths
+from cse_cli.plugins.installed import Installed
 from tests.fixtures.command_line import Cse, refused
 
 
@@ -37,7 +37,7 @@ def test_help_fits_a_screen_and_has_topics(cse: Cse, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    "flag", tomllib.loads(files("cse_cli").joinpath("flags_elsewhere.toml").read_text())
+    "flag", tomllib.loads(files("cse_cli").joinpath("options", "flags_elsewhere.toml").read_text())
 )
 def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse, flag: str) -> None:
     said = cse("train", f"--{flag}", "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cse_cli.flags import peek, settings_as_sets, take_no_plugin
+from cse_cli.options.flags import peek, settings_as_sets, take_no_plugin
 from cse_core.errors import CseError
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cse_cli.discovery import update_command
-from cse_cli.install_hints import pip_install
+from cse_cli.plugins.discovery import update_command
+from cse_cli.plugins.install_hints import pip_install
 from docs.rooms import ROOT
 
 
@@ -21,7 +21,7 @@ def came_from(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let the toolkit have come from somewhere, as ``direct_url.json`` says it."""
 
     def let(**found: Any) -> None:
-        monkeypatch.setattr("cse_cli.install_hints.origin", lambda: found)
+        monkeypatch.setattr("cse_cli.plugins.install_hints.origin", lambda: found)
 
     return let
 
@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_taken_as_by_name(came_from: Any, damaged: dict[s
 
 
 def test_the_hint_of_this_installation_names_a_folder_that_there_is() -> None:
-    code = "from cse_cli.install_hints import origin, pip_install as p; import json\n"
+    code = "from cse_cli.plugins.install_hints import origin, pip_install as p; import json\n"
     code += "print(json.dumps([origin(), p('cse-mocose')]))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

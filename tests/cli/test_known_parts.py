@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cse_cli.installed import Installed
-from cse_cli.known_parts import (
+from cse_cli.plugins.directory import (
     HintingRegistry,
     KnownPart,
     Listing,
@@ -13,7 +12,8 @@ from cse_cli.known_parts import (
     known_commands,
     known_parts,
 )
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.installed import Installed
+from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import DEV
 from cse_core.recipes.model_facts import model_facts

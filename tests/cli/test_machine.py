@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from cse_cli.machine import refusal
+from cse_cli.machine.refusals import refusal
 
 OF_MEMORY = (
     MemoryError(),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from cse_cli import discovery
-from cse_cli.manager import load_plugins
+from cse_cli.plugins import discovery
+from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.options import HeadOptions, PoolerOptions
 from cse_core.records import (
@@ -399,7 +399,7 @@ def test_metadata_seen_twice_is_one_plugin(
 
     distributions.add("cse-good", GOOD)
     monkeypatch.setattr(
-        "cse_cli.distributions.distributions",
+        "cse_cli.plugins.distributions.distributions",
         lambda: search(path=[str(tmp_path), f"{tmp_path}/."]),
     )
     assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
@@ -462,7 +462,7 @@ def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
     made.add("cse-bad", "import no_such_thing\n")
     made.add("cse-off", marked(tmp_path / "imported"))
     script = (
-        "from cse_cli.manager import load_plugins\n"
+        "from cse_cli.plugins.manager import load_plugins\n"
         "made = load_plugins(builtins=('fake_core.plugin',))\n"
         "print(*(f'{i.key}={i.status}' for i in made.infos))\n"
     )

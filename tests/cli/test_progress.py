@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from cse_cli.progress import BarReporter, LineReporter, clock, dev_in_short, reporter_for
+from cse_cli.terminal.progress import BarReporter, LineReporter, clock, dev_in_short, reporter_for
 
 LINE = {"step": 1, "loss": 1.5, "lr": 2e-5, "sentences_per_second": 1234.0}
 

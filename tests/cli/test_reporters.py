@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from cse_cli.reporters import Reporters, reporters_of
+from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_core.errors import CseError
 from cse_core.options import Options
 from cse_core.records import ReporterSpec

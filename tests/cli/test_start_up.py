@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cse_cli.installed import OWN_COMMANDS
+from cse_cli.plugins.installed import OWN_COMMANDS
 from tests.fixtures.command_line import call_installed
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
@@ -65,8 +65,10 @@ def test_nothing_heavy_is_imported(words: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
 def test_a_listing_imports_what_it_prints_with_alone(words: list[str], tmp_path: Path) -> None:
-    others = [f"cse_cli.{name.replace('-', '_')}" for name in OWN_COMMANDS if " " not in name]
-    own = f"cse_cli.{words[0].replace('-', '_')}"
+    others = [
+        f"cse_cli.commands.{name.replace('-', '_')}" for name in OWN_COMMANDS if " " not in name
+    ]
+    own = f"cse_cli.commands.{words[0].replace('-', '_')}"
     assert own in others
     tables = [] if "--json" not in words else ["rich"]
     unused = ["packaging", "rich._emoji_codes", *tables]

@@ -106,7 +106,7 @@ def test_encode_in_blocks_is_the_same(
 ) -> None:
     whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
     cse("encode", "starter", str(sentences), "--out", str(whole))
-    monkeypatch.setattr("cse_cli.models.BLOCK", 7)
+    monkeypatch.setattr("cse_cli.models.loading.BLOCK", 7)
     cse("encode", "starter", str(sentences), "--out", str(parts))
     assert np.load(whole).shape == (25, 256)
     np.testing.assert_allclose(np.load(parts), np.load(whole), atol=1e-5)

@@ -18,7 +18,7 @@ import pytest
 from cse_testkit import CommandSuite, ReporterSuite, SuiteSuite, failures, suite_of
 
 from cse_cli.main import run
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.manager import load_plugins
 from cse_core.records import ComponentSpec
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registry
@@ -151,7 +151,7 @@ def test_hook_cse_poolers(example: Example) -> None:
     trained_with(example, f'use = "{example.info.distribution}/max"')
     from sentence_transformers import SentenceTransformer
 
-    from cse_cli.saved_model import load
+    from cse_cli.models.saved_model import load
 
     registry = Registry.from_plugins(load_plugins().infos)
     ours = load("runs/0", registry).encode(TEXTS[:3])
@@ -185,7 +185,7 @@ def test_hook_cse_metrics(example: Example) -> None:
     trained_with(example, f'use = "{example.info.distribution}/norms"')
     from cse_evaluation.pairs import read_pairs
 
-    from cse_cli.saved_model import load
+    from cse_cli.models.saved_model import load
     from cse_core.runtime.loading import load_factory
 
     registry = Registry.from_plugins(load_plugins().infos)

@@ -16,9 +16,10 @@ import pytest
 import typer
 from cse_testkit.encoders import shared_encoder
 
-from cse_cli import choosing, flags
-from cse_cli.installed import Installed
 from cse_cli.main import build_app, run
+from cse_cli.options import flags
+from cse_cli.plugins.installed import Installed
+from cse_cli.training import choosing
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from tests.docs.pages import DOCS, Page, pages
 

@@ -10,8 +10,8 @@ import tomllib
 
 import pytest
 
-from cse_cli.known_parts import known_parts
-from cse_cli.option_texts import describe
+from cse_cli.options.descriptions import describe
+from cse_cli.plugins.directory import known_parts
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,

@@ -13,7 +13,7 @@ import pytest
 from cse_testkit import failures, suite_of
 
 from cse_cli.main import run
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.manager import load_plugins
 from cse_core.registry.registry import Registry
 from tests.docs.pages import DOCS, ROOT, Page, write_files, write_metadata
 

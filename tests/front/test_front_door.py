@@ -161,7 +161,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, pairs: str) -> None:
     code = (
         "import cse, os, signal\n"
         "from contextlib import contextmanager\n"
-        "import cse_cli.progress as progress\n"
+        "import cse_cli.terminal.progress as progress\n"
         "class Stops(progress.SilentReporter):\n"
         "    def step(self, step):\n"
         "        if step == 1: os.kill(os.getpid(), signal.SIGINT)\n"

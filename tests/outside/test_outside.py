@@ -22,7 +22,7 @@ import torch
 from cse_testkit import Rig, compose, failures, run_steps, suite_of, tiny_corpus
 
 from cse_cli.main import run
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.registry.registry import Registry
 from tests.docs.pages import ROOT, write_metadata

@@ -30,7 +30,7 @@ def maker(name: str) -> Callable[[Maker], Maker]:
 
 def starter_folder() -> Path:
     """Return the folder of the embedded encoder."""
-    from cse_cli.installed import Installed
+    from cse_cli.plugins.installed import Installed
 
     return package_path(Installed().registry.encoder("starter").spec.path)
 

@@ -27,9 +27,11 @@ from typing import Any
 from tests.reliability.faults import Fault
 from tests.reliability.outcomes import Answer
 
-IMPORTED = ("torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
-            "cse_cli.train", "cse_cli.main", "cse_cli.progress", "cse_cli.choosing",
-            "cse_core.training.run", "cse_cli.saved_model")  # fmt: skip
+IMPORTED = (
+    "torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
+    "cse_cli.commands.train", "cse_cli.main", "cse_cli.terminal.progress",
+    "cse_cli.training.choosing", "cse_core.training.run", "cse_cli.models.saved_model",
+)  # fmt: skip
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "CSE_CACHE": "off",

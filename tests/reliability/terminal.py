@@ -128,9 +128,9 @@ def _options() -> Iterator[TerminalCase]:
     """Every option of every command, and every setting, with a hostile value."""
     import typer.main
 
-    from cse_cli.installed import Installed
     from cse_cli.main import build_app
-    from cse_cli.option_paths import option_paths
+    from cse_cli.options.paths import option_paths
+    from cse_cli.plugins.installed import Installed
 
     for name, words in PLAIN.items():
         command = typer.main.get_command(build_app(name.split(), Installed()))

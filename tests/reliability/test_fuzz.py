@@ -20,8 +20,8 @@ from cse_testkit import tiny_encoder
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cse_cli.installed import Installed
-from cse_cli.option_paths import option_paths
+from cse_cli.options.paths import option_paths
+from cse_cli.plugins.installed import Installed
 from cse_core.recipes.compose import resolve
 from cse_core.training.recipe_file import as_recipe
 from tests.reliability.inputs import PAIRS, TEXTS

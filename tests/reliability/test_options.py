@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.options import Options
 from cse_core.recipes.option_types import accepts, field_accepts
 from cse_core.recipes.settings import CORE_OPTIONS

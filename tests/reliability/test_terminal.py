@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from cse_cli.console import cleaned
+from cse_cli.terminal.console import cleaned
 from tests.reliability.outcomes import GOOD
 from tests.reliability.server import the_server
 from tests.reliability.terminal import MARK, TerminalCase, steering, terminal_cases, tried

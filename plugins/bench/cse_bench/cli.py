@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from cse_bench.cli_report import report_json, show_report
-from cse_cli.choosing import (
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say_json, tell
+from cse_cli.terminal.quiet import quieten
+from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,
     AugOption,
@@ -24,9 +27,6 @@ from cse_cli.choosing import (
     StartOption,
     choice_of,
 )
-from cse_cli.console import say_json, tell
-from cse_cli.installed import installed
-from cse_cli.quiet import quieten
 from cse_core.errors import CseError
 
 _PANEL = "Measuring"
@@ -103,10 +103,10 @@ def bench(
     )
     names = _names(precision)
     plugins = installed(context)
-    from cse_cli.resolving import resolve_choice
+    from cse_cli.training.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
-    from cse_cli.progress import reporter_for
+    from cse_cli.terminal.progress import reporter_for
 
     quieten()
     from cse_bench.measure import check_precisions, measure

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import plain_table, say, say_table
+from cse_cli.terminal.console import plain_table, say, say_table
 
 if TYPE_CHECKING:
     from cse_bench.memory import Peak

@@ -14,7 +14,7 @@ from torch import Tensor
 from cse_cards.options import RetrievedOptions
 from cse_cards.search import QUERIES, nearest, room
 from cse_cards.texts import RoundTexts
-from cse_cli.approximate import FaissIndex, chosen_index
+from cse_cli.models.approximate import FaissIndex, chosen_index
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.row_keys import SLOTS

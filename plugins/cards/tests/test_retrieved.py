@@ -88,7 +88,7 @@ def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any, index: st
 def test_faiss_that_is_not_installed_is_said_before_anything_is_encoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cse_cli.approximate.find_spec", lambda name: None)
+    monkeypatch.setattr("cse_cli.models.approximate.find_spec", lambda name: None)
     with pytest.raises(CseError, match="negatives.retrieved.index: faiss is not installed.*pip"):
         rig("index=faiss")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from cse_testkit import compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train
 

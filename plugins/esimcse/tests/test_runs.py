@@ -10,7 +10,7 @@ import pytest
 import torch
 from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.run import resume, train

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cse_cli.saved_model import SentenceModel
+from cse_cli.models.saved_model import SentenceModel
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.encoders.encoder import PackedEncoder

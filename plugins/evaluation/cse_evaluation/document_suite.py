@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from cse_cli.data_folder import DATA_VARIABLE
+from cse_cli.plugins.data_folder import DATA_VARIABLE
 from cse_core.errors import CseError
 from cse_evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_evaluation.suite import existing_folder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from cse_cli.saved_model import SentenceModel
+from cse_cli.models.saved_model import SentenceModel
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime.sharing import Share
 from cse_core.tokenization.tokenizer import TokenTable

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cse_cli.data_folder import DATA_VARIABLE, data_folder
+from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
 from cse_core.data.readers import SUFFIXES
 from cse_core.errors import CseError
 from cse_evaluation.pairs import PairSet, read_pairs

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cse_cli.data_folder import DATA_VARIABLE
+from cse_cli.plugins.data_folder import DATA_VARIABLE
 from cse_core.data.readers import SUFFIXES, stem
 from cse_core.errors import CseError
 from cse_evaluation.document_suite import BELOW

@@ -15,7 +15,7 @@ from cse_evaluation.pairs import read_pairs
 from cse_evaluation.vectors import EncodedTexts
 from cse_testkit import installed_registry, shared_encoder, tiny_encoder
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from tests.fixtures.command_line import Cse, refused
 
 FIRST = ["anna paints the boat", "emil repairs a lamp", "clara hides it", "the old clock", "a bell"]

@@ -12,7 +12,7 @@ from cse_evaluation.documents import read_documents
 from cse_evaluation.suite import STS_FILES, find_suite
 from cse_evaluation.tasks import TRANSFER_TASKS, find_transfer
 
-from cse_cli.sources import Sources, read_sources
+from cse_cli.texts.sources import Sources, read_sources
 from plugins.evaluation.tests.made_up_web import TABLES, joined, made_up_web, served
 from tests.fixtures.command_line import Cse, refused
 from tests.shared import shared_path
@@ -32,8 +32,8 @@ def web() -> dict[str, bytes]:
 @pytest.fixture
 def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take published checksums away: what is made up has others."""
-    from cse_cli import fetch as command
-    from cse_cli import sources
+    from cse_cli.commands import fetch as command
+    from cse_cli.texts import sources
 
     def read(path: Path) -> Sources:
         found = read_sources(path)
@@ -158,7 +158,7 @@ def test_without_a_network_one_line_says_what_to_put_where(
         calls.append(str(getattr(request, "full_url", "")))
         raise OSError("no route to host")
 
-    monkeypatch.setattr("cse_cli.fetching.urlopen", refuse)
+    monkeypatch.setattr("cse_cli.texts.fetching.urlopen", refuse)
     said = here("data", "fetch", "sts")
     assert said.code == 2 and said.out == ""
     (line,) = (line for line in said.errors if not line.startswith("fetching "))
@@ -263,7 +263,7 @@ def test_the_real_sets_come_out_of_their_raw_form_as_they_are_measured(
     folder: str, name: str, raw: Callable[[list[list[str]]], dict[str, bytes]]
 ) -> None:
     """The rows of a real file, put into the form of its owner, give that very file."""
-    from cse_cli.fetching import _converted
+    from cse_cli.texts.fetching import _converted
 
     text = gzip.decompress((shared_path("data") / folder / name).read_bytes())
     rows = [line.split("\t") for line in text.decode().splitlines()[1:]]

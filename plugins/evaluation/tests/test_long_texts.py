@@ -5,8 +5,8 @@ import torch
 from cse_evaluation.long_texts import encode_sliced, slice_length
 from torch import Tensor
 
-from cse_cli.installed import Installed
-from cse_cli.saved_model import SentenceModel, load
+from cse_cli.models.saved_model import SentenceModel, load
+from cse_cli.plugins.installed import Installed
 
 LONG = "a long text about boats and dogs . " * 6
 

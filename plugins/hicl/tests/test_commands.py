@@ -8,7 +8,7 @@ import pytest
 import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps
 
-from cse_cli.feeds import feeds
+from cse_cli.training.feeds import feeds
 from cse_core.data import Corpus
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts

@@ -10,10 +10,10 @@ import pytest
 import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
-from cse_cli.feeds import feeds
-from cse_cli.known_parts import HintingRegistry
-from cse_cli.manager import load_plugins
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
+from cse_cli.plugins.directory import HintingRegistry
+from cse_cli.plugins.manager import load_plugins
+from cse_cli.training.feeds import feeds
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition

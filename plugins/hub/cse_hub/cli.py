@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.console import say, say_json, warn
+from cse_cli.terminal.console import say, say_json, warn
 
 if TYPE_CHECKING:
     from cse_hub.push import Package

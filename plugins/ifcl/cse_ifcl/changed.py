@@ -44,7 +44,7 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
 
 def _installed(name: str) -> Iterable[Mapping[str, Any]]:
     """Return the test pairs of an installed data set."""
-    from cse_cli.installed import Installed
+    from cse_cli.plugins.installed import Installed
     from cse_core.runtime.loading import load_factory
 
     dataset = Installed([]).registry.dataset(name)

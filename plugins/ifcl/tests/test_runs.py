@@ -25,8 +25,8 @@ from cse_testkit import (
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from cse_cli.feeds import feeds
 from cse_cli.main import run as cse
+from cse_cli.training.feeds import feeds
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition

@@ -9,7 +9,7 @@ import pytest
 import torch
 from cse_testkit import compose, make_batch, make_context, make_part, run_steps, tiny_corpus
 
-from cse_cli.feeds import feeds
+from cse_cli.training.feeds import feeds
 from cse_core.engine import negatives as core
 from cse_core.errors import CseError
 from cse_core.types import Batch, LossOutput, Negatives, Positives

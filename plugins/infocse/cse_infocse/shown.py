@@ -28,7 +28,7 @@ def graph_of_document(point: Mapping[str, Any]) -> dict[str, Any]:
         CseError: If no document is long enough.
     """
     from cse import load
-    from cse_cli.installed import Installed
+    from cse_cli.plugins.installed import Installed
     from cse_core.data import load_corpus
     from cse_core.errors import CseError
     from cse_core.recipes.settings import DataOptions
@@ -82,8 +82,8 @@ def clusters_of_rounds(point: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CseError: If it is not such a run, or no document has pairs.
     """
-    from cse_cli.installed import Installed
-    from cse_cli.pairs import rounds_of
+    from cse_cli.commands.pairs import rounds_of
+    from cse_cli.plugins.installed import Installed
     from cse_core.errors import CseError
     from cse_core.recipes.compose import resolve
     from cse_core.training.run import training_corpus

@@ -7,7 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.choosing import (
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say, say_json
+from cse_cli.terminal.quiet import quieten
+from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,
     AugOption,
@@ -24,9 +27,6 @@ from cse_cli.choosing import (
     StartOption,
     choice_of,
 )
-from cse_cli.console import say, say_json
-from cse_cli.installed import installed
-from cse_cli.quiet import quieten
 from cse_core.errors import CseError
 
 _PANEL = "What to inspect"
@@ -104,8 +104,8 @@ def inspect(
         hint = "leave out these options, or the run"
         raise CseError("its run.toml says what it is made of", where="RUN", hint=hint)
     plugins = installed(context)
-    from cse_cli.progress import reporter_for
-    from cse_cli.resolving import resolve_choice
+    from cse_cli.terminal.progress import reporter_for
+    from cse_cli.training.resolving import resolve_choice
 
     composition = None
     if run is None:

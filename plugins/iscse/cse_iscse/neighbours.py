@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.console import say, tell
-from cse_cli.installed import installed
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say, tell
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CseError: As of ``neighbours_of_run``.
     """
-    from cse_cli.installed import Installed
+    from cse_cli.plugins.installed import Installed
 
     wanted = {name: point[name] for name in ("find", "sentences", "k") if name in point}
     said, shown = neighbours_of_run(Path(point["run"]), Installed([]).registry, **wanted)

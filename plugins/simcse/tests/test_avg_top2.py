@@ -9,7 +9,7 @@ import torch
 from cse_testkit import installed_registry, shared_encoder, tiny_encoder
 from transformers import AutoModel, AutoTokenizer
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 
 TEXTS = ["Anna paints the boat.", "boat", "clara finds the old clock and not the attic " * 3]
 

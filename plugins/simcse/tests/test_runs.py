@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cse_testkit import compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.runtime.reporter import Reporter

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cse_cli.console import say, say_json, tell, warn
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
+from cse_cli.terminal.console import say, say_json, tell, warn
 from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of

@@ -15,7 +15,7 @@ from cse_study.results.markdown import page_of
 from cse_study.results.rows import rows_of
 from cse_study.results.table import tables_of
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
 STUDY = """

@@ -9,7 +9,7 @@ from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Wish, plan_study
 from cse_study.plugin import cse_studies
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 
 
 @pytest.mark.parametrize("name", [spec.name for spec in cse_studies()])

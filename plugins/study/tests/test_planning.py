@@ -13,7 +13,7 @@ from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.planning.scoring import ScoreWish, plan_scoring
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse
 

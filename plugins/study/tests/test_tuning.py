@@ -10,7 +10,7 @@ from cse_study.definition.reading import find_study
 from cse_study.execution.folder import StudyFolder
 from cse_study.planning.plan import Plan, Wish, plan_study
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse
 

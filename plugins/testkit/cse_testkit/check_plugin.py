@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.console import plain_table, say, say_json, say_table, tell
-from cse_cli.installed import installed
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:

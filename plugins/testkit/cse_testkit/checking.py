@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from packaging.requirements import Requirement
 
-from cse_cli.commands import Command
-from cse_cli.manager import SLOW
+from cse_cli.plugins.installed_commands import Command
+from cse_cli.plugins.manager import SLOW
 from cse_core.errors import CseError
 from cse_core.recipes.reading import read_toml
 from cse_core.records import ComponentSpec, RecipeSpec, Record, ReporterSpec, StudySpec, SuiteSpec
@@ -256,7 +256,7 @@ def _place(made: Any) -> str:
 
 def _metadata_file(dist: Distribution) -> str:
     """Return the pyproject.toml of an editable installation, or the file of the metadata."""
-    from cse_cli.discovery import editable_sources
+    from cse_cli.plugins.discovery import editable_sources
 
     sources = editable_sources(dist)
     path = Path(sources, "pyproject.toml")

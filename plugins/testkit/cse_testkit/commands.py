@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cse_cli.commands import Command, find_commands
-from cse_cli.record_checks import NAME
+from cse_cli.plugins.installed_commands import Command, find_commands
+from cse_cli.plugins.record_checks import NAME
 from cse_core.errors import CseError
 from cse_core.records import CommandSpec
 from cse_core.registry.plugin_info import canonical

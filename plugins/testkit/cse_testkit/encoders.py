@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from cse_cli.quiet import libraries_quiet
+from cse_cli.terminal.quiet import libraries_quiet
 from cse_testkit.corpora import WORDS
 
 Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.manager import load_plugins
 from cse_core.records import ComponentSpec, Kind, RecipeSpec
 from cse_core.registry.registry import Registered, Registry
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.console import say
-from cse_cli.installed import installed
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say
 
 
 def new_plugin(

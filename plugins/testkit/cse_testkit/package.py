@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from cse_cli.record_checks import NAME
+from cse_cli.plugins.record_checks import NAME
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
@@ -38,7 +38,7 @@ _DESCRIBE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from importlib import import_module
-from cse_cli.show_plugin import options_table
+from cse_cli.commands.show_plugin import options_table
 from cse_core.registry.plugin_info import NOUNS
 from cse_core.specs import HOOK_RECORDS
 module = import_module(sys.argv[2])

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from packaging.requirements import Requirement
 
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
@@ -83,7 +83,7 @@ class PluginSuite:
         """What its records say of their default options is said without torch."""
         for info in self.infos():
             code = (
-                "from cse_cli.manager import load_plugins\n"
+                "from cse_cli.plugins.manager import load_plugins\n"
                 "for info in load_plugins(environ={}).infos:\n"
                 f"    for part in info.parts if info.key == {info.key!r} else ():\n"
                 "        options = part.default_options() if hasattr(part, 'provided') else None\n"

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from cse_cli.option_texts import describe
-from cse_cli.record_checks import PluginFault, check_record
+from cse_cli.options.descriptions import describe
+from cse_cli.plugins.record_checks import PluginFault, check_record
 from cse_core import parts as protocols
 from cse_core.options import Options
 from cse_core.records import (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from cse_cli.reporters import reporters_of
+from cse_cli.plugins.reporters import reporters_of
 from cse_core.errors import CseError
 from cse_core.registry.registry import Registry
 from cse_core.runtime.reporter import Reporter

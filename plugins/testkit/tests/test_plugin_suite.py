@@ -11,7 +11,7 @@ import pytest
 from cse_testkit import PluginSuite, RecipeSuite, failures
 from cse_testkit.recipe_settings import skeleton
 
-from cse_cli.manager import load_plugins
+from cse_cli.plugins.manager import load_plugins
 from cse_core.registry.registry import Registry
 from tests.fixtures.distributions import Distributions, distributions, loss, plugin
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.completion import complete_data
-from cse_cli.console import say, say_json, tell
-from cse_cli.encode import beside
-from cse_cli.installed import installed
-from cse_cli.models import DeviceOption
-from cse_cli.progress import reporter_for
-from cse_cli.quiet import quieten
+from cse_cli.commands.encode import beside
+from cse_cli.models.loading import DeviceOption
+from cse_cli.options.completion import complete_data
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say, say_json, tell
+from cse_cli.terminal.progress import reporter_for
+from cse_cli.terminal.quiet import quieten
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def translate(
 
     A killed command goes on where it stopped when it is repeated.
     """
-    from cse_cli.writing import write_rows, written_format
+    from cse_cli.texts.writing import write_rows, written_format
     from cse_core.data import load_corpus
     from cse_core.recipes.settings import DataOptions
     from cse_translate.shards import ShardFile

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from cse_cli.quiet import libraries_quiet
+from cse_cli.terminal.quiet import libraries_quiet
 from cse_core.encoders.pretrained import (
     WHERE,
     check_fit,

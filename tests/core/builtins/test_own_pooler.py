@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.training.export import save_model

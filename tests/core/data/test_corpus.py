@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from huggingface_hub import constants
 
-from cse_cli.corpus_facts import describe
+from cse_cli.texts.corpus_facts import describe
 from cse_core.data import Corpus, FileReport, load_corpus, peek_columns
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cse_cli.corpus_facts import describe
+from cse_cli.texts.corpus_facts import describe
 from cse_core.data import Corpus, load_corpus
 from cse_core.recipes.settings import DataOptions
 from tests.shared import shared_path

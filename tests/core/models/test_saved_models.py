@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.runtime.model_files import HEADS
 from cse_core.training.export import inference_encoder, save_model

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cse_cli.installed import Installed
-from cse_cli.saved_model import SentenceModel, load
+from cse_cli.models.saved_model import SentenceModel, load
+from cse_cli.plugins.installed import Installed
 from cse_core.runtime.loading import package_path
 
 LONG = "a long text about boats and dogs . " * 9

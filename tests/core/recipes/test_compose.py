@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cse_cli.feeds import feeds
-from cse_cli.option_paths import option_paths
+from cse_cli.options.paths import option_paths
+from cse_cli.training.feeds import feeds
 from cse_core.errors import CseError, CseErrors
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
@@ -588,8 +588,8 @@ def test_errors_are_errors_of_the_user() -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys; from cse_core.recipes.compose import resolve; import cse_cli.plan_text, "
-        "cse_cli.option_paths; heavy = {'torch', 'transformers', 'datasets', 'scipy', 'numpy', "
+        "import sys; from cse_core.recipes.compose import resolve; "
+        "import cse_cli.training.plan_text, cse_cli.options.paths; heavy = {'torch', 'transformers', 'datasets', 'scipy', 'numpy', "
         "'huggingface_hub'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cse_cli.feeds import feeds
-from cse_cli.plan_text import plan_dict, plan_lines
+from cse_cli.training.feeds import feeds
+from cse_cli.training.plan_text import plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import PlannedPass

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cse_cli.feeds import feeds
+from cse_cli.training.feeds import feeds
 from cse_core.errors import CseError
 from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.reading import read_recipe

@@ -75,10 +75,10 @@ def test_package_path_errors(package: Path, path: str, message: str) -> None:
     "module",
     [
         "cse_core.runtime.loading",
-        "cse_cli.manager",
+        "cse_cli.plugins.manager",
         "cse_core.registry.registry",
-        "cse_cli.discovery",
-        "cse_cli.record_checks",
+        "cse_cli.plugins.discovery",
+        "cse_cli.plugins.record_checks",
     ],
 )
 def test_modules_import_nothing_heavy(module: str) -> None:

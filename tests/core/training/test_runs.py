@@ -12,7 +12,7 @@ import pytest
 import torch
 from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
-from cse_cli.saved_model import load
+from cse_cli.models.saved_model import load
 from cse_core.builtins.infonce import Infonce
 from cse_core.data import Corpus
 from cse_core.errors import CseError

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.data.readers import read_table
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.recipes.composition import PlannedPart
@@ -20,7 +20,7 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.vocabulary import flatten
 
 if TYPE_CHECKING:
-    from cse_cli.saved_model import SentenceModel
+    from cse_cli.models.saved_model import SentenceModel
     from cse_core.evaluation.suites import Encode
     from cse_core.registry.registry import Registry
     from cse_evaluation.changed import ChangedTexts

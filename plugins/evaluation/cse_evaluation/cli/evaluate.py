@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.approximate import IndexOption
-from cse_cli.completion import complete_data, complete_model, complete_suite
-from cse_cli.console import say_json, tell
-from cse_cli.installed import installed
-from cse_cli.models import (
+from cse_cli.models.approximate import IndexOption
+from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
     MaxLengthOption,
     PoolingOption,
     PrecisionOption,
 )
-from cse_cli.processes import shared
+from cse_cli.models.processes import shared
+from cse_cli.options.completion import complete_data, complete_model, complete_suite
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say_json, tell
 from cse_evaluation.cli.probes import show_tasks, shown_progress
 from cse_evaluation.cli.retrieval import show_retrieval
 from cse_evaluation.cli.scores import show_scores

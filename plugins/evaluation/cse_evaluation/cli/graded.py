@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cse_cli.installed import Installed
-from cse_cli.known_sets import known_set
+from cse_cli.plugins.installed import Installed
+from cse_cli.plugins.known_sets import known_set
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:

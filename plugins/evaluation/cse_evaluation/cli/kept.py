@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cse_cli.console import warn
+from cse_cli.terminal.console import warn
 from cse_core import __version__
 
 
@@ -48,7 +48,7 @@ def keep(models: tuple[str, ...], options: Mapping[str, Any], found: Mapping[str
 
 def _add_to_card(run: Path) -> None:
     """Add the scores to the card of a run's model; a card that nobody can read is left as it is."""
-    from cse_cli.card_evaluations import add_evaluations
+    from cse_cli.cards.evaluations import add_evaluations
 
     card = run / "model" / "README.md"
     if not card.is_file() or card.is_symlink():

@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cse_cli.console import say_table, warn
-from cse_cli.processes import by_all, helpers
-from cse_cli.progress import reporter_for
+from cse_cli.models.processes import by_all, helpers
+from cse_cli.terminal.console import say_table, warn
+from cse_cli.terminal.progress import reporter_for
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_cli.saved_model import SentenceModel
+    from cse_cli.models.saved_model import SentenceModel
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_evaluation.probe import Progress
     from cse_evaluation.task_result import TaskResult, TextLengths, WordScore
@@ -203,7 +203,7 @@ def score_tasks(
 def _encoder(
     model: SentenceModel, long_texts: LongTexts, batch_tokens: int | None
 ) -> tuple[Callable[..., NDArray[np.float32]], str]:
-    from cse_cli.models import TextEncoder
+    from cse_cli.models.loading import TextEncoder
     from cse_evaluation.long_texts import sliced
 
     length = model.sentence_encoder.max_length

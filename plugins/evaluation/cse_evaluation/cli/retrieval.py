@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import say_table, tell
+from cse_cli.terminal.console import say_table, tell
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import console, say_table, tell, warn
+from cse_cli.terminal.console import console, say_table, tell, warn
 from cse_evaluation.cli.graded import Sets
 from cse_evaluation.cli.probes import Groups
 from cse_evaluation.cli.retrieval import retrieval_json

@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cse_cli.approximate import chosen_index
-from cse_cli.console import tell, warn
-from cse_cli.installed import Installed
-from cse_cli.models import TextEncoder, check_model, load_model
+from cse_cli.models.approximate import chosen_index
+from cse_cli.models.loading import TextEncoder, check_model, load_model
+from cse_cli.plugins.installed import Installed
+from cse_cli.terminal.console import tell, warn
 from cse_core.errors import CseError, did_you_mean
 from cse_core.evaluation.suites import Progress, SuiteScore
 from cse_evaluation.cli.changes import Changes
@@ -37,7 +37,7 @@ from cse_evaluation.cli.suites import Wanted, add_suites, check_sets, read_suite
 from cse_evaluation.plugin import cse_suites
 
 if TYPE_CHECKING:
-    from cse_cli.saved_model import SentenceModel
+    from cse_cli.models.saved_model import SentenceModel
     from cse_core.evaluation.suites import Encode
     from cse_evaluation.retrieval import RetrievalResult
     from cse_evaluation.sts import Result

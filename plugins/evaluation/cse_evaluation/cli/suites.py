@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.console import say_table
-from cse_cli.data_folder import DATA_VARIABLE
+from cse_cli.plugins.data_folder import DATA_VARIABLE
+from cse_cli.terminal.console import say_table
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import Progress, Suite, SuiteScore
 from cse_core.records import SuiteSpec

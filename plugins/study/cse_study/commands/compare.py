@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import plain_table, say, say_json, say_table
 
 
 def compare(

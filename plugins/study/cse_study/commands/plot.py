@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.console import plain_table, say, say_json, say_table
-from cse_cli.installed import installed
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import plain_table, say, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 
 

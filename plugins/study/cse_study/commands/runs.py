@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import plain_table, say, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.console import plain_table, say, say_json, say_table, tell
-from cse_cli.installed import Installed, installed
+from cse_cli.plugins.installed import Installed, installed
+from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
 from cse_core.errors import CseError
 
 _CHOOSE, _RUN, _SCORE, _SHOW = "What is run", "How it is run", "What is scored", "What is shown"

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError, did_you_mean, noted, raise_all
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.loading import package_path

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from cse_cli.flags import PART_FLAGS
+from cse_cli.options.flags import PART_FLAGS
 from cse_core.errors import did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
 

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.argv = ["cse", *words]
         command_line.main()
         return 0
-    from cse_cli.console import fail
+    from cse_cli.terminal.console import fail
     from cse_core.errors import CseError
 
     try:

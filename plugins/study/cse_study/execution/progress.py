@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cse_cli.console import cleaned, console, tell
+from cse_cli.terminal.console import cleaned, console, tell
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done
 from cse_study.execution.running import Watcher

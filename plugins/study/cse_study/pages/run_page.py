@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cse_cli.flags import Choice
-from cse_cli.installed import Installed
-from cse_cli.resolving import resolve_choice
+from cse_cli.options.flags import Choice
+from cse_cli.plugins.installed import Installed
+from cse_cli.training.resolving import resolve_choice
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.runtime.model_files import RUN_FILE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cse_cli.installed import Installed
-from cse_cli.plan_text import plan_dict
+from cse_cli.plugins.installed import Installed
+from cse_cli.training.plan_text import plan_dict
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model

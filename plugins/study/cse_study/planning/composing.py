@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cse_cli.flags import PART_FLAGS, Choice
-from cse_cli.installed import Installed
-from cse_cli.resolving import resolve_choice
-from cse_cli.train_checks import check_read
-from cse_cli.whole_paths import with_whole_paths
+from cse_cli.options.flags import PART_FLAGS, Choice
+from cse_cli.plugins.installed import Installed
+from cse_cli.training.resolving import resolve_choice
+from cse_cli.training.train_checks import check_read
+from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.training.recipe_file import as_recipe

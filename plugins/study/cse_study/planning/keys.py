@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cse_cli.installed import Installed
+from cse_cli.plugins.installed import Installed
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
 

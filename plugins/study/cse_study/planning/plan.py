@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cse_cli.installed import OWN_COMMANDS
+from cse_cli.plugins.installed import OWN_COMMANDS
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, raise_all
 from cse_study.definition.points import Point, chosen_points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cse_cli.console import plain_table, say, say_table
+from cse_cli.terminal.console import plain_table, say, say_table
 from cse_study.definition.reading import Definition
 from cse_study.results.bootstrap import Difference
 from cse_study.results.claims import Verdict

@@ -1,0 +1,292 @@
+"""``cse data``: what texts there are, where they are looked for, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.commands.fetch import fetch, fetchable
+from cse_cli.commands.pairs import show_pairs
+from cse_cli.options.completion import complete_data, complete_model
+from cse_cli.plugins.installed import Installed, installed
+from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_core.errors import CseError, did_you_mean
+from cse_core.options import LARGEST
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse_core.data import Corpus
+
+UNITS = ("sentence", "paragraph", "document")
+LENGTHS = (32, 64, 96, 128, 256, 512)
+"""Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
+_BATCH = 10_000
+
+app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets, translate.")
+
+PathsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="Files, installed data sets, or owner/name of the hub.",
+        autocompletion=complete_data,
+    ),
+]
+UnitOption = Annotated[
+    str,
+    typer.Option(metavar="UNIT", help="What a row is: sentence, paragraph or document."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_data(
+    context: typer.Context,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the suites' files are looked for.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the installed data sets, and what cse eval would find of each suite."""
+    from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
+
+    plugins = installed(context)
+    registry = plugins.registry
+    folder, origin = data_folder(data_dir)
+    if not folder.is_dir() and origin == "--data-dir":
+        hint = "name one that is there"
+        raise CseError("is not a folder", where=origin, value=str(folder), hint=hint)
+    suites = _suite_files(folder, plugins)
+    if json:
+        shown = [
+            {
+                "name": each.name,
+                "summary": each.spec.summary,
+                "synthetic": each.spec.synthetic,
+                "distribution": each.distribution,
+                "version": each.version,
+            }
+            for each in registry.datasets()
+        ]
+        places = {
+            suite: {name: str(path) if path else None for name, path in files.items()}
+            for suite, files in suites.items()
+        }
+        say_json({"datasets": shown, "folder": str(folder), "suites": places})
+        return
+    say("installed data sets:")
+    table = plain_table("", ("name", "what it is", "from"))
+    for each in registry.datasets():
+        table.add_row(each.name, each.spec.summary, each.label)
+    say_table(table)
+    say(f"files for cse eval --suite, looked for in {folder} ({origin}) and its subfolders:")
+    table = plain_table("", ("suite", "set", "file"))
+    for suite, files in suites.items():
+        first = suite
+        for name, path in files.items():
+            table.add_row(first, name, str(path.relative_to(folder)) if path else "not there")
+            first = ""
+    say_table(table)
+    if not all(path for files in suites.values() for path in files.values()):
+        say(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
+        if names := ", ".join(fetchable(plugins)):
+            say(f"`cse data fetch NAME` brings public ones: {names}")
+
+
+def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
+    """Return where the files of each suite are, None for what is not there."""
+    found: dict[str, Mapping[str, Path | None]] = {}
+    broken: list[CseError] = []
+    for suite in plugins.suites:
+        try:
+            located = plugins.locate(suite, folder)
+        except CseError as error:
+            broken.append(error)
+            continue
+        found[suite] = located.files
+        broken += located.broken
+    # Several suites may have looked at one broken file.
+    for line in dict.fromkeys(error.line() for error in broken):
+        tell(f"left out: {line}")
+    return found
+
+
+@app.command("stats")
+def stats(
+    context: typer.Context,
+    paths: PathsArgument,
+    unit: UnitOption = "sentence",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="Count the tokens of this model's tokenizer too.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show how much text there is, how long its rows are, and what was dropped."""
+    from cse_cli.texts.corpus_facts import describe
+
+    plugins = installed(context)
+    corpus = _load(paths, unit, plugins)
+    facts = describe(corpus)
+    tokens = _token_counts(corpus, model, plugins) if model is not None else None
+    if json:
+        say_json({**facts.as_dict(), "unit": unit, **({"tokens": tokens} if tokens else {})})
+        return
+    rows: list[tuple[str, str]] = [(f"{unit}s", f"{facts.rows:,}")]
+    if facts.documents is not None:
+        rows.append(("documents", f"{facts.documents:,}"))
+    rows += [
+        ("columns", ", ".join(facts.columns)),
+        ("blank, dropped", f"{facts.blank_dropped:,}"),
+        ("incomplete, dropped", f"{facts.incomplete_dropped:,}"),
+        ("repeated texts", f"{facts.duplicates:,}"),
+        (
+            "words a row",
+            "written without spaces"
+            if facts.words_mean is None
+            else f"{facts.words_mean:.1f} mean, {facts.words_median:g} median, "
+            f"{facts.words_p95:g} at the 95th percentile",
+        ),
+        (
+            "characters a row",
+            f"{facts.characters_mean:.1f} mean, {facts.characters_median:g} median, "
+            f"{facts.characters_p95:g} at the 95th percentile",
+        ),
+    ]
+    for name, lengths in facts.others.items():
+        words = "" if lengths.words_mean is None else f"{lengths.words_mean:.1f} words, "
+        rows.append((f"{name}, mean", f"{words}{lengths.characters_mean:.1f} characters"))
+    if tokens:
+        rows.append(
+            (
+                f"tokens a row ({model})",
+                f"{tokens['mean']:.1f} mean, {tokens['median']:g} median, {tokens['p95']:g} at the "
+                f"95th percentile, {tokens['longest']} longest, special tokens counted",
+            )
+        )
+        shares = ", ".join(f"{name}: {share:.3f} %" for name, share in tokens["shares"].items())
+        rows.append(("rows of so many tokens", shares))
+    rows.append(("fingerprint", facts.fingerprint))
+    table = plain_table("", ("what", "value"))
+    for row in rows:
+        table.add_row(*row)
+    say_table(table)
+    for message in facts.messages:
+        tell(message)
+
+
+@app.command("show")
+def show(
+    context: typer.Context,
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A file, an installed data set, or owner/name of the hub.",
+            autocompletion=complete_data,
+        ),
+    ],
+    rows: Annotated[int, typer.Option(metavar="N", help="How many of the first rows.")] = 5,
+    unit: UnitOption = "sentence",
+    json: JsonOption = False,
+) -> None:
+    """Show the first rows as training would read them."""
+    if not 1 <= rows <= LARGEST:
+        hint = f"write 1 to {LARGEST:,}"
+        raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)
+    corpus = _load([path], unit, installed(context), limit=rows)
+    found: list[dict[str, str]] = corpus.table.to_pylist()
+    if json:
+        say_json({"columns": list(corpus.names), "rows": found})
+        return
+    for number, row in enumerate(found, 1):
+        say(f"row {number}")
+        for name, text in row.items():
+            if text:
+                say(f"  {name}: {text}")
+    for message in corpus.report.messages:
+        tell(message)
+
+
+app.command("fetch")(fetch)
+app.command("show-pairs")(show_pairs)
+
+
+def _load(paths: list[str], unit: str, plugins: Installed, limit: int | None = None) -> Corpus:
+    from cse_core.data import load_corpus
+    from cse_core.recipes.settings import DataOptions
+
+    if unit not in UNITS:
+        hint = did_you_mean(unit, UNITS)
+        raise CseError("unknown unit", where="--unit", value=unit, hint=hint)
+    options = DataOptions.model_validate({"path": tuple(paths), "unit": unit, "limit": limit})
+    return load_corpus(options, datasets=plugins.datasets)
+
+
+def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, Any]:
+    import numpy as np
+    from tokenizers import Tokenizer
+
+    from cse_core.runtime.loading import package_path
+    from cse_core.runtime.model_files import model_folder
+
+    registry = plugins.registry
+    if registry.has("encoder", model):
+        folder = package_path(registry.encoder(model).spec.path)
+    elif Path(model).exists():
+        folder = model_folder(Path(model), model)
+    else:
+        raise CseError(
+            "is neither an installed encoder nor a model folder",
+            where="--model",
+            value=model,
+            hint=did_you_mean(model, [each.name for each in registry.encoders()]),
+        )
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        raise CseError("the model has no tokenizer.json", where="--model", value=model,
+                       hint="save its tokenizer with save_pretrained")  # fmt: skip
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing more exact
+        raise CseError(f"tokenizer.json cannot be read: {error}", where="--model", value=model,
+                       hint="save the tokenizer again") from None  # fmt: skip
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    texts = corpus.column("text")
+    counts: list[int] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = tokenizer.encode_batch_fast(texts[start : start + _BATCH])
+        counts += [len(encoding.ids) for encoding in batch]
+    values = np.asarray(counts)
+    return {
+        "model": model,
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+        "p95": float(np.percentile(values, 95)),
+        "longest": int(values.max()),
+        "sum": int(values.sum()),
+        "shares": _shares(values),
+    }
+
+
+def _shares(counts: NDArray[np.int64]) -> dict[str, float]:
+    """Return the percentage of rows ``[N]`` in each range of ``LENGTHS``, and of longer ones."""
+    import numpy as np
+
+    found = np.bincount(np.searchsorted(LENGTHS, counts), minlength=len(LENGTHS) + 1)
+    first = (0, *(length + 1 for length in LENGTHS[:-1]))
+    names = [f"{low}-{high}" for low, high in zip(first, LENGTHS, strict=True)]
+    names.append(f"over {LENGTHS[-1]}")
+    return dict(zip(names, (100 * found / len(counts)).tolist(), strict=True))

@@ -1,0 +1,198 @@
+"""``cse encode``: texts to vectors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from cse_cli.models.loading import (
+    BatchTokensOption,
+    DeviceOption,
+    MaxLengthOption,
+    ModelArgument,
+    PoolingOption,
+    PrecisionOption,
+    TextEncoder,
+    check_model,
+    encode_blocks,
+    load_model,
+)
+from cse_cli.models.processes import shared
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import say, tell, warn
+from cse_cli.texts.given import texts_of
+from cse_core.errors import CseError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Blocks = Iterator[tuple[list[str], NDArray[np.float32]]]
+
+ENDINGS = (".npy", ".jsonl")
+
+
+@shared
+def encode(
+    context: typer.Context,
+    model: ModelArgument,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE|-]",
+            help="One text per line (txt), or rows of csv, tsv, jsonl, json, parquet; - is stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option("--text", "-t", metavar="TEXT", help="A text; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File to write: .npy (float32, [N, D]) or .jsonl (text and vector per line). By "
+            "default jsonl to stdout.",
+        ),
+    ] = None,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Scale each vector to length 1.")
+    ] = False,
+    pooling: PoolingOption = None,
+    max_length: MaxLengthOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
+    batch_tokens: BatchTokensOption = None,
+) -> None:
+    """Encode texts: one vector for each line."""
+    plugins = installed(context)
+    if out is not None:
+        _check_out(out)
+    check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
+    texts = texts_of(file, text or (), plugins.datasets)
+    loaded = load_model(
+        model,
+        plugins.registry,
+        pooling=pooling,
+        max_length=max_length,
+        device=device,
+        precision=precision,
+    )
+    encoder = TextEncoder(loaded, batch_tokens)
+    blocks = encode_blocks(encoder, texts)
+    if normalize:
+        blocks = ((held, unit(vectors)) for held, vectors in blocks)
+    if out is None:
+        for line in _lines(blocks):
+            say(line)
+        if encoder.note:
+            warn(encoder.note)
+        return
+    count, dimension = (
+        _write_npy(out, blocks) if out.suffix == ".npy" else _write_jsonl(out, blocks)
+    )
+    tell(f"{count:,} vectors of {dimension} numbers are in {out}")
+    if encoder.note:
+        warn(encoder.note)
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors ``[N, D]`` scaled to length 1; one of zeros stays."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return scaled
+
+
+def _lines(blocks: Blocks) -> Iterator[str]:
+    import json
+
+    for texts, vectors in blocks:
+        for text, vector in zip(texts, vectors, strict=True):
+            # Nine significant digits are what a float32 needs to come back the same.
+            numbers = ", ".join(f"{value:.9g}" for value in vector)
+            yield f'{{"text": {json.dumps(text, ensure_ascii=False)}, "vector": [{numbers}]}}'
+
+
+def _check_out(path: Path) -> None:
+    if path.suffix not in ENDINGS:
+        raise CseError(
+            "unknown file type",
+            where="--out",
+            value=str(path),
+            hint=f"name it {' or '.join('*' + ending for ending in ENDINGS)}"
+            if not path.suffix
+            else did_you_mean(path.suffix, ENDINGS),
+        )
+    with beside(path, keep=False):
+        pass
+
+
+def _write_jsonl(path: Path, blocks: Blocks) -> tuple[int, int]:
+    count = dimension = 0
+
+    def counted() -> Blocks:
+        nonlocal count, dimension
+        for texts, vectors in blocks:
+            count += len(texts)
+            dimension = vectors.shape[1]
+            yield texts, vectors
+
+    with beside(path) as file:
+        for line in _lines(counted()):
+            file.write(line.encode() + b"\n")
+    return count, dimension
+
+
+def _write_npy(path: Path, blocks: Blocks) -> tuple[int, int]:
+    """Write vectors block by block behind a header whose number of rows is filled in at the end."""
+    from numpy.lib import format as npy
+
+    count = dimension = 0
+    with beside(path) as file:
+
+        def write_header() -> None:
+            # A header is padded to a fixed length by numpy, with room for more digits.
+            shape = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
+            file.seek(0)
+            npy.write_array_header_1_0(file, shape)
+
+        for _, vectors in blocks:
+            if not dimension:
+                dimension = vectors.shape[1]
+                write_header()
+            file.write(vectors.astype("<f4", copy=False).tobytes())
+            count += len(vectors)
+        write_header()
+    return count, dimension
+
+
+@contextlib.contextmanager
+def beside(path: Path, *, keep: bool = True) -> Iterator[IO[bytes]]:
+    """Give a file beside ``path`` to write to, and rename it to ``path`` when all is written.
+
+    Raises:
+        CseError: If it cannot be written.
+    """
+    from cse_core.runtime.atomic_files import whole_file
+
+    if path.is_dir():
+        raise CseError("is a folder", where="--out", value=str(path), hint="name a file")
+    try:
+        with whole_file(path, keep=keep) as made, made.open("wb") as file:
+            yield file
+    except OSError as error:
+        raise CseError(
+            f"cannot be written: {error.strerror or error}",
+            where="--out",
+            value=str(path),
+            hint="name a file in a folder that is there and may be written to",
+        ) from None

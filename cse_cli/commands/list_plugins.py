@@ -1,0 +1,180 @@
+"""``cse list-plugins``: every installed plugin, what became of it and what it brings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+import typer
+
+from cse_cli.options.completion import complete_kind, complete_status
+from cse_cli.plugins.installed import Installed, installed
+from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_core.errors import CseError, did_you_mean
+
+
+def list_plugins(
+    context: typer.Context,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Only parts of a kind: aug, pool, positives, negatives, loss, branch, metric, "
+            "adapter, recipe, study, encoder, dataset, suite or reporter.",
+            autocompletion=complete_kind,
+        ),
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATUS",
+            help="Only plugins that are active, blocked, broken, incompatible or conflicting.",
+            autocompletion=complete_status,
+        ),
+    ] = None,
+    available: Annotated[
+        bool, typer.Option("--available", help="The plugins that are known, installed or not.")
+    ] = False,
+    cite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="BibTeX of the papers behind a run's folder, a recipe, a plugin, or all.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the installed plugins, broken ones with the reason and the fix."""
+    from cse_cli.plugins.factories import with_missing_factories
+    from cse_cli.plugins.manager import SLOW
+    from cse_core.registry.plugin_info import NOUNS, Status
+
+    if cite is not None:
+        _cite(cite, installed(context), json)
+        return
+    _check("--kind", kind, tuple(NOUNS))
+    _check("--status", status, get_args(Status))
+    plugins = installed(context)
+    if available:
+        _list_available(plugins, kind, json)
+        return
+    manager, commands = plugins.manager, plugins.commands
+    found = [
+        {
+            **_as_dict(info, kind),
+            "commands": commands.of(info.distribution),
+            "load_ms": _milliseconds(manager.seconds.get(info.key)),
+        }
+        for info in map(with_missing_factories, manager.infos)
+        if status in (None, info.status)
+    ]
+    if kind is not None:
+        found = [plugin for plugin in found if plugin["parts"]]
+    if json:
+        say_json({"plugins": found, "unmatched": list(manager.unmatched)})
+        return
+    if not found:
+        say("no installed plugin matches")
+        return
+    table = plain_table("", ("plugin", "version", "status", "parts"))
+    for plugin in found:
+        parts = [
+            f"{each}: {', '.join(part['name'] for part in held)}"
+            if each != "study" or kind is not None
+            else f"study: {len(held)}, see cse study --list"
+            for each, held in plugin["parts"].items()
+        ]
+        if plugin["commands"] and kind is None:
+            parts.append(f"command: {', '.join(plugin['commands'])}")
+        if plugin["reason"]:
+            parts += [plugin["reason"], plugin["fix"]]
+        if (plugin["load_ms"] or 0) > 1000 * SLOW:
+            took = f"slow: {plugin['load_ms']:.0f} ms to load, which every command waits for; "
+            parts.append(took + f"{1000 * SLOW:.0f} ms are enough for records")
+        table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
+    say_table(table)
+
+
+def _list_available(plugins: Installed, kind: str | None, json: bool) -> None:
+    from cse_cli.plugins.directory import directory
+    from cse_cli.plugins.install_hints import pip_install
+
+    here = {info.distribution: info.version for info in plugins.manager.infos}
+    found: list[dict[str, Any]] = [
+        {
+            "distribution": listing.distribution,
+            "summary": listing.summary,
+            "paper": listing.paper,
+            "parts": {each: list(names) for each, names in listing.parts.items()},
+            "commands": list(listing.commands),
+            "installed": here.get(listing.distribution),
+            "install": pip_install(listing.distribution),
+        }
+        for listing in directory()
+        if kind in (None, *listing.parts)
+    ]
+    if json:
+        say_json({"available": found})
+        return
+    table = plain_table("", ("plugin", "installed", "what it brings"))
+    for each in found:
+        lines = [each["summary"], each["paper"], "" if each["installed"] else each["install"]]
+        kinds = [*each["parts"], *(["command"] if each["commands"] else [])]
+        lines.append(f"kinds: {', '.join(kinds)}")
+        text = "\n".join(line for line in lines if line)
+        table.add_row(each["distribution"], each["installed"] or "no", text)
+    say_table(table)
+
+
+def _cite(what: str, plugins: Installed, json: bool) -> None:
+    from cse_cli.plugins.citations import as_bibtex, cited
+
+    papers = cited(what, plugins)
+    if json:
+        entries = [{"paper": paper, "bibtex": getattr(paper, "bibtex", None)} for paper in papers]
+        say_json({"papers": entries})
+    elif papers:
+        say("\n\n".join(as_bibtex(paper) for paper in papers))
+    else:
+        say(f"% no part of {what} names a paper")
+
+
+def _name(plugin: dict[str, Any]) -> str:
+    usual = plugin["distribution"].removeprefix("cse-") == plugin["name"]
+    return str(plugin["distribution"] if usual else plugin["key"])
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(1000 * seconds, 1)
+
+
+def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
+
+    parts: dict[str, list[dict[str, str]]] = {}
+    for part in info.parts:
+        if kind in (None, part.kind):
+            held = parts.setdefault(part.kind, [])
+            held.append(
+                {
+                    "name": part.name,
+                    "summary": part.summary,
+                    "paper": getattr(part, "paper", ""),
+                }
+            )
+    return {
+        "key": info.key,
+        "name": info.name,
+        "distribution": info.distribution,
+        "version": info.version,
+        "summary": info.summary,
+        "module": info.module,
+        "status": info.status,
+        "reason": info.reason,
+        "fix": info.fix,
+        "hooks": list(info.hooks),
+        "parts": parts,
+    }
+
+
+def _check(flag: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise CseError("unknown name", where=flag, value=value, hint=did_you_mean(value, known))

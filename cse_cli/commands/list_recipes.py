@@ -1,0 +1,39 @@
+"""``cse list-recipes``: the installed recipes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import plain_table, say, say_json, say_table
+
+
+def list_recipes(
+    context: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the installed recipes."""
+    recipes = installed(context).registry.recipes()
+    if json:
+        found = [
+            {
+                "name": each.name,
+                "summary": each.spec.summary,
+                "paper": each.spec.paper,
+                "distribution": each.distribution,
+                "version": each.version,
+            }
+            for each in recipes
+        ]
+        say_json({"recipes": found})
+        return
+    if not recipes:
+        say("no recipe is installed; cse train works without one, or with a TOML file of your own")
+        return
+    table = plain_table("", ("recipe", "what it does", "paper", "from"))
+    for each in recipes:
+        table.add_row(each.name, each.spec.summary, each.spec.paper, each.label)
+    say_table(table)
+    say("cse show-recipe NAME shows one, cse train --recipe NAME trains it")

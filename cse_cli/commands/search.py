@@ -1,0 +1,135 @@
+"""``cse search``: the texts of a file that are nearest to a query."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from cse_cli.commands.encode import unit
+from cse_cli.models.approximate import FaissIndex, IndexOption, IndexReport, chosen_index
+from cse_cli.models.loading import (
+    BatchTokensOption,
+    DeviceOption,
+    MaxLengthOption,
+    ModelArgument,
+    PoolingOption,
+    PrecisionOption,
+    TextEncoder,
+    check_model,
+    encode_blocks,
+    load_model,
+)
+from cse_cli.models.processes import shared
+from cse_cli.options.completion import complete_data
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import plain_table, say_json, say_table, tell, warn
+from cse_cli.texts.given import rows_of
+from cse_core.errors import CseError
+
+
+@shared
+def search(
+    context: typer.Context,
+    model: ModelArgument,
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data",
+            "-d",
+            metavar="FILE|NAME",
+            help="The texts: a file as for training, or an installed data set.",
+            autocompletion=complete_data,
+        ),
+    ],
+    top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
+    index: IndexOption = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    pooling: PoolingOption = None,
+    max_length: MaxLengthOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
+    batch_tokens: BatchTokensOption = None,
+) -> None:
+    """Find the texts nearest to a query by cosine."""
+    if top < 1:
+        raise CseError("must be at least 1", where="--top", value=top)
+    blank = [query for query in queries if not query.strip()]
+    if blank:
+        raise CseError("is blank", where="QUERY", value=blank[0], hint="write what to look for")
+    chosen_index(index, 0, 0)
+    plugins = installed(context)
+    check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
+    texts = rows_of(data, plugins.datasets)
+    loaded = load_model(
+        model,
+        plugins.registry,
+        pooling=pooling,
+        max_length=max_length,
+        device=device,
+        precision=precision,
+    )
+    encode = TextEncoder(loaded, batch_tokens)
+    found, about = _nearest(encode, queries, texts, top, index)
+    if encode.note:
+        warn(encode.note)
+    if json:
+        shown: dict[str, Any] = {"model": model, "data": data, "texts": len(texts)}
+        shown |= {"queries": found} | ({"index": asdict(about)} if about else {})
+        say_json(shown)
+        return
+    tell(f"{len(texts):,} texts of {data}")
+    if about:
+        tell(str(about))
+    for each in found:
+        table = plain_table(each["query"], ("cosine", "row", "text"))
+        for hit in each["results"]:
+            table.add_row(f"{hit['cosine']:.4f}", str(hit["row"]), hit["text"])
+        say_table(table)
+
+
+def _nearest(
+    encode: TextEncoder, queries: list[str], texts: list[str], top: int, index: str
+) -> tuple[list[dict[str, Any]], IndexReport | None]:
+    """Return for each query its nearest texts, equal texts once; rows count from 1."""
+    import numpy as np
+
+    wanted = unit(np.concatenate([v for _, v in encode_blocks(encode, queries)]))
+    distinct = list(dict.fromkeys(texts))
+    blocks = (unit(vectors) for _, vectors in encode_blocks(encode, distinct))
+    about: IndexReport | None = None
+    if chosen_index(index, len(distinct), len(queries)):
+        vectors = np.empty((len(distinct), wanted.shape[1]), dtype=np.float32)
+        done = 0
+        for block in blocks:
+            vectors[done : done + len(block)] = block
+            done += len(block)
+        made = FaissIndex(vectors, wanted, min(top, len(distinct)))
+        about = made.report
+        scores, places = made.search(wanted, min(top, len(distinct)))
+        nearest = [
+            list(zip(*pair, strict=True))
+            for pair in zip(places.tolist(), scores.tolist(), strict=True)
+        ]
+    else:
+        cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
+        nearest = [
+            [(at, float(row[at])) for at in own] for own, row in zip(best, cosines, strict=True)
+        ]
+    first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
+    found = []
+    for query, own in zip(queries, nearest, strict=True):
+        results = [
+            {
+                "rank": rank,
+                "cosine": round(cosine, 6),
+                "row": first[distinct[place]],
+                "text": distinct[place],
+            }
+            for rank, (place, cosine) in enumerate(own, 1)
+        ]
+        found.append({"query": query, "results": results})
+    return found, about

@@ -1,0 +1,163 @@
+"""``cse show-plugin``: a plugin's parts with their options, and its recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.options.completion import complete_plugin
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import console, plain_table, say, say_json, say_table
+
+if TYPE_CHECKING:
+    from cse_core.records import Record
+    from cse_core.registry.plugin_info import PluginInfo
+
+
+def show_plugin(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A plugin's name, its distribution, or distribution:name.",
+            autocompletion=complete_plugin,
+        ),
+    ],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print its own options as a table for a README.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a plugin: its parts with every option, the papers, the recipes."""
+    from cse_cli.plugins.factories import with_missing_factories
+
+    found = installed(context)
+    infos = [with_missing_factories(info) for info in found.manager.find(name)]
+    if markdown:
+        for info in infos:
+            say(options_table(info.parts))
+        return
+    plugins = [
+        {**_as_dict(info), "commands": found.commands.of(info.distribution)} for info in infos
+    ]
+    if json:
+        say_json({"plugins": plugins})
+        return
+    for number, plugin in enumerate(plugins):
+        if number:
+            say()
+        _show(plugin)
+
+
+def options_table(records: Iterable[Record]) -> str:
+    """Return the options that parts add to those of their kind, as a table in Markdown."""
+    from cse_core.records import ComponentSpec, ReporterSpec
+
+    lines = ["| option | type | default | what it does |", "|---|---|---|---|"]
+    for record in records:
+        if not isinstance(record, ComponentSpec | ReporterSpec):
+            continue
+        for each in _options(record):
+            if each["own"]:
+                default = "must be set" if each["required"] else f"`{each['default']}`"
+                cells = (f"`{each['path']}`", each["type"], default, each["description"])
+                lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return "\n".join(lines) if len(lines) > 2 else "It has no options of its own."
+
+
+def _as_dict(info: PluginInfo) -> dict[str, Any]:
+    return {
+        "key": info.key,
+        "distribution": info.distribution,
+        "version": info.version,
+        "summary": info.summary,
+        "module": info.module,
+        "status": info.status,
+        "reason": info.reason,
+        "fix": info.fix,
+        "parts": [_part(record) for record in info.parts],
+    }
+
+
+def _part(record: Record) -> dict[str, Any]:
+    from cse_core.records import ComponentSpec, ReporterSpec
+
+    text: dict[str, Any] = {
+        "kind": record.kind,
+        "name": record.name,
+        "summary": record.summary,
+        "paper": getattr(record, "paper", ""),
+    }
+    if isinstance(record, ComponentSpec):
+        for what in ("provides", "requires"):
+            text[what] = _tokens(record, getattr(record, what))
+    if isinstance(record, ComponentSpec | ReporterSpec):
+        text["options"] = _options(record)
+    if getattr(record, "synthetic", False):
+        text["synthetic"] = True
+    return text
+
+
+def _tokens(record: Any, tokens: Any) -> list[str] | None:
+    """Return tokens, of those that follow from options those of the defaults; None without any."""
+    from cse_core.vocabulary import flatten
+
+    if callable(tokens):
+        options = record.default_options()
+        if options is None:
+            return None
+        tokens = tokens(options)
+    return list(flatten(tokens))
+
+
+def _options(record: Any) -> list[dict[str, Any]]:
+    from cse_cli.options.descriptions import describe
+    from cse_core.recipes.option_types import field_accepts, plain, type_text
+
+    return [
+        {
+            "path": f"{record.kind}.{record.name}.{name}",
+            "type": type_text(field_accepts(info)),
+            "default": None
+            if info.is_required()
+            else plain(info.get_default(call_default_factory=True)),
+            "required": info.is_required(),
+            "own": name not in type(record).options.model_fields,
+            "description": describe(record.options, name),
+        }
+        for name, info in record.options.model_fields.items()
+    ]
+
+
+def _show(plugin: dict[str, Any]) -> None:
+    say(f"{plugin['distribution']} {plugin['version']} ({plugin['key']}): {plugin['status']}")
+    if plugin["summary"]:
+        say(plugin["summary"])
+    if plugin["reason"]:
+        say(f"{plugin['reason']}\nto fix it: {plugin['fix']}")
+    for command in plugin["commands"]:
+        say(f"command {command}: cse {command} --help")
+    for part in plugin["parts"]:
+        say()
+        console().print(f"{part['kind']} {part['name']}", style="bold", end="")
+        say(f": {part['summary']}")
+        if part["paper"]:
+            say(f"  paper: {part['paper']}")
+        for what in ("provides", "requires"):
+            if part.get(what):
+                say(f"  {what}: {', '.join(part[what])}")
+            elif what in part and part[what] is None:
+                say(f"  {what}: by its options")
+        if part["kind"] == "recipe":
+            say(f"  cse show-recipe {part['name']}; cse train --recipe {part['name']}")
+        if part["kind"] == "study":
+            say(f"  cse study {part['name']} --dry-run")
+        if part.get("options"):
+            table = plain_table("", ("option", "type", "default", "what it does"))
+            for option in sorted(part["options"], key=lambda each: not each["own"]):
+                default = "must be set" if option["required"] else option["default"]
+                table.add_row(option["path"], option["type"], default, option["description"])
+            say_table(table)

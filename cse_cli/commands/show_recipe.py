@@ -1,0 +1,133 @@
+"""``cse show-recipe``: what a recipe comes to, and its text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.options.completion import complete_model, complete_recipe
+from cse_cli.options.flags import Choice
+from cse_cli.plugins.installed import Installed, installed
+from cse_cli.terminal.console import say, say_json, warn
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_core.recipes.reading import Document
+
+
+def show_recipe(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE",
+            help="Installed recipe, TOML file, or the folder of a run.",
+            autocompletion=complete_recipe,
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="Show the settings for this encoder.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the file's text.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a recipe: its parts and settings, what differs per encoder, the file's text."""
+    from cse_core.recipes.reading import read_recipe
+
+    if toml and json:
+        raise CseError("--toml and --json cannot go together", hint="leave one out")
+    plugins = installed(context)
+    documents = read_recipe(name, plugins.registry)
+    text = _text(name, plugins)
+    if toml:
+        say(text.rstrip("\n"))
+        return
+    plan, problem = _plan(Choice(recipe=name, model=model), plugins)
+    blocks = [block for document in documents for block in _blocks(document)]
+    last = documents[-1]
+    if json:
+        said = {
+            "name": last.name,
+            "summary": last.table.get("summary", ""),
+            "paper": last.table.get("paper", ""),
+            "chain": [document.label for document in documents],
+            "plan": plan["data"] if plan else None,
+            "problem": problem,
+            "when": blocks,
+            "text": text,
+        }
+        say_json(said)
+        return
+    say(" <- ".join(document.label for document in reversed(documents)))
+    for key in ("summary", "paper"):
+        if last.table.get(key):
+            say(f"{key}: {last.table[key]}")
+    if plan:
+        for line in [*plan["lines"], "settings that are not the defaults:"]:
+            say(line)
+        for line in plan["changed"] or ["none"]:
+            say(f"  {line}")
+    else:
+        warn(f"it cannot be resolved here: {problem}")
+    if blocks:
+        say("per encoder:")
+    for block in blocks:
+        say(f"  when {block['when']}: {'; '.join(block['changes']) or 'nothing changes'}")
+    say(f"its text: cse show-recipe {name} --toml; train it: cse train --recipe {name}")
+
+
+def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:
+    from cse_cli.training.plan_text import plan_dict, plan_lines
+    from cse_cli.training.resolving import changed_settings, resolve_choice
+
+    try:
+        composition = resolve_choice(choice, plugins, look=False)
+    except CseError as error:
+        return None, "; ".join(error.line().splitlines())
+    return {
+        "lines": plan_lines(composition)[1:],
+        "data": plan_dict(composition),
+        "changed": changed_settings(composition, choice, plugins),
+    }, None
+
+
+def _blocks(document: Document) -> list[dict[str, Any]]:
+    from cse_core.recipes.option_types import plain
+    from cse_core.recipes.reading import CONDITIONS
+
+    found = []
+    for block in document.table.get("when", ()):
+        conditions = [f"{key} {plain(block[key])}" for key in CONDITIONS if key in block]
+        changes = []
+        for key, content in block.items():
+            if key in CONDITIONS:
+                continue
+            if isinstance(content, dict):
+                changes += [f"{key}.{name} = {plain(value)}" for name, value in content.items()]
+            elif isinstance(content, list):
+                changes += [f"{key} {plain(item)}" for item in content]
+            else:
+                changes.append(str(content))
+        found.append({"when": ", ".join(conditions), "changes": changes})
+    return found
+
+
+def _text(name: str, plugins: Installed) -> str:
+    from pathlib import Path
+
+    from cse_core.runtime.atomic_files import file_text
+    from cse_core.runtime.loading import package_path
+    from cse_core.runtime.model_files import RUN_FILE
+
+    if plugins.registry.has("recipe", name):
+        return file_text(package_path(plugins.registry.recipe(name).spec.path))
+    path = Path(name).expanduser()
+    return file_text(path / RUN_FILE if path.is_dir() else path)

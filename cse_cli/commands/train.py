@@ -1,0 +1,208 @@
+"""``cse train``: compose parts into a run, show its plan, train it."""
+
+from __future__ import annotations
+
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cse_cli.machine.launcher import check_launch
+from cse_cli.options.completion import complete_reporter
+from cse_cli.plugins.installed import Installed, installed
+from cse_cli.terminal.console import say, say_json, tell
+from cse_cli.terminal.streams import OutputLost
+from cse_cli.training.choosing import (
+    RUN,
+    SHOWN,
+    AdapterOption,
+    AugOption,
+    BranchOption,
+    DataOption,
+    LossOption,
+    MetricOption,
+    NegativesOption,
+    PoolOption,
+    PositivesOption,
+    RecipeOption,
+    SeedOption,
+    SetOption,
+    StartOption,
+    choice_of,
+)
+from cse_cli.training.train_checks import check_reporters, planned_run, refuse_beside_resume
+from cse_cli.training.train_checks import save_recipe as write_recipe
+from cse_cli.training.train_report import outcome_json, show_outcome, show_plan
+
+if TYPE_CHECKING:
+    from cse_core.recipes.composition import Composition
+
+
+def train(
+    context: typer.Context,
+    recipe: RecipeOption = None,
+    aug: AugOption = None,
+    pool: PoolOption = None,
+    positives: PositivesOption = None,
+    negatives: NegativesOption = None,
+    loss: LossOption = None,
+    branch: BranchOption = None,
+    metric: MetricOption = None,
+    adapter: AdapterOption = None,
+    model: StartOption = None,
+    data: DataOption = None,
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dev",
+            metavar="FILE|NAME",
+            help="Graded pairs that choose the checkpoint.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--report",
+            metavar="NAME",
+            help="Additional reporter, such as csv.",
+            rich_help_panel=RUN,
+            autocompletion=complete_reporter,
+        ),
+    ] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder of the run; else runs/RECIPE-TIME.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace the run in the folder of --out.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    seed: SeedOption = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on with a stopped run.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    save_recipe: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the recipe to a TOML file.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Check, show the plan, stop.", rich_help_panel=SHOWN),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print errors and the folder only.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print one JSON object at the end.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = False,
+) -> None:
+    """Train a sentence encoder: a recipe, parts of any papers, or the default.
+
+    NAME replaces the recipe's parts of a kind, +NAME adds one, ~NAME removes one.
+
+    --help-all lists every option of the run, --help loss.infonce those of one part.
+    """
+    check_launch()  # what contradicts itself is refused before anything is read
+    reports = [f"train.report={dumps(report)}"] if report else []
+    choice = choice_of(
+        recipe,
+        {
+            "aug": aug,
+            "pool": pool,
+            "positives": positives,
+            "negatives": negatives,
+            "loss": loss,
+            "branch": branch,
+            "metric": metric,
+            "adapter": adapter,
+        },
+        model=model,
+        data=data,
+        settings=[*reports, *(settings or [])],
+        seed=seed,
+        dev=dev,
+    )
+    plugins = installed(context)
+    if resume is not None:
+        refuse_beside_resume(choice, out, save_recipe, dry_run, force)
+        _run(None, resume, plugins, quiet=quiet, json=json)
+        return
+    from cse_cli.training.resolving import resolve_choice
+
+    composition = resolve_choice(choice, plugins)
+    check_reporters(composition, plugins)
+    if save_recipe is not None:
+        write_recipe(composition, save_recipe)
+    if dry_run:
+        planned = planned_run(composition, plugins, out, force=force)
+        show_plan(composition, choice, plugins, planned, json=json)
+        return
+    _run(composition, out, plugins, quiet=quiet, json=json, force=force)
+
+
+def _run(
+    composition: Composition | None,
+    folder: Path | None,
+    plugins: Installed,
+    *,
+    quiet: bool,
+    json: bool,
+    force: bool = False,
+) -> None:
+    """Train into a folder, or go on with the run that is there, and print what came of it."""
+    from cse_cli.training.running import is_first, run
+    from cse_core.training.signals import Stopped
+
+    try:
+        outcome, folder, reporter = run(
+            composition, folder, plugins, quiet=quiet, json=json, force=force
+        )
+    except Stopped as stopped:
+        if is_first():
+            tell(f"{stopped}; continue with `cse train --resume {stopped.folder}`")
+        raise typer.Exit(130) from None
+    if not is_first():
+        return
+    try:
+        if json:
+            say_json(outcome_json(outcome, folder, reporter))
+        elif quiet:
+            say(str(folder))
+        else:
+            show_outcome(outcome, folder, plugins)
+    except OutputLost as lost:
+        if not lost.unread:  # the run is complete, whether or not somebody still reads
+            raise

@@ -1,0 +1,1 @@
+"""What the machine and a launcher of processes say."""

@@ -1,0 +1,1 @@
+"""Models for commands: looked at, loaded, shared by processes."""

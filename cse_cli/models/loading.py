@@ -1,0 +1,212 @@
+"""Loading a model for a command: what can be checked is checked before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.models.processes import by_all, helpers, load_in_all
+from cse_cli.options.completion import complete_model
+from cse_cli.terminal.quiet import libraries_quiet
+from cse_core.errors import CseError, did_you_mean
+from cse_core.options import LARGEST
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from cse_cli.models.saved_model import SentenceModel
+    from cse_core.registry.registry import Registry
+    from cse_core.runtime.sharing import Share
+
+BLOCK = 8192
+"""Texts that are encoded together, so that vectors can be written while others are made."""
+
+_FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
+
+ModelArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A run, a model folder, an installed encoder such as starter, or a hub name.",
+        autocompletion=complete_model,
+    ),
+]
+PoolingOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Row pooler instead of the model's own: cls, mean, …"),
+]
+MaxLengthOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Longest text in tokens (default: the model's own limit)."),
+]
+BatchTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Tokens per call of the encoder, approximately. By default 1,024 on a CPU in fp32, "
+        "8,192 elsewhere.",
+    ),
+]
+DeviceOption = Annotated[
+    str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
+]
+PrecisionOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Number format: fp32, bf16, or auto.")
+]
+
+
+def check_model(
+    name: str, registry: Registry, *, pooling: str | None = None, max_length: int | None = None
+) -> None:
+    """Refuse what a look at names and JSON files shows to be wrong.
+
+    Raises:
+        CseError: If the model or pooler is unknown, or the length exceeds the model's.
+    """
+    from cse_cli.models.model_config import check_config
+    from cse_core.recipes.model_facts import model_facts
+    from cse_core.records import RowPoolerSpec
+
+    if pooling is not None:
+        rows = [
+            part.name for part in registry.parts("pool") if isinstance(part.spec, RowPoolerSpec)
+        ]
+        if pooling.rpartition("/")[2] not in rows:
+            raise CseError(
+                "unknown row pooler",
+                where="--pooling",
+                value=pooling,
+                hint=did_you_mean(pooling, rows),
+            )
+    try:
+        facts = model_facts(name, registry)
+        check_config(name, registry)
+    except CseError as error:
+        raise _as_flags(error) from None
+    if max_length is None:
+        return
+    if max_length < 3:
+        raise CseError("must be at least 3: two special tokens and a word",
+                       where="--max-length", value=max_length)  # fmt: skip
+    if facts.positions is not None and max_length > facts.positions:
+        raise CseError(
+            f"the model has {facts.positions} positions",
+            where="--max-length",
+            value=max_length,
+            hint=f"write at most {facts.positions}",
+        )
+
+
+def load_model(
+    name: str,
+    registry: Registry,
+    *,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+) -> SentenceModel:
+    """Load a model, checked first.
+
+    Raises:
+        CseError: If the model is missing or damaged.
+    """
+    check_model(name, registry, pooling=pooling, max_length=max_length)
+    from cse_cli.terminal.progress import spinner
+
+    options: dict[str, Any] = {
+        "pooling": pooling, "max_length": max_length, "device": device, "precision": precision,
+    }  # fmt: skip
+    try:
+        with spinner(f"loading {name}"), libraries_quiet():
+            if helpers():
+                return load_in_all(name, options)
+            from cse_cli.models.saved_model import load
+
+            return load(name, registry, **options)
+    except CseError as error:
+        raise _as_flags(error) from None
+
+
+def _as_flags(error: CseError) -> CseError:
+    """Return an error that names this command's flags instead of a training's options."""
+    where = _FLAGS.get(error.where or "", error.where)
+    hint = error.hint.partition(", or add --set")[0] if error.hint else None
+    return CseError(error.what, where=where, value=error.value, hint=hint)
+
+
+class TextEncoder:
+    """Encodes texts with a model, and counts those whose ends it cuts off.
+
+    Args:
+        model: The model.
+        batch_tokens: Tokens that it is given at once.
+
+    Raises:
+        CseError: If that is not a number of tokens.
+    """
+
+    def __init__(self, model: SentenceModel, batch_tokens: int | None = None) -> None:
+        if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
+            raise CseError("must be a number of tokens", where="--batch-tokens", value=batch_tokens,
+                           hint=f"write 1 to {LARGEST:,}")  # fmt: skip
+        self._model, self._batch_tokens = model, batch_tokens
+        self.texts = self.cut = 0
+
+    def __call__(self, texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
+        """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
+        encoder = self._model.sentence_encoder
+        room = longest = encoder.max_length
+        if encoder.slicer is None or encoder.slicer.slices_wrapped:
+            prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
+            room -= encoder.tokenizer.special_count + sum(map(len, prompt))
+        else:
+            longest += 1  # a text that is cut shows by it
+        texts = list(texts)
+        vectors, lengths = by_all(self._model, _encoded, texts, longest, self._batch_tokens, block)
+        self.texts += len(texts)
+        self.cut += int((lengths > room).sum())
+        return vectors.numpy()
+
+    @property
+    def note(self) -> str | None:
+        """Return what to say of texts that were cut; None where all were read whole."""
+        if not self.cut:
+            return None
+        encoder = self._model.sentence_encoder
+        more = f"; --max-length N reads up to {encoder.encoder.max_positions:,}"
+        if encoder.max_length >= encoder.encoder.max_positions:
+            more = ", which is all that the model takes"
+        return (
+            f"{self.cut:,} of {self.texts:,} texts were cut at {encoder.max_length:,} tokens{more}"
+        )
+
+
+def _encoded(
+    model: SentenceModel,
+    share: Share,
+    texts: list[str],
+    longest: int,
+    batch_tokens: int | None,
+    block: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the vectors ``[N, D]`` of texts, and how many tokens ``[N]`` each has."""
+    encoder = model.sentence_encoder
+    table = encoder.table(texts, longest, share)
+    with model.precision.autocast():
+        vectors = encoder.encode_table(table, model.device, batch_tokens, block=block, share=share)
+    return vectors, table.offsets.diff()
+
+
+def encode_blocks(
+    encode: TextEncoder, texts: Iterable[str]
+) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+    """Yield texts, some thousands for each process at a time, with their vectors ``[N, D]``."""
+    rest = iter(texts)
+    while held := list(islice(rest, BLOCK * (1 + helpers()))):
+        yield held, encode(held, BLOCK)

@@ -1,0 +1,144 @@
+"""A command that the processes of torchrun share: the first does it, the others encode with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from cse_cli.machine.launcher import check_launch
+from cse_cli.plugins.installed import Installed, installed
+
+if TYPE_CHECKING:
+    from cse_cli.models.saved_model import SentenceModel
+    from cse_core.models.sentence_encoder import SentenceEncoder
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class _Team:
+    """What a process of a shared command knows.
+
+    Attributes:
+        plugins: The installed plugins, as this process found them.
+        together: In the first process: calls a function in every one.
+        model: The model that was loaded last, in every process.
+    """
+
+    plugins: Installed | None = None
+    together: Callable[..., Any] | None = None
+    model: SentenceModel | None = None
+
+
+_team = _Team()
+
+
+def shared(command: Callable[..., None]) -> Callable[..., None]:
+    """Let the first of several processes alone do a command, with the others' help.
+
+    A failure in one process ends all; the one that failed says why.
+
+    Raises:
+        CseError: If a launcher's variables make no sense, or the processes do not find each other.
+        ElsewhereError: If another process failed.
+    """
+
+    @wraps(command)
+    def run(context: typer.Context, **options: Any) -> None:
+        check_launch()
+        if int(os.environ.get("WORLD_SIZE") or 1) == 1:
+            command(context, **options)
+            return
+        import torch
+
+        from cse_core.runtime.distributed import join
+        from cse_core.runtime.sharing import led
+
+        join(torch.device("cpu"))  # what they exchange lies there
+        _team.plugins = installed(context)
+
+        def work(together: Callable[..., Any]) -> None:
+            _team.together = together
+            command(context, **options)
+
+        try:
+            led(work, lambda function, *given: function(*given))
+        finally:
+            _team.together = _team.model = None
+
+    return run
+
+
+def helpers() -> int:
+    """Return how many other processes help with this command."""
+    if _team.together is None:
+        return 0
+    from cse_core.runtime.distributed import world
+
+    return world()[1] - 1
+
+
+def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
+    """Load a model in every process of the command; return that of this one.
+
+    Raises:
+        CseError: If it is missing or damaged.
+    """
+    if _team.together is None:
+        raise RuntimeError("no other process helps with this command")
+    model: SentenceModel = _team.together(_load, name, options)
+    return model
+
+
+def _load(name: str, options: dict[str, Any]) -> SentenceModel:
+    from cse_cli.models.saved_model import load
+    from cse_cli.terminal.quiet import libraries_quiet
+    from cse_core.runtime.device import resolve_device
+    from cse_core.runtime.distributed import join
+    from cse_core.runtime.sharing import agreed
+
+    _team.model = None  # the memory of the one before
+
+    def make() -> SentenceModel:
+        device = str(join(resolve_device(options["device"])))
+        if _team.plugins is None:
+            raise RuntimeError("the plugins are not known in this process")
+        with libraries_quiet():
+            return load(name, _team.plugins.registry, **{**options, "device": device})
+
+    _team.model = agreed(make)[0]
+    return _team.model
+
+
+def by_all(model: SentenceModel, function: Callable[..., Made], *arguments: Any) -> Made:
+    """Return ``function(model, share, *arguments)``, which every process calls with its own model.
+
+    Args:
+        model: The model, perhaps with another ``max_length`` than it was loaded with.
+        function: A function of a module; ``share`` is how its encoder calls are shared, as
+            ``SentenceEncoder.encode`` takes it.
+        arguments: The others.
+    """
+    own, asked = _team.model, model.sentence_encoder
+    if _team.together is None or own is None or not _same(own.sentence_encoder, asked):
+        return function(model, "alone", *arguments)
+    found: Made = _team.together(_by_own, function, asked.max_length, arguments)
+    return found
+
+
+def _same(one: SentenceEncoder, other: SentenceEncoder) -> bool:
+    """Tell whether two encode in the same way, but for where they cut."""
+    parts = [(each.encoder, each.tokenizer, each.pooler, each.slicer) for each in (one, other)]
+    return parts[0] == parts[1] and one.heads == other.heads
+
+
+def _by_own(function: Callable[..., Made], max_length: int, arguments: tuple[Any, ...]) -> Made:
+    if _team.model is None:
+        raise RuntimeError("no model was loaded in this process")
+    encoder = replace(_team.model.sentence_encoder, max_length=max_length)
+    return function(replace(_team.model, sentence_encoder=encoder), "first", *arguments)

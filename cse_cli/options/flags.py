@@ -1,0 +1,186 @@
+"""From words of the command line to settings, and from options of parts to flags of help."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cse_cli.terminal.console import literal
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_cli.options.paths import OptionPath
+
+PART_FLAGS = ("aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter")
+"""Kinds of parts, each with a flag of its name."""
+_SETTING = re.compile(r"--(?P<path>[a-z_]+\.[^=\s]+)(?:=(?P<value>.*))?", re.DOTALL)
+_NEGATIVE = re.compile(r"-\.?\d")
+_NO_PLUGIN = "--no-plugin"
+_SHORT = {"-r": "--recipe", "-m": "--model", "-d": "--data", "-o": "--out"}
+_CHOICES = ("--recipe", "--model", "--data", "--dev", "--set", *(f"--{k}" for k in PART_FLAGS))
+_WITH_VALUE = (*_CHOICES, "--out", "--seed", "--resume", "--save-recipe")
+
+
+def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take ``--no-plugin NAME`` out of a command line, wherever it stands.
+
+    Returns:
+        The other words, and the plugins to leave out.
+
+    Raises:
+        CseError: If no name follows.
+    """
+    kept: list[str] = []
+    left_out: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*kept, word, *rest], left_out
+        if word == _NO_PLUGIN:
+            if not rest or rest[0].startswith("-"):
+                raise CseError("no name follows", where=_NO_PLUGIN, hint="see cse list-plugins")
+            left_out.append(rest.pop(0))
+        elif word.startswith(f"{_NO_PLUGIN}="):
+            left_out.append(word.partition("=")[2])
+        else:
+            kept.append(word)
+    return kept, left_out
+
+
+def settings_as_sets(words: Sequence[str]) -> list[str]:
+    """Write every flag of an option, ``--train.lr 3e-5``, as ``--set train.lr=3e-5``.
+
+    The composer reads them then as it reads a recipe, and its errors know every part. A flag
+    without a value is ``true``.
+    """
+    changed: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*changed, word, *rest]
+        found = _SETTING.fullmatch(word)
+        if found is None:
+            changed.append(word)
+            continue
+        value = found["value"]
+        if value is None:
+            is_value = rest and (not rest[0].startswith("-") or _NEGATIVE.match(rest[0]))
+            value = rest.pop(0) if is_value else "true"
+        changed += ["--set", f"{found['path']}={value}"]
+    return changed
+
+
+@dataclass
+class Choice:
+    """The parts and settings that a command line of ``train`` chooses.
+
+    Attributes:
+        kinds: Values of each kind's flag.
+        sets: ``path=value``, in the order in which they were given.
+    """
+
+    recipe: str | None = None
+    model: str | None = None
+    data: list[str] = field(default_factory=list)
+    dev: list[str] = field(default_factory=list)
+    kinds: dict[str, list[str]] = field(default_factory=dict)
+    sets: list[str] = field(default_factory=list)
+
+
+def peek(words: Iterable[str]) -> Choice:
+    """Read the choice of parts from a command line that may have mistakes elsewhere."""
+    choice = Choice()
+    rest = settings_as_sets(list(words))
+    while rest:
+        word = rest.pop(0)
+        flag, equals, value = word.partition("=")
+        flag = _SHORT.get(flag, flag)
+        if flag not in _WITH_VALUE:
+            continue
+        if not equals:
+            if not rest or rest[0] in ("--help", "-h"):
+                continue
+            value = rest.pop(0)
+        if flag == "--recipe":
+            choice.recipe = value
+        elif flag == "--model":
+            choice.model = value
+        elif flag in ("--data", "--dev"):
+            getattr(choice, flag[2:]).append(value)
+        elif flag == "--set":
+            choice.sets.append(value)
+        elif flag[2:] in PART_FLAGS:
+            choice.kinds.setdefault(flag[2:], []).append(value)
+    return choice
+
+
+def with_options(
+    function: Callable[..., None], options: Sequence[OptionPath]
+) -> Callable[..., None]:
+    """Return a command with one more flag for each option of a run.
+
+    The flags are there to be shown; ``settings_as_sets`` has taken those given out of the command
+    line before it is parsed. Each is an optional text whose default stands in its help, since the
+    composer reads the value and "not given" is another thing than "given the default".
+
+    Args:
+        function: The command.
+        options: The options, as ``cse_cli.options.paths`` lists them.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    parameters = list(signature.parameters.values())
+    for number, option in enumerate(options):
+        parameters.append(
+            inspect.Parameter(
+                f"option_{number}",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[str | None, _flag(option)],
+            )
+        )
+
+    def command(**values: Any) -> None:
+        function(**{name: values[name] for name in signature.parameters})
+
+    command.__doc__ = function.__doc__
+    command.__name__ = getattr(function, "__name__", "command")
+    changed: Any = command
+    changed.__signature__ = signature.replace(parameters=parameters)
+    changed.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def without_own(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose help shows none of its own flags."""
+
+    def command() -> None:
+        """Options of this run; --help shows the command's own."""
+
+    command.__name__ = getattr(function, "__name__", "command")
+    return command
+
+
+def _flag(option: OptionPath) -> Any:
+    accepted = option.type
+    if option.default == "none":
+        accepted = accepted.removesuffix(" or none")  # the default says so
+    text = f"{option.description} [{accepted}, default: {option.default}]".strip()
+    return typer.Option(
+        f"--{option.path}",
+        metavar="VALUE",
+        help=literal(text),
+        rich_help_panel=literal(option.panel),
+        show_default=False,
+    )
+
+
+def given(values: Mapping[str, list[str] | None]) -> dict[str, list[str]]:
+    """Return the part flags that were given."""
+    return {kind: list(names) for kind, names in values.items() if names}

@@ -1,0 +1,71 @@
+"""Every option that a run has, by its path: what the command line makes flags of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cse_cli.options.descriptions import describe
+from cse_core.options import Options
+from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.recipes.option_types import field_accepts, plain, type_text
+from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
+
+
+@dataclass(frozen=True)
+class OptionPath:
+    """An option of a run.
+
+    Attributes:
+        path: ``kind.name.option`` or ``train.lr``.
+        type: What it accepts, in words.
+        default: The value that it has without a flag, as a user would type it.
+        description: What it does, in one line.
+        panel: Heading under which help shows it.
+    """
+
+    path: str
+    type: str
+    default: str
+    description: str
+    panel: str
+
+
+def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[OptionPath]:
+    """Return the core's options and those of parts, each with the value it has.
+
+    Args:
+        source: A composition, whose values are shown, or parts beside the core's defaults.
+    """
+    if isinstance(source, Composition):
+        parts: Iterable[PlannedPart] = source.parts
+        core: Mapping[str, Options] = {name: getattr(source, name) for name in CORE_OPTIONS}
+        views = {
+            view.name: ViewOptions(branch=view.branch, column=view.column) for view in source.views
+        }
+    else:
+        parts = source
+        core = {name: options() for name, options in CORE_OPTIONS.items()}
+        views = {}
+    found = [each for name, options in core.items() for each in _of(options, name, name)]
+    for name, options in views.items():
+        found += _of(options, f"views.{name}", "views")
+    for part in parts:
+        found += _of(part.options, part.path, panel(part))
+    return found
+
+
+def panel(part: PlannedPart) -> str:
+    """Return the heading of a part's options: its path and who brings it."""
+    return f"{part.path} ({part.owner})"
+
+
+def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:
+    for name, info in type(options).model_fields.items():
+        yield OptionPath(
+            path=f"{path}.{name}",
+            type=type_text(field_accepts(info)),
+            default=plain(getattr(options, name)),
+            description=describe(type(options), name),
+            panel=heading,
+        )

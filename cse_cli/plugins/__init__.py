@@ -1,0 +1,1 @@
+"""Which plugins are installed, loading them, and what they bring."""

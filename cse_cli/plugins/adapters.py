@@ -1,0 +1,73 @@
+"""How much of an encoder an adapter trains, for a plan: no weights are read."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.installed import Installed
+    from cse_core.recipes.composition import Composition
+
+
+def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | None:
+    """Return how many weights train and how many the encoder has with those of its adapter.
+
+    Returns:
+        None without an adapter, or where nothing is known of the model.
+
+    Raises:
+        CseError: If the adapter lacks a package, or does not fit the encoder.
+    """
+    if not composition.of("adapter") or composition.facts.hidden is None:
+        return None
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    from cse_core.encoders.architecture import (
+        count_trained,
+        embedding_layer,
+        take_pooler,
+        word_table,
+    )
+    from cse_core.encoders.pretrained import checked_name, explained, load_tokenizer
+    from cse_core.models.part_factory import make_part
+    from cse_core.parts import Adapter, Setup
+    from cse_core.recipes.model_facts import resolve_model
+    from cse_core.runtime.seeds import generator
+    from cse_core.tokenization.tokenizer import TextTokenizer
+
+    name = checked_name(resolve_model(composition.model.name, plugins.registry))
+    with explained(name), torch.device("meta"):
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+        model = AutoModel.from_config(config, trust_remote_code=False)
+    take_pooler(model)
+    if composition.model.freeze_embeddings:
+        embedding_layer(model).requires_grad_(False)
+    seed = composition.train.seed
+    for choice in composition.of("adapter"):
+        draws = partial(generator, torch.device("cpu"), seed, "setup", choice.path)
+        setup = Setup(
+            name=choice.name,
+            dimension=config.hidden_size,
+            hidden_size=config.hidden_size,
+            embedding_size=word_table(model).embedding_dim,
+            layers=config.num_hidden_layers,
+            tokenizer=TextTokenizer(load_tokenizer(name)),
+            encoder=None,
+            heads={},
+            corpus=None,
+            total_steps=composition.facts.steps,
+            seed=seed,
+            device=torch.device("meta"),
+            generator=draws,
+            load_encoder=_load,
+        )
+        part = make_part(choice, setup)
+        assert isinstance(part, Adapter)
+        part.wrap(model)
+    return count_trained(model)
+
+
+def _load(name: str) -> Any:
+    raise RuntimeError(f"an adapter asked for encoder {name!r} in a plan")

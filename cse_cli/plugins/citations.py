@@ -1,0 +1,58 @@
+"""Which papers to cite: those of a run's parts, of a recipe, of a plugin, or of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_core.records import COMPONENT_SPECS, Paper
+from cse_core.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.installed import Installed
+
+ALL = "all"
+"""Means every installed plugin."""
+
+
+def papers_of(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
+    """Yield the citations of a recipe's table and of its parts, as far as they are installed."""
+    recipe = settings.get("name")
+    yield from (each.spec.paper for each in registry.recipes() if each.name == recipe)
+    for kind in COMPONENT_SPECS:
+        for part in settings.get(kind, ()):
+            owner, _, name = part.get("use", part.get("name", "")).rpartition("/")
+            for found in registry.parts(kind):
+                if found.name == name and owner in ("", found.distribution) and found.spec.paper:
+                    yield found.spec.paper
+
+
+def cited(what: str, plugins: Installed) -> tuple[str, ...]:
+    """Return the papers behind a run's folder, a recipe, a recipe's file, a plugin, or ``all``.
+
+    Raises:
+        CseError: If it is none of these.
+    """
+    from cse_core.errors import CseError
+    from cse_core.recipes.reading import read_recipe
+
+    infos = plugins.manager.infos
+    meant = [info for info in infos if what in (ALL, info.name, info.distribution, info.key)]
+    papers: list[str] = []
+    if meant and not Path(what).exists():
+        papers += [getattr(part, "paper", "") for info in meant for part in info.parts]
+    else:
+        try:
+            documents = read_recipe(what, plugins.registry)
+        except CseError as error:
+            hint = "name a run's folder, a recipe, a plugin, or all"
+            raise CseError(error.what, where="--cite", value=what, hint=hint) from None
+        for document in documents:
+            papers += papers_of({**document.table, "name": document.name}, plugins.registry)
+    return tuple(dict.fromkeys(filter(None, papers)))
+
+
+def as_bibtex(paper: str) -> str:
+    """Return a citation as BibTeX; one without is a comment, which BibTeX skips."""
+    return paper.bibtex if isinstance(paper, Paper) else f"% {paper}"

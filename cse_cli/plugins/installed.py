@@ -1,0 +1,150 @@
+"""The installed plugins, loaded when a command first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from cse_cli.plugins.installed_commands import Commands
+from cse_cli.terminal.console import warn
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.manager import PluginManager
+    from cse_core.data import Corpus
+    from cse_core.evaluation.suites import Suite, SuiteFiles
+    from cse_core.recipes.settings import DataOptions
+    from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
+    from cse_core.registry.plugin_info import PluginInfo
+    from cse_core.registry.registry import Registry
+
+OWN_COMMANDS = (
+    *("list-plugins", "show-plugin", "list-recipes", "show-recipe"),
+    *("train", "encode", "search", "data"),
+    *(f"data {name}" for name in ("list", "stats", "show", "fetch", "show-pairs")),
+)
+"""Commands that no distribution replaces."""
+
+
+class Installed:
+    """The installed plugins; every command finds one in its context.
+
+    Args:
+        left_out: Plugins that ``--no-plugin`` named; they are never imported.
+    """
+
+    def __init__(self, left_out: Sequence[str] = ()) -> None:
+        self.left_out = tuple(left_out)
+        self._corpora: dict[str, Corpus] = {}
+
+    @cached_property
+    def commands(self) -> Commands:
+        """Return the commands that distributions bring; none is imported."""
+        return Commands(self.left_out, OWN_COMMANDS)
+
+    @cached_property
+    def manager(self) -> PluginManager:
+        """Load the plugins, and name distributions that bring commands alone beside them.
+
+        Warns of names to leave out that none of them has.
+        """
+        from dataclasses import replace
+
+        from cse_cli.plugins.manager import load_plugins
+        from cse_core.errors import did_you_mean, shortened
+
+        manager = load_plugins(self.left_out)
+        blocking = {command.blocked_by for command in self.commands.all}
+        infos = (*manager.infos, *self.commands.plugins(manager.infos))
+        manager = replace(
+            manager,
+            infos=tuple(sorted(infos, key=lambda info: (info.distribution, info.name))),
+            unmatched=tuple(n for n in manager.unmatched if f"--no-plugin {n}" not in blocking),
+        )
+        for name in manager.unmatched:
+            hint = did_you_mean(name, {info.name for info in manager.infos})
+            warn(f"--no-plugin {shortened(name, 100)}: no installed plugin has this name; {hint}")
+        return manager
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Return the parts of the loaded plugins."""
+        from cse_cli.plugins.directory import HintingRegistry
+
+        return HintingRegistry.from_plugins(self.manager.infos)
+
+    @property
+    def datasets(self) -> dict[str, DatasetSpec]:
+        """Return the installed data sets by name."""
+        return {found.name: found.spec for found in self.registry.datasets()}
+
+    @property
+    def suites(self) -> dict[str, SuiteSpec]:
+        """Return the installed suites by name, in the order of their records."""
+        from cse_core.records import SuiteSpec
+
+        return {
+            record.name: record
+            for info in self.manager.infos
+            for record in info.parts
+            if isinstance(record, SuiteSpec)
+        }
+
+    @property
+    def studies(self) -> dict[str, tuple[StudySpec, PluginInfo]]:
+        """Return the installed studies by name, each with the plugin that brings it."""
+        from cse_core.records import StudySpec
+
+        return {
+            record.name: (record, info)
+            for info in self.manager.infos
+            for record in info.parts
+            if isinstance(record, StudySpec)
+        }
+
+    def locate(self, suite: str, folder: Path) -> SuiteFiles:
+        """Return where the files of a suite are; of one that is not installed there is none.
+
+        Raises:
+            CseError: If its class cannot be imported.
+        """
+        from cse_core.evaluation.suites import SuiteFiles
+        from cse_core.runtime.loading import load_factory
+
+        if suite not in self.suites:
+            return SuiteFiles({})
+        made: Suite = load_factory(self.suites[suite].factory, where=f"suite {suite}")()
+        return made.locate(folder)
+
+    def corpus(self, options: DataOptions) -> Corpus:
+        """Return the rows that ``data.*`` names, read once in a command."""
+        from cse_core.data import load_corpus
+
+        key = options.model_dump_json()
+        if key not in self._corpora:
+            self._corpora[key] = load_corpus(options, datasets=self.datasets)
+        return self._corpora[key]
+
+    def known_corpus(self, options: DataOptions) -> Corpus | None:
+        """Return the rows where they were read already."""
+        return self._corpora.get(options.model_dump_json())
+
+    @property
+    def failed(self) -> tuple[PluginInfo, ...]:
+        """Return the plugins that could not be loaded and were not left out."""
+        return tuple(
+            info for info in self.manager.infos if not info.loaded and info.status != "blocked"
+        )
+
+    def warn_of_failed(self) -> None:
+        """Warn of plugins that could not be loaded."""
+        for info in self.failed:
+            warn(f"plugin {info.key} is {info.status}: {info.reason}; {info.fix}")
+
+
+def installed(context: typer.Context) -> Installed:
+    """Return the plugins of a command's context."""
+    return cast(Installed, context.find_object(Installed) or Installed())

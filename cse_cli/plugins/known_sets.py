@@ -1,0 +1,41 @@
+"""Sets of installed suites by their names: ``stsb.dev`` for a file of the data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.installed import Installed
+
+
+def known_set(name: str, plugins: Installed, where: str) -> str:
+    """Return the file of a suite's set in the data folder; any other name as it is.
+
+    Files, installed data sets and data sets of the hub go before a set of this name.
+
+    Raises:
+        CseError: If a suite has such a set, and it is not in the data folder; ``where`` is the
+            flag.
+    """
+    from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
+    from cse_core.data.files import format_of
+
+    if name in plugins.datasets or "/" in name or format_of(name) or Path(name).exists():
+        return name
+    folder, _ = data_folder()
+    for suite, spec in plugins.suites.items() if "." in name else ():
+        files = plugins.locate(suite, folder).files if spec.dev else {}
+        if name in files and (path := files[name]) is not None:
+            return str(path.absolute())
+        if name in files:
+            bring = f"`cse data fetch {suite}` brings it" if spec.sources else "put it there"
+            raise CseError(
+                f"this set of suite {suite} is not in {folder}",
+                where=where,
+                value=name,
+                hint=f"{bring}; {DATA_VARIABLE} names another folder",
+            )
+    return name

@@ -1,0 +1,299 @@
+"""Load installed plugins, each inside its own guard, and say what became of every one.
+
+Nothing that a plugin does wrong stops the others or the command: it is left out, with a status, a
+reason and the command that fixes it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pluggy
+
+from cse_cli.plugins.discovery import (
+    Found,
+    describe,
+    find_entry_points,
+    in_order,
+    mending_command,
+    update_command,
+    version_mismatch,
+)
+from cse_cli.plugins.hooks import hooks_of
+from cse_cli.plugins.import_guard import guarded_import
+from cse_cli.plugins.install_hints import pip_install
+from cse_cli.plugins.record_checks import PluginFault, check_names, check_records
+from cse_core import __version__, specs
+from cse_core.errors import CseError, did_you_mean
+from cse_core.records import Record
+from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo, Status, canonical
+
+BUILTINS = ("cse_core.builtins.plugin",)
+"""Modules of the toolkit itself that register parts as any plugin does."""
+DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
+"""Environment variable with plugins to leave out, separated by commas."""
+SLOW = 0.05
+"""Seconds of processor time from which on loading a plugin is called slow: each command waits."""
+ALL = "all"
+"""Leaves out every plugin but the built-ins."""
+
+
+@dataclass(frozen=True)
+class PluginManager:
+    """The installed plugins and what became of each.
+
+    Attributes:
+        infos: One for each entry point, sorted by distribution and entry point.
+        unmatched: Names that were to be left out and that no installed plugin has.
+        seconds: Processor time that loading each took, by key; of those that were imported.
+        hooks: pluggy's manager, with the loaded plugins registered by key.
+    """
+
+    infos: tuple[PluginInfo, ...]
+    unmatched: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    hooks: pluggy.PluginManager = field(
+        default_factory=lambda: pluggy.PluginManager(specs.GROUP), repr=False, compare=False
+    )
+
+    def find(self, name: str) -> tuple[PluginInfo, ...]:
+        """Return the plugins that a name means: a key, an entry point, or a distribution.
+
+        Raises:
+            CseError: If there is none.
+        """
+        found = tuple(info for info in self.infos if _is_meant(info, name))
+        if not found:
+            known = {text for info in self.infos for text in (info.name, info.distribution)}
+            hint = did_you_mean(name, known)
+            raise CseError("no plugin of this name is installed", value=name, hint=hint)
+        return found
+
+
+def load_plugins(
+    disable: Iterable[str] = (),
+    entry_points: Iterable[EntryPoint] | None = None,
+    *,
+    builtins: Sequence[str] = BUILTINS,
+    environ: Mapping[str, str] | None = None,
+) -> PluginManager:
+    """Load every installed plugin that is not left out; whoever calls it keeps the result.
+
+    ``disable`` names plugins to leave out (``--no-plugin``) by entry point, distribution or key, or
+    is ``all``, which leaves ``builtins``; they are never imported, nor what ``CSE_DISABLE_PLUGINS``
+    of ``environ`` names. Without ``entry_points`` all installed ones of group ``cse`` are loaded.
+    Broken plugins are returned too: nothing that one raises gets out, except ``KeyboardInterrupt``.
+    """
+    variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
+    left_out = {name.strip(): f"--no-plugin {name.strip()}" for name in disable if name.strip()}
+    for name in variable.split(","):
+        if name.strip():
+            left_out.setdefault(name.strip(), f"{DISABLE_VARIABLE}={variable.strip()}")
+
+    hooks = pluggy.PluginManager(specs.GROUP)
+    hooks.add_hookspecs(specs.HOOKS)
+    found = (
+        find_entry_points()
+        if entry_points is None
+        else (describe(point, getattr(point, "dist", None)) for point in entry_points)
+    )
+    toolkit = [_builtin(module) for module in builtins]
+    everything = in_order([*toolkit, *found])
+    loader = _Loader(hooks, left_out, frozenset(item.info.key for item in toolkit))
+    toolkit_first = sorted(everything, key=lambda item: item.info.key not in loader.builtins)
+    loaded = {id(item): loader.load(item) for item in toolkit_first}
+    infos = tuple(_with_clashes([loaded[id(item)] for item in everything]))
+    unmatched = tuple(
+        name
+        for name in left_out
+        if name != ALL and not any(_is_meant(info, name) for info in infos)
+    )
+    return PluginManager(infos, unmatched, loader.seconds, hooks)
+
+
+@dataclass
+class _Loader:
+    hooks: pluggy.PluginManager
+    left_out: Mapping[str, str]
+    builtins: frozenset[str]
+    places: dict[str, Found] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    taken: set[tuple[AnyKind, str]] = field(default_factory=set)
+
+    def load(self, item: Found) -> PluginInfo:
+        """Return what became of an entry point; every exception but an interrupt ends here."""
+        info = item.info
+        blocked_by = self._blocked_by(info)
+        if blocked_by:
+            variable = blocked_by.startswith(DISABLE_VARIABLE)
+            fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {blocked_by}"
+            return _not_active(info, "blocked", f"left out by {blocked_by}", fix)
+        if item.problem:
+            return _broken(item, item.problem)
+        first = self.places.setdefault(info.key, item)
+        if first is not item:
+            reason = f"{info.key} is there twice: {_place(first)} is used, {_place(item)} is not"
+            fix = pip_install(info.distribution, "--force-reinstall")
+            return _not_active(info, "conflicting", reason, fix)
+        try:
+            mismatch = version_mismatch(item.dist)
+            if mismatch is not None:
+                wanted, too_old = mismatch
+                reason = f"it needs {wanted}, installed is {__version__}"
+                update = update_command(wanted if too_old else info.distribution)
+                return _not_active(info, "incompatible", reason, update)
+            began = time.thread_time()
+            try:
+                with guarded_import():
+                    return self._import(item)
+            finally:
+                self.seconds[info.key] = time.thread_time() - began
+        except KeyboardInterrupt:
+            raise
+        except PluginFault as fault:
+            return _broken(item, str(fault), fault.__cause__)
+        except BaseException as error:
+            return _broken(item, _described(error), error)
+
+    def _blocked_by(self, info: PluginInfo) -> str:
+        for name, origin in self.left_out.items():
+            if _is_meant(info, name) or (name == ALL and info.key not in self.builtins):
+                return origin
+        return ""
+
+    def _import(self, item: Found) -> PluginInfo:
+        info = item.info
+        assert item.entry_point is not None
+        plugin = item.entry_point.load()
+        other = self.hooks.get_name(plugin)
+        if other is not None:
+            reason = f"its module {info.module} is already loaded as {other}"
+            return _not_active(info, "conflicting", reason, f"pip uninstall {info.distribution}")
+        stated: Any = getattr(plugin, "CSE_API_VERSION", specs.CSE_API_VERSION)
+        if not isinstance(stated, int) or isinstance(stated, bool):
+            raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
+        if stated != specs.CSE_API_VERSION:
+            current = specs.CSE_API_VERSION
+            reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has {current}"
+            since = [f"{n}: {what}" for n, what in specs.CHANGES.items() if n > stated]
+            reason += f" ({'; '.join(since)})" if since else ""
+            update = TOOLKIT if stated > current else info.distribution
+            return _not_active(info, "incompatible", reason, update_command(update))
+        names = hooks_of(self.hooks, plugin)
+        try:
+            self.hooks.register(plugin, info.key)
+            parts = tuple(
+                record
+                for name in names
+                for implementation in getattr(self.hooks.hook, name).get_hookimpls()
+                if implementation.plugin is plugin
+                for record in check_records(name, implementation.function())
+            )
+            check_names(parts)
+            self._check_names_of_the_toolkit(info, parts)
+        except BaseException:
+            if self.hooks.get_name(plugin) is not None:
+                self.hooks.unregister(plugin)
+            raise
+        return replace(info, hooks=names, parts=parts)
+
+    def _check_names_of_the_toolkit(self, info: PluginInfo, parts: Sequence[Record]) -> None:
+        """Refuse a name of the toolkit, which recipes and saved models use without a plugin's."""
+        if info.key in self.builtins:
+            self.taken.update((part.kind, part.name) for part in parts)
+            return
+        for part in parts:
+            if (part.kind, part.name) in self.taken:
+                what = f"{NOUNS[part.kind]} {part.name!r} has the name of a part of {TOOLKIT}"
+                raise PluginFault(f"{what}: choose another")
+
+
+def _builtin(module: str) -> Found:
+    """Return a module of the toolkit as if it were an entry point of its distribution."""
+    name = module.split(".")[-2] if "." in module else module
+    info = PluginInfo(
+        key=f"{TOOLKIT}:{name}",
+        name=name,
+        distribution=TOOLKIT,
+        version=__version__,
+        summary="Parts that belong to no paper",
+        module=module,
+    )
+    return Found(info, EntryPoint(name, module, specs.GROUP), None)
+
+
+def _not_active(info: PluginInfo, status: Status, reason: str, fix: str) -> PluginInfo:
+    return replace(info, status=status, reason=reason, fix=fix)
+
+
+def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
+    """Yield the plugins, with those marked whose parts share a name with another's."""
+    owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
+    for info in infos:
+        for part in info.parts:
+            owners[part.kind, part.name].append(info)
+    shared = {part: holders for part, holders in owners.items() if len(holders) > 1}
+    for info in infos:
+        clashes = {part: holders for part, holders in shared.items() if info in holders}
+        if not clashes:
+            yield info
+            continue
+        reasons, same = [], False
+        for (kind, name), holders in clashes.items():
+            others = [other for other in holders if other is not info]
+            own = [other.distribution == info.distribution for other in others]
+            keys = [
+                other.key if near else other.label for other, near in zip(others, own, strict=True)
+            ]
+            reasons.append(f"{NOUNS[kind]} {name} is also in {', '.join(keys)}")
+            same = same or any(own)
+        name = next(iter(clashes))[1]
+        fix = f"write {info.key if same else info.distribution}/{name} to use this one"
+        yield _not_active(info, "conflicting", "; ".join(reasons), fix)
+
+
+def _is_meant(info: PluginInfo, name: str) -> bool:
+    if ":" in name:
+        distribution, _, entry_point = name.partition(":")
+        return canonical(distribution) == info.distribution and entry_point == info.name
+    return canonical(name) in (canonical(info.name), info.distribution)
+
+
+def _broken(item: Found, reason: str, error: BaseException | None = None) -> PluginInfo:
+    missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    return replace(
+        item.info,
+        status="broken",
+        reason=" ".join(reason.split()),
+        fix=mending_command(item, missing=missing),
+        traceback="".join(traceback.format_exception(error)) if error is not None else "",
+    )
+
+
+def _described(error: BaseException) -> str:
+    """Return an exception in one line, with the place that raised it."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+    ]
+    at = ""
+    if frames and frames[-1].filename != __file__:
+        at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+    return f"{type(error).__name__}{': ' if text else ''}{text}{at}"
+
+
+def _place(item: Found) -> str:
+    parts = (item.info.version, item.info.module, f"in {item.place}" if item.place else "")
+    return " ".join(part for part in parts if part)

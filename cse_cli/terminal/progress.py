@@ -1,0 +1,280 @@
+"""How a training is shown while it runs: a bar on a terminal, lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.terminal.console import cleaned, console, in_notebook, tell, warn
+from cse_core.runtime.reporter import Reporter
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.status import Status
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def reporter_for(
+    *, quiet: bool, json: bool, opening: Callable[[], None]
+) -> Iterator[SilentReporter]:
+    """Give the reporter that suits the terminal and the flags, and clear up after it.
+
+    Args:
+        quiet: Whether nothing is to be shown.
+        json: The same.
+        opening: Prints what stands above the rest. It is called at the first message, when
+            everything was read without a mistake, so that an error stands alone.
+    """
+    reporter: SilentReporter
+    if quiet or json:
+        reporter = SilentReporter()
+    elif sys.stderr.isatty() or in_notebook():
+        reporter = BarReporter(opening)
+    else:
+        reporter = LineReporter(opening)
+    try:
+        yield reporter
+    finally:
+        reporter.end()
+
+
+@contextmanager
+def spinner(text: str) -> Iterator[None]:
+    """Draw a spinner on a terminal as long as a block takes; elsewhere nothing."""
+    if not (sys.stderr.isatty() or in_notebook()):
+        yield
+        return
+    with console(err=True).status(cleaned(text)):
+        yield
+
+
+class SilentReporter(Reporter):
+    """Shows nothing and keeps what it heard for the JSON at the end."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.warnings: list[str] = []
+
+    def message(self, text: str) -> None:
+        """Keep a line."""
+        self.messages.append(text)
+
+    def warning(self, text: str) -> None:
+        """Keep a warning."""
+        self.warnings.append(text)
+
+    def loading(self) -> None:
+        """Show that something is going on, until there is something to show."""
+
+
+class ShowingReporter(SilentReporter):
+    """Prints messages and warnings on stderr, under an opening."""
+
+    def __init__(self, opening: Callable[[], None]) -> None:
+        super().__init__()
+        self._opening: Callable[[], None] | None = opening
+
+    def message(self, text: str) -> None:
+        """Print a line."""
+        super().message(text)
+        self._open_first()
+        self._print(text)
+
+    def warning(self, text: str) -> None:
+        """Print a warning."""
+        super().warning(text)
+        self._open_first()
+        self._warn(text)
+
+    def _open_first(self) -> None:
+        if self._opening is not None:
+            opening, self._opening = self._opening, None
+            opening()
+
+    def _print(self, text: str) -> None:
+        tell(text)
+
+    def _warn(self, text: str) -> None:
+        warn(text)
+
+
+class LineReporter(ShowingReporter):
+    """Prints lines on stderr: every message, every evaluation, metrics every few seconds."""
+
+    def __init__(self, opening: Callable[[], None]) -> None:
+        super().__init__(opening)
+        self._began = 0.0
+        self._told = 0.0
+        self._total = 0
+        self._done = 0
+
+    def begin(self, round_number: int, steps: int, done: int) -> None:
+        """Print that a round begins."""
+        self._began, self._told = time.monotonic(), 0.0
+        self._total, self._done = steps, done
+        which = f"round {round_number}: " if round_number else ""
+        tell(f"{which}{steps:,} steps" + (f", {done:,} of them done" if done else ""))
+
+    def line(self, line: Mapping[str, float]) -> None:
+        """Print a line of metrics, the last of every few seconds."""
+        now = time.monotonic()
+        if now - self._told < _SECONDS_BETWEEN_LINES and line["step"] != self._total:
+            return
+        self._told = now
+        step = int(line["step"])
+        per_step = (now - self._began) / max(1, step - self._done)
+        left = clock(per_step * (self._total - step))
+        tell(f"step {step:,} of {self._total:,}: {in_short(line)}, {left} left")
+
+    def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
+        """Print the scores of an evaluation."""
+        if scores:
+            tell(f"step {step:,}: {dev_in_short(scores)}{', the best so far' if best else ''}")
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """Print how far a part is, the last of every few seconds."""
+        now = time.monotonic()
+        if done == total or now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            tell(f"{what}: {done:,} of {total:,}")
+
+
+class BarReporter(ShowingReporter):
+    """Draws progress bars on the terminal, with the last metrics behind them."""
+
+    def __init__(self, opening: Callable[[], None]) -> None:
+        super().__init__(opening)
+        self._bar: Progress | None = None
+        self._task: Any = None
+        self._what = ""
+        self._metrics = ""
+        self._dev = ""
+        self._status: Status | None = None
+
+    def loading(self) -> None:
+        """Draw a spinner: torch and the encoder take seconds."""
+        self._status = console(err=True).status("loading the model and the texts")
+        self._status.start()
+
+    def begin(self, round_number: int, steps: int, done: int) -> None:
+        """Draw the bar of a round."""
+        self._open(f"round {round_number}" if round_number else "step", steps, done)
+
+    def step(self, step: int) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step)
+
+    def line(self, line: Mapping[str, float]) -> None:
+        """Show the metrics behind the bar."""
+        self._metrics = (
+            f"loss {line.get('loss', math.nan):.3f} lr {line['lr']:.1e} "
+            f"{line['sentences_per_second']:,.0f} sentences/s"
+        )
+        self._show()
+
+    def scoring(self, names: Sequence[str]) -> None:
+        """Say behind the bar what is scored."""
+        if self._bar is not None and names:
+            self._bar.update(self._task, said=f"scoring {cleaned(', '.join(names))}")
+
+    def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
+        """Print the scores of an evaluation above the bar."""
+        if scores:
+            said = dev_in_short(scores)
+            self._print(f"step {step:,}: {said}{', the best so far' if best else ''}")
+            self._dev = next((f"{v:.2f}" for k, v in scores.items() if "spearman" in k), "")
+            self._show()
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """Draw how far a part is."""
+        if self._bar is None or self._what != what:
+            self._open(what, total, done)
+        else:
+            self._bar.update(self._task, completed=done)
+        if done >= total:
+            self.end()
+
+    def end(self) -> None:
+        """Take the bar or the spinner away."""
+        self._loaded()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+            self._metrics = self._dev = ""
+
+    def _loaded(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _open_first(self) -> None:
+        self._loaded()
+        super()._open_first()
+
+    def _open(self, what: str, total: int, done: int) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self.end()
+        self._what = what
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=10),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[said]}", markup=False),
+            console=console(err=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(cleaned(what), total=total, completed=done, said="")
+        self._bar.start()
+
+    def _print(self, text: str) -> None:
+        if self._bar is None:
+            tell(text)
+        else:
+            self._bar.console.print(text, markup=False)
+
+    def _warn(self, text: str) -> None:
+        if self._bar is None:
+            warn(text)
+        else:
+            self._print(f"warning: {text}")
+
+    def _show(self) -> None:
+        if self._bar is not None:
+            dev = f" dev {self._dev}" if self._dev else ""
+            self._bar.update(self._task, said=f"{self._metrics}{dev}")
+
+
+def in_short(line: Mapping[str, float]) -> str:
+    """Return loss, learning rate and speed of a line of metrics."""
+    return (
+        f"loss {line.get('loss', math.nan):.4f}, lr {line['lr']:.2e}, "
+        f"{line['sentences_per_second']:,.0f} sentences/s"
+    )
+
+
+def dev_in_short(scores: Mapping[str, float]) -> str:
+    """Return the Spearman scores of an evaluation, or all where there are none."""
+    chosen = {name: value for name, value in scores.items() if name.endswith(".spearman")}
+    return ", ".join(f"{name} {value:.2f}" for name, value in (chosen or scores).items())
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as ``m:ss`` or ``h:mm:ss``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,1 @@
+"""Texts that commands read, fetch and write."""

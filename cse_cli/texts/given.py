@@ -1,0 +1,96 @@
+"""Texts that a command is given: on its command line, in a file, or on stdin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cse_cli.terminal.console import tell
+from cse_core.errors import CseError, shortened
+
+if TYPE_CHECKING:
+    from cse_core.records import DatasetSpec
+
+STDIN = "-"
+
+
+def texts_of(
+    file: str | None, given: Sequence[str], datasets: dict[str, DatasetSpec]
+) -> Iterator[str]:
+    """Return the texts to encode, one for each vector.
+
+    Lines of a txt file and of stdin are taken as they are, blank ones too, so that vector N
+    belongs to line N. Other files give their rows' texts as training would read them.
+
+    Args:
+        file: A file, an installed data set, ``-`` for stdin, or None.
+        given: Texts of ``--text``.
+        datasets: The installed data sets.
+
+    Raises:
+        CseError: If nothing is given, a file cannot be read, or it holds no text.
+    """
+    if file is None and not given:
+        if sys.stdin.isatty():
+            hint = "write --text 'a sentence', or name a file; - reads stdin"
+            raise CseError("no text to encode", hint=hint)
+        file = STDIN
+    found = iter(given) if given else iter(())
+    if file is None:
+        return found
+    return _both(found, _of_file(file, datasets))
+
+
+def rows_of(file: str, datasets: dict[str, DatasetSpec]) -> list[str]:
+    """Return the texts of a file, read as training reads it, and tell what was dropped.
+
+    Raises:
+        CseError: If it cannot be read or holds no text.
+    """
+    from cse_core.data import load_corpus
+    from cse_core.recipes.settings import DataOptions
+
+    corpus = load_corpus(DataOptions(path=(file,)), datasets=datasets)
+    for message in corpus.report.messages:
+        tell(message)
+    return list(corpus.column("text"))
+
+
+def _both(first: Iterator[str], second: Iterator[str]) -> Iterator[str]:
+    yield from first
+    yield from second
+
+
+def _of_file(file: str, datasets: dict[str, DatasetSpec]) -> Iterator[str]:
+    if file == STDIN:
+        return _filled(_stdin(), "stdin")
+    from cse_core.data.files import format_of, line_blocks, open_file
+
+    known = format_of(file)
+    if file in datasets or known is None or known[0] != "txt":
+        return iter(rows_of(file, datasets))
+    opened = open_file(file, Path(file).expanduser())
+    return _filled((line for _, lines in line_blocks(opened) for line in lines), file)
+
+
+def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
+    """Return the lines; refuse them before the first is used if all of them are blank."""
+    held: list[str] = []
+    for line in lines:
+        held.append(line)
+        if line.strip():
+            return _both(iter(held), lines)
+    state = "has only blank lines" if held else "is empty"
+    raise CseError(f"expected one text per line, but {shortened(where, 200)} {state}")
+
+
+def _stdin() -> Iterator[str]:
+    from cse_core.data.files import read_error, text_blocks
+
+    try:
+        for _, lines in text_blocks(sys.stdin.buffer, "stdin", block=1 << 16, longest=1 << 28):
+            yield from lines
+    except OSError as error:
+        raise read_error("stdin", error) from None

@@ -1,0 +1,1 @@
+"""From what is chosen to a composition, its plan, and a run."""

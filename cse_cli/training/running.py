@@ -1,0 +1,154 @@
+"""Run a composition, or go on with a run: what both doors, shell and Python, do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.plugins.installed import Installed
+from cse_cli.plugins.reporters import Reporters, reporters_of
+from cse_cli.terminal.console import tell
+from cse_cli.texts.lengths import lengths
+from cse_cli.training.resuming import check_run, recorded_reports
+from cse_cli.training.train_checks import check_links, check_out, default_folder
+from cse_cli.training.train_report import show_in_short
+from cse_cli.training.whole_paths import with_whole_paths
+
+if TYPE_CHECKING:
+    from cse_cli.terminal.progress import SilentReporter
+    from cse_core.recipes.composition import Composition
+    from cse_core.training.trainer import Outcome
+
+
+def is_first() -> bool:
+    """Tell whether this is the first of several processes, which alone prints and writes."""
+    return int(os.environ.get("RANK") or 0) == 0
+
+
+def run(
+    composition: Composition | None,
+    folder: Path | None,
+    plugins: Installed,
+    *,
+    quiet: bool = False,
+    json: bool = False,
+    force: bool = False,
+) -> tuple[Outcome, Path, SilentReporter]:
+    """Train into a folder; without a composition, go on with the run that is there.
+
+    Args:
+        composition: What to train.
+        folder: The run's folder; None for a new one under ``runs/``.
+        plugins: The installed plugins.
+        quiet: Whether nothing is shown while it runs.
+        json: The same.
+        force: Whether a run that is there is replaced.
+
+    Returns:
+        What came of it, its folder, and what was reported meanwhile.
+
+    Raises:
+        CseError: If the run is refused.
+        Stopped: If it was asked to stop; ``folder`` says which run.
+    """
+    from cse_core.training.run_folder import RunFolder
+
+    first = is_first()
+    if composition is None:
+        assert folder is not None
+        check_links(folder, "--resume")
+        check_run(RunFolder.open(folder))
+    elif folder is None:
+        folder = _new_folder(composition)
+    if composition is not None and first:
+        check_out(folder, force=force)
+    from cse_cli.terminal.progress import reporter_for
+
+    def opening() -> None:
+        plugins.warn_of_failed()
+        if composition is not None:
+            show_in_short(composition)
+            cut = lengths(composition, plugins)
+            if cut is not None and cut.longer:
+                tell(cut.line())
+
+    with ExitStack() as open_:
+        shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
+        reporter = open_.enter_context(shown)
+        reporter.loading()
+        from cse_cli.terminal.quiet import libraries_quiet
+        from cse_core.training import run as training
+        from cse_core.training.signals import Stopped
+
+        open_.enter_context(libraries_quiet())
+
+        def describe(folder: Path, result: Mapping[str, Any]) -> None:
+            _write_card(folder, result, plugins, reporter)
+
+        wanted = recorded_reports(folder) if composition is None else composition.train.report
+        makers = reporters_of(wanted, plugins.registry) if first else {}
+        heard_by = Reporters(reporter, makers)
+        try:
+            if composition is None:
+                with RunFolder(folder).held("--resume") if first else nullcontext():
+                    outcome = training.resume(
+                        folder, plugins.registry, reporter=heard_by, describe=describe
+                    )
+            else:
+                outcome = training.train(
+                    composition,
+                    plugins.registry,
+                    out=folder,
+                    reporter=heard_by,
+                    corpus=plugins.known_corpus(composition.data),
+                    recorded=with_whole_paths(composition, plugins.registry),
+                    replace_run=force,
+                    describe=describe,
+                )
+        except Stopped as stopped:
+            stopped.folder = folder
+            raise
+        if first:
+            _point_to(folder)
+    return outcome, folder, reporter
+
+
+def _write_card(
+    folder: Path, result: Mapping[str, Any], plugins: Installed, reporter: SilentReporter
+) -> None:
+    """Write the card of a run's model; one that cannot be written costs a warning, not the run."""
+    from cse_cli.cards.card import write_card
+
+    try:
+        write_card(folder, result, plugins.registry)
+    except (OSError, ValueError, KeyError) as error:
+        reporter.warning(f"the model is saved without its card: {type(error).__name__}: {error}")
+
+
+def _point_to(folder: Path) -> None:
+    """Let ``runs/latest`` point to a finished run in a folder ``runs``."""
+    link = folder.parent / "latest"
+    if folder.parent.name != "runs" or (link.exists() and not link.is_symlink()):
+        return
+    beside = folder / f".latest-{os.getpid():08}"
+    with suppress(OSError):
+        beside.symlink_to(folder.name, target_is_directory=True)
+        os.replace(beside, link)
+
+
+def _new_folder(composition: Composition) -> Path:
+    """Return ``runs/<recipe or losses>-<time>``, a folder that does not exist yet.
+
+    Of several processes the first one's counts.
+    """
+    import time
+
+    base = Path(f"{default_folder(composition)}-{time.strftime('%Y%m%d-%H%M%S')}")
+    path, count = base, 1
+    while path.exists():
+        count += 1
+        path = base.with_name(f"{base.name}-{count}")
+    return path

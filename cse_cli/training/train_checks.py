@@ -1,0 +1,231 @@
+"""What ``cse train`` refuses before anything is loaded or made, and the recipe that it saves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cse_cli.options.flags import Choice
+from cse_cli.terminal.console import tell, warn
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.installed import Installed
+    from cse_cli.training.plan_scores import PlannedRun
+    from cse_core.data.hub import HubName
+    from cse_core.evaluation.suites import DevSet
+    from cse_core.recipes.composition import Composition
+
+
+def check_out(folder: Path, *, force: bool = False) -> None:
+    """Refuse a folder that cannot become a run's; with ``force`` a run in it may be replaced.
+
+    Raises:
+        CseError: If it holds a run or a link, or cannot be made or written to.
+    """
+    import os
+
+    from cse_core.training.run_folder import RunFolder
+
+    if not force:
+        RunFolder.check_free(folder)
+    check_links(folder, "--out")
+    replaced = force and RunFolder(folder).recipe.is_file()
+    held = [] if replaced else sorted(_visible(folder) or ())
+    if held == ["checkpoints"] and _visible(folder / held[0]) == []:
+        held = []
+    if held:
+        more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+        raise CseError(
+            f"holds other things: {held[0]}{more}",
+            where="--out",
+            value=str(folder),
+            hint="name a new or an empty folder",
+        )
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "is a file" if not there.is_dir() else "may not be written to"
+        raise CseError(
+            f"{there} {what}",
+            where="--out",
+            value=str(folder),
+            hint="name a folder that can be made",
+        )
+
+
+def _visible(path: Path) -> list[str] | None:
+    """Return the names in a folder except hidden ones, None if it is not a folder.
+
+    A run that was killed before it began leaves hidden ones, in ``checkpoints`` too.
+    """
+    if not path.is_dir():
+        return None
+    return [each.name for each in path.iterdir() if not each.name.startswith(".")]
+
+
+def check_links(folder: Path, where: str) -> None:
+    """Refuse links among a run's own files: what is written or removed there lies elsewhere.
+
+    Raises:
+        CseError: If there is one; ``where`` names the flag.
+    """
+    import os
+    from itertools import chain
+
+    from cse_core.runtime.model_files import RUN_FILE
+    from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+
+    own = (folder / n for n in (RUN_FILE, RESULT, LOCK, METRICS, EVALUATIONS, *FOLDERS))
+    walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
+    inside = (Path(at, each) for walk in walks for at, *names in walk for each in sum(names, []))
+    for each in chain(own, inside):
+        if each.is_symlink():
+            raise CseError(
+                f"{each.relative_to(folder)} is a link, and a run never writes through links",
+                where=where,
+                value=str(folder),
+                hint="replace it by the file it points to, or remove it",
+            )
+
+
+def check_reporters(composition: Composition, plugins: Installed) -> None:
+    """Refuse a reporter that is not installed, or an option that it does not have.
+
+    Raises:
+        CseError: If there is one.
+    """
+    if composition.train.report:
+        from cse_cli.plugins.reporters import reporters_of
+
+        reporters_of(composition.train.report, plugins.registry)
+
+
+def planned_run(
+    composition: Composition, plugins: Installed, out: Path | None, *, force: bool = False
+) -> PlannedRun:
+    """Refuse what a run refuses before it begins, and say where it will lie and how it is scored.
+
+    Raises:
+        CseError: As :func:`check_out`, :func:`check_read` and :func:`adapted` raise it.
+    """
+    from cse_cli.plugins.adapters import adapted
+    from cse_cli.texts.lengths import lengths
+    from cse_cli.training.plan_scores import PlannedRun
+
+    if out is not None:
+        check_out(out, force=force)
+    sets = check_read(composition, plugins)
+    folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
+    cut = lengths(composition, plugins)
+    return PlannedRun(folder, out is None, sets, cut, adapted(composition, plugins))
+
+
+def default_folder(composition: Composition) -> Path:
+    """Return the default folder of a run, without the time that is added to it."""
+    name = composition.recipe or "-".join(part.name for part in composition.of("loss"))
+    return Path("runs", name.replace("/", "-"))
+
+
+def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet]:
+    """Refuse what a run refuses before it begins: a device, a column, dev sets, a choice by them.
+
+    Neither torch nor a model is loaded, but for the device where one is named.
+
+    Returns:
+        The dev sets of the run, by name.
+
+    Raises:
+        CseError: If a device is not there, a column that the run needs is missing or has blanks, a
+            dev set cannot be read, or none has such a score.
+    """
+    from cse_core.data import load_corpus
+    from cse_core.data.sources import find_source
+    from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
+
+    train = composition.train
+    if train.device not in ("auto", "cpu"):
+        from cse_core.runtime.device import resolve_device
+
+        resolve_device(train.device)
+    required, encoded = composition.needed_columns
+    if required and composition.facts.rows is not None:  # larger data is not read for a plan
+        load_corpus(
+            composition.data,
+            datasets=plugins.datasets,
+            required_columns=required,
+            encoded_columns=encoded,
+        )
+    for name in composition.data.path:
+        if (on_hub := find_source(name, plugins.datasets).hub) is not None:
+            _look_at_hub(on_hub)
+    sets = by_name(dev_sets(train, composition.data.path, plugins.registry, warn))
+    choosing_score(sets, train.select)
+    return sets
+
+
+def _look_at_hub(name: HubName) -> None:
+    """Look whether a data set is there to train on; no row of it is fetched.
+
+    Raises:
+        CseError: It cannot be had, or has no such split.
+    """
+    import datasets
+
+    from cse_core.data.hub import TRAIN, ask_hub, chosen_split
+
+    if splits := ask_hub(name, datasets.load_dataset_builder).info.splits:
+        chosen_split(name, list(splits), TRAIN)
+
+
+def refuse_beside_resume(
+    choice: Choice, out: Path | None, save_recipe: Path | None, dry_run: bool, force: bool
+) -> None:
+    """Refuse flags that would change a run which goes on.
+
+    Raises:
+        CseError: If there is any.
+    """
+    others: dict[str, object] = {
+        "--recipe": choice.recipe,
+        "--model": choice.model,
+        "--data": choice.data,
+        "--dev": choice.dev,
+        "--set": choice.sets,
+        "--out": out,
+        "--save-recipe": save_recipe,
+        "--dry-run": dry_run,
+        "--force": force,
+        **{f"--{kind}": names for kind, names in choice.kinds.items()},
+    }
+    beside = [flag for flag, value in others.items() if value]
+    if beside:
+        raise CseError(
+            f"a resumed run keeps its settings; {', '.join(beside)} cannot change them",
+            where="--resume",
+            hint="leave it out, or start a new run with --recipe DIR/run.toml",
+        )
+
+
+def save_recipe(composition: Composition, path: Path) -> None:
+    """Write the resolved recipe to a file, whole or not at all.
+
+    Raises:
+        CseError: If it cannot be written.
+    """
+    from cse_core.runtime.atomic_files import write_whole
+    from cse_core.training.recipe_file import dump_recipe
+
+    if path.is_dir():
+        raise CseError("is a folder", where="--save-recipe", value=str(path), hint="name a file")
+    try:
+        write_whole(path, dump_recipe(composition))
+    except OSError as error:
+        raise CseError(
+            f"cannot be written: {error.strerror or error}",
+            where="--save-recipe",
+            value=str(path),
+            hint="name a file in a folder that is there",
+        ) from None
+    tell(f"the resolved recipe is in {path}")
