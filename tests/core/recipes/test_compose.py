@@ -589,7 +589,8 @@ def test_errors_are_errors_of_the_user() -> None:
 def test_nothing_heavy_is_imported() -> None:
     code = (
         "import sys; from cse_core.recipes.compose import resolve; "
-        "import cse_cli.training.plan_text, cse_cli.options.paths; heavy = {'torch', 'transformers', 'datasets', 'scipy', 'numpy', "
+        "import cse_cli.training.plan_text, cse_cli.options.paths; "
+        "heavy = {'torch', 'transformers', 'datasets', 'scipy', 'numpy', "
         "'huggingface_hub'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
