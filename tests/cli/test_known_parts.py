@@ -54,7 +54,8 @@ def test_a_listing_has_one_line_and_the_paper_of_its_parts(listing: Listing) -> 
 
 def test_every_plugin_with_parts_is_in_the_list() -> None:
     folders = [path.parents[1].name for path in ROOT.glob("plugins/*/cse_*/plugin.py")]
-    assert {f"cse-{name}" for name in folders} <= set(DISTRIBUTIONS)
+    listed = {*DISTRIBUTIONS, *known_commands().values()}
+    assert {f"cse-{name}" for name in folders} <= listed
 
 
 def test_the_commands_are_those_that_are_installed() -> None:

@@ -75,7 +75,9 @@ def halves(two: list[int], one: list[int]) -> None:
     assert min(two) > 0.4 * sum(one), two
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "vectors.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["vectors.npy", pytest.param("vectors.jsonl", marks=pytest.mark.slow)]
+)
 def test_encode_writes_the_same_bytes(texts: Path, tmp_path: Path, name: str) -> None:
     words = ("encode", "starter", str(texts), "--out")
     _, one = done(tmp_path, *words, f"one-{name}", ranks=1)
@@ -84,6 +86,7 @@ def test_encode_writes_the_same_bytes(texts: Path, tmp_path: Path, name: str) ->
     halves(two, one)
 
 
+@pytest.mark.slow
 def test_search_finds_the_same(texts: Path, tmp_path: Path) -> None:
     words = ("search", "starter", "a late train", "garden", "--data", str(texts), "--json")
     expected, one = done(tmp_path, *words, ranks=1)
@@ -92,6 +95,7 @@ def test_search_finds_the_same(texts: Path, tmp_path: Path) -> None:
     halves(two, one)
 
 
+@pytest.mark.slow
 def test_eval_has_the_same_scores(texts: Path, tmp_path: Path) -> None:
     lines = texts.read_text(encoding="utf-8").split("\n")[:240]
     pairs = [f"{a}\t{b}\t{n % 6}" for n, (a, b) in enumerate(zip(lines, lines[1:], strict=False))]
@@ -113,6 +117,7 @@ def test_eval_has_the_same_scores(texts: Path, tmp_path: Path) -> None:
     halves(two, one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_process_ends_the_other_and_leaves_nothing_half_written(
     texts: Path, tmp_path: Path, killed: int
@@ -136,7 +141,7 @@ def test_a_killed_process_ends_the_other_and_leaves_nothing_half_written(
         assert not list(tmp_path.glob(".vectors*"))
 
 
-@pytest.mark.parametrize("failing", ["0", "1"])
+@pytest.mark.parametrize("failing", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_an_error_in_one_process_ends_all_with_one_line(
     texts: Path, tmp_path: Path, failing: str
 ) -> None:
@@ -172,6 +177,7 @@ def trained(folder: Path, out: str, *words: str, ranks: int) -> list[int]:
     return [int(count.read_text()) for count in counts]
 
 
+@pytest.mark.slow
 def test_retrieved_negatives_are_the_same(texts: Path, tmp_path: Path) -> None:
     words = ("--data", str(texts), "--negatives", "retrieved", "--negatives.retrieved.knn", "6")
     counts = [trained(tmp_path, f"run-{n}", *words, ranks=n) for n in (1, 2)]
@@ -185,6 +191,7 @@ def test_retrieved_negatives_are_the_same(texts: Path, tmp_path: Path) -> None:
     assert torch.equal(one["near"], two["near"]) and len(one["near"]) > 600
 
 
+@pytest.mark.slow
 def test_a_round_of_clusters_has_the_same_pairs(texts: Path, tmp_path: Path) -> None:
     lines = texts.read_text(encoding="utf-8").split("\n")
     articles = [

@@ -195,6 +195,7 @@ def test_an_evaluation_refuses_what_the_command_refuses(cse_command: Cse) -> Non
         cse.evaluate("starter", suit="sts")
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path: Path) -> None:
     book = nbformat.read(ROOT / "docs/python.ipynb", as_version=4)
     nbformat.validate(book)

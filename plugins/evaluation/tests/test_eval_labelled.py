@@ -104,6 +104,7 @@ def short(folder: Path) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_compared_models_read_the_same_texts(cse: Cse, folder: Path, short: Path) -> None:
     """Whatever they were trained with, unless a length is named; pairs keep the model's own."""
     words = ("eval", "starter", "short", "--data-dir", ".", "--no-baselines", "--json")

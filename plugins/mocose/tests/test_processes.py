@@ -50,7 +50,7 @@ def in_two(update: str, folder: Path) -> list[dict[str, Any]]:
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.mark.parametrize("update", ["normal", "latest"])
+@pytest.mark.parametrize("update", ["normal", pytest.param("latest", marks=pytest.mark.slow)])
 def test_two_processes_hold_one_queue(update: str, tmp_path: Path) -> None:
     one = alone(update)
     for other in in_two(update, tmp_path):

@@ -18,3 +18,9 @@ def test_every_point_composes(name: str) -> None:
     plan = plan_study(definition, Wish(seeds=1), Composer(Inputs()))
     assert {cell.point.number for cell in plan.cells} == {p.number for p in definition.points}
     assert len(plan.runs) >= len(plan.cells) - 3
+
+
+def test_hook_cse_studies() -> None:
+    studies = Installed().studies
+    assert {spec.name for spec in cse_studies()} <= studies.keys()
+    assert studies["cse/adapt"][1].distribution == "cse-study"

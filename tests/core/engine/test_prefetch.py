@@ -377,6 +377,7 @@ def in_two(folder: Path, job: dict[str, Any], before: str) -> list[dict[str, Ten
     return [load_file(folder / f"rank-{rank}" / "weights.safetensors") for rank in range(2)]
 
 
+@pytest.mark.slow
 def test_two_processes_are_the_same_too(encoder: str, folder: Path) -> None:
     recipe = (
         '[[pool]]\nuse = "cls"\n[[aug]]\nuse = "double"\n[[negatives]]\nuse = "extra-view"\n'

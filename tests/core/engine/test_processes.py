@@ -147,6 +147,7 @@ def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
     assert (folder / "two" / "model" / "modules.json").is_file()
 
 
+@pytest.mark.slow
 def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
     encoder: str, folder: Path
 ) -> None:
