@@ -57,7 +57,7 @@ class RecipeSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class StudySpec(NamedSpec):
-    """Runs that are compared, as in a table of a paper: what ``cse study mocose/table-7`` runs.
+    """Runs that are compared, as in a table of a paper: what ``cse study`` runs.
 
     Attributes:
         path: ``"package:studies/file.toml"``.

@@ -118,9 +118,8 @@ def _claims(results: Results) -> Section:
     rows = []
     for verdict in results.verdicts:
         found = verdict.difference
-        said = f"{verdict.claim.says} ({verdict.claim.source})".replace(" ()", "")
         between = "-" if found is None else f"{found.low:+.2f} to {found.high:+.2f}"
-        rows.append([said, "-" if found is None else f"{found.value:+.2f}", between,
+        rows.append([verdict.said, "-" if found is None else f"{found.value:+.2f}", between,
                      "-" if verdict.p is None else f"{verdict.p:.3g}",
                      "-" if found is None else str(found.seeds), verdict.words])  # fmt: skip
     if rows:

@@ -144,35 +144,36 @@ def plan_study(
     calls: list[CallCell] = []
     starts: dict[str, PlannedRun] = {}
     errors: list[CseError] = []
+
+    def add(point: Point, seed: int) -> None:
+        settings = {**study.settings, **point.settings}
+        if study.kind == "train":
+            *before, run = composer.run(settings, seed, study.runs)
+            cells.append(Cell(point, seed, run))
+        else:
+            call, before = _call(definition, point, seed, settings, wish, composer)
+            calls.append(call)
+        starts.update({start.key: start for start in before})
+
     for point in points:
         for seed in first:
-            settings = {**study.settings, **point.settings}
             try:
-                if study.kind == "train":
-                    *before, run = composer.run(settings, seed, study.runs)
-                    cells.append(Cell(point, seed, run))
-                else:
-                    cell, before = _call(definition, point, seed, settings, wish, composer)
-                    calls.append(cell)
+                add(point, seed)
             except CseError as error:
                 errors += _of_point(error, definition, point)
                 break  # with another seed it is the same mistake
-            starts |= {start.key: start for start in before}
     raise_all(errors)
     kept: frozenset[int] = frozenset()
     undecided = 0
     if study.tune is not None:
-        for trial in cells:
-            check_selected(trial.run.composition)
+        for cell in cells:
+            check_selected(cell.run.composition)
         kept = frozenset() if folder is None else kept_points(study, cells, folder)
         undecided = len(groups_of(study, points)) - len(kept)
         for point in points:
             for seed in seeds if point.number in kept else ():
                 if seed not in first:
-                    settings = {**study.settings, **point.settings}
-                    *before, run = composer.run(settings, seed, study.runs)
-                    cells.append(Cell(point, seed, run))
-                    starts |= {start.key: start for start in before}
+                    add(point, seed)
     return Plan(
         definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()), kept,
         undecided,

@@ -34,6 +34,12 @@ class Verdict:
     p: float | None
     words: str
 
+    @property
+    def said(self) -> str:
+        """Return the claim with its source."""
+        source = f" ({self.claim.source})" if self.claim.source else ""
+        return f"{self.claim.says}{source}"
+
     def to_json(self) -> dict[str, Any]:
         """Return it as data that JSON can hold."""
         found = self.difference

@@ -29,7 +29,7 @@ def page_of(
     if verdicts:
         header = ["claim", "difference", "p", "in words"]
         cells = [
-            [f"{v.claim.says} ({v.claim.source})".replace(" ()", ""), interval(v.difference),
+            [v.said, interval(v.difference),
              "" if v.p is None else f"{v.p:.3g}", v.words]
             for v in verdicts
         ]  # fmt: skip

@@ -44,9 +44,8 @@ def show_claims(verdicts: Sequence[Verdict]) -> None:
         return
     table = plain_table("claims", ["claim", "difference", "p", "in words"])
     for verdict in verdicts:
-        said = f"{verdict.claim.says} ({verdict.claim.source})".replace(" ()", "")
         p = "" if verdict.p is None else f"{verdict.p:.3g}"
-        table.add_row(said, interval(verdict.difference), p, verdict.words)
+        table.add_row(verdict.said, interval(verdict.difference), p, verdict.words)
     say_table(table)
 
 
