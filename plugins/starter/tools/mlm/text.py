@@ -155,10 +155,11 @@ def require_files(files: list[Path]) -> None:
 
 
 def fingerprint(files: list[Path], tokenizer: Tokenizer) -> str:
-    """Return a digest of the vocabulary and of the files' names, sizes and times."""
+    """Return a digest of the vocabulary and of the files' names and contents."""
     digest = hashlib.sha256(tokenizer.to_str().encode())
-    for file in files:
-        digest.update(f"{file.name}:{file.stat().st_size}:{file.stat().st_mtime_ns}".encode())
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
     return digest.hexdigest()
 
 
