@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import say, say_json, tell, warn
+from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
 from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of
@@ -24,10 +24,11 @@ from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.planning.report import plan_json, plan_lines
 from cse_study.planning.scoring import PlannedScoring, ScoreWish, plan_scoring
 from cse_study.results.claims import Verdict, verdicts_of
+from cse_study.results.layout import claims_table, score_tables
 from cse_study.results.markdown import page_of
 from cse_study.results.rows import Row, merged, read_rows, rows_of, write_rows
-from cse_study.results.show import show_claims, show_tables
 from cse_study.results.table import Line, tables_of
+from cse_study.results.text_table import Table
 
 PLAN = "plan.json"
 """What the rows of a study belong to."""
@@ -218,13 +219,18 @@ class Session:
         rows = [row for row in self.rows() if row.seed in self.plan.seeds]
         return verdicts_of(self.definition, self.plan.shown, rows, self.folder, self.scoring)
 
+    def _laid_out(self) -> list[Table]:
+        """Return the tables of scores and of claims as text."""
+        claims = claims_table(self.verdicts())
+        return [*score_tables(self.definition, self.tables()), *([claims] if claims else [])]
+
     def write_markdown(self, file: Path, command: str) -> None:
         """Write the tables, the claims and what is behind them as a page.
 
         Raises:
             CseError: If it cannot be written.
         """
-        page = page_of(self.definition, self.tables(), self.verdicts(), self.rows(), command)
+        page = page_of(self.definition, self._laid_out(), self.rows(), command)
         with disk_errors(file):
             write_whole(file, page)
 
@@ -267,8 +273,13 @@ class Session:
                 }
             )  # fmt: skip
             return
-        show_tables(self.definition, tables)
-        show_claims(verdicts)
+        for table in self._laid_out():
+            drawn = plain_table(table.title, table.heads)
+            for cells in table.rows:
+                drawn.add_row(*cells)
+            say_table(drawn)
+            if table.caption:
+                say(table.caption)
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")

@@ -11,6 +11,7 @@ from cse_study.definition.reading import Definition, find_study, read_study
 from cse_study.execution.folder import StudyFolder
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.results.claims import verdicts_of
+from cse_study.results.layout import claims_table, score_tables
 from cse_study.results.markdown import page_of
 from cse_study.results.rows import rows_of
 from cse_study.results.table import tables_of
@@ -78,9 +79,10 @@ def test_claims_hold_or_not_or_stay_open(tmp_path: Path) -> None:
     assert [each.words for each in verdicts] == ["holds", "does not hold", "cannot be decided"]
     assert verdicts[0].difference is not None and verdicts[0].difference.seeds == 5
     assert verdicts[0].difference.value == pytest.approx(2, abs=0.3)
-    page = page_of(
-        definition, tables_of(definition, plan.shown, rows, folder, None), verdicts, rows, "cse x"
-    )
+    tables = score_tables(definition, tables_of(definition, plan.shown, rows, folder, None))
+    claims = claims_table(verdicts)
+    assert claims is not None
+    page = page_of(definition, [*tables, claims], rows, "cse x")
     assert "Written by `cse x`." in page
     assert "| ESimCSE above SimCSE (its Table 3) | +" in page
     assert "| sncse | 5 | " in page and "no difference shown" in page

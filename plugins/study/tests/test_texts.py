@@ -65,7 +65,7 @@ x = "first"
 lines = "size"
 where = { size = [1, 3] }
 """)  # fmt: skip
-    lines = [Line(point, "s", 1.0, None, 1) for point in found.points]
+    lines = [Line(point, point.label, "s", 1.0, None, 1) for point in found.points]
     results = Results(found, found.points, [], {"s": lines}, StudyFolder(tmp_path), None)
     (picture,) = FIGURES["curve"](results, found.study.figures[0])
     (without,) = FIGURES["curve"](

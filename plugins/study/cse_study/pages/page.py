@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -13,17 +12,9 @@ from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import write_whole
 from cse_study.pages.drawing import Picture
+from cse_study.results.text_table import Table
 
 _NUMBER = re.compile(r"[-+−]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ± [\d.,e-]+)?( \(n = \d+\))?%?")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a page; its first column names the rows."""
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from cse_study.pages.comparing import different_settings, scores_beside
 from cse_study.pages.diagram import plan_picture
 from cse_study.pages.drawing import plain_number
 from cse_study.pages.grouping import Group, groups_of
-from cse_study.pages.page import Page, Section, Table
+from cse_study.pages.page import Page, Section
 from cse_study.pages.run_files import Run
 from cse_study.pages.run_pictures import (
     alignment_picture,
@@ -31,6 +31,7 @@ from cse_study.pages.run_pictures import (
     spread_picture,
 )
 from cse_study.pages.study_plan import composition_lengths, plan_of
+from cse_study.results.text_table import Table
 
 KINDS: Mapping[str, str] = {
     "loss": "loss over steps, of metrics.jsonl",

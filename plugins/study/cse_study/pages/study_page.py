@@ -6,13 +6,14 @@ from pathlib import Path
 
 from cse_study.definition.schema import Figure
 from cse_study.pages.grouping import find_key, over_steps
-from cse_study.pages.lines import lines_picture, with_spread
-from cse_study.pages.page import Page, Section, Table
+from cse_study.pages.lines import lines_picture
+from cse_study.pages.page import Page, Section
 from cse_study.pages.run_pictures import loss_picture
 from cse_study.pages.study_figures import FIGURES, number_of
 from cse_study.pages.study_results import Results
 from cse_study.pages.texts import text_tables
-from cse_study.results.table import caption
+from cse_study.results.layout import claims_table, score_tables
+from cse_study.results.text_table import Table
 
 
 def study_page(results: Results) -> Page:
@@ -33,7 +34,9 @@ def study_page(results: Results) -> Page:
             f"{len(results.done)} of {len(results.rows)} rows are finished; "
             "what is missing is left out."
         )
-    page.sections += [_table(results), _claims(results)]
+    page.sections.append(Section("Results", tables=score_tables(definition, results.tables)))
+    if claims := claims_table(results.verdicts):
+        page.sections.append(Section("Claims", tables=[claims]))
     figures = Section("Figures")
     for figure in study.figures or _standard(results):
         drawn = FIGURES[figure.type](results, figure) if results.done else []
@@ -57,75 +60,6 @@ def _standard(results: Results) -> list[Figure]:
     if longest.size < 3:
         return []
     return [Figure(type="curve", x=longest.called)]
-
-
-def _table(results: Results) -> Section:
-    """Return the section with a table of each shown score."""
-    section = Section("Results")
-    if len(results.tables) > 1 and not any(
-        line.difference for lines in results.tables.values() for line in lines
-    ):
-        section.tables.append(_together(results))
-        return section
-    for name, lines in results.tables.items():
-        compared = any(line.difference is not None for line in lines)
-        papers = any(line.paper is not None for line in lines)
-        names = dict.fromkeys(line.score for line in lines if line.seeds)
-        heads = ["point", next(iter(names), name), *(["paper"] if papers else []),
-                 *(["difference", "95% interval", "p", "said"] if compared else [])]  # fmt: skip
-        rows = []
-        for line in lines:
-            cells = [line.point.label, with_spread(line.mean, line.deviation, line.seeds)]
-            if papers:
-                cells.append(with_spread(line.paper, line.paper_deviation, 0))
-            found = line.difference
-            if compared and found is not None:
-                cells += [f"{found.value:+.2f}", f"{found.low:+.2f} to {found.high:+.2f}",
-                          "-" if line.p is None else f"{line.p:.3g}", line.words]  # fmt: skip
-            elif compared:
-                cells += ["-", "-", "-", line.words]
-            rows.append(cells)
-        said = caption(lines, results.definition)
-        words = f"{name}: mean ± standard deviation over seeds (n: how many)"
-        section.tables.append(Table(heads, rows, f"{words}; {said}" if said else words))
-    return section
-
-
-def _together(results: Results) -> Table:
-    """Return one table of all scores, where nothing is compared."""
-    heads = ["point"]
-    columns: list[dict[int, str]] = []
-    for name, lines in results.tables.items():
-        names = dict.fromkeys(line.score for line in lines if line.seeds)
-        heads.append(next(iter(names), name))
-        columns.append({n.point.number: with_spread(n.mean, n.deviation, n.seeds) for n in lines})
-        if any(line.paper is not None for line in lines):
-            heads.append("paper")
-            columns.append(
-                {n.point.number: with_spread(n.paper, n.paper_deviation, 0) for n in lines}
-            )
-    rows = [
-        [point.label, *[column.get(point.number, "-") for column in columns]]
-        for point in results.points
-    ]
-    paper = results.definition.study.paper.metric if "paper" in heads else ""
-    words = "Mean ± standard deviation over seeds (n: how many)"
-    return Table(heads, rows, f"{words}; paper: {paper}" if paper else words)
-
-
-def _claims(results: Results) -> Section:
-    section = Section("Claims")
-    rows = []
-    for verdict in results.verdicts:
-        found = verdict.difference
-        between = "-" if found is None else f"{found.low:+.2f} to {found.high:+.2f}"
-        rows.append([verdict.said, "-" if found is None else f"{found.value:+.2f}", between,
-                     "-" if verdict.p is None else f"{verdict.p:.3g}",
-                     "-" if found is None else str(found.seeds), verdict.words])  # fmt: skip
-    if rows:
-        heads = ["claim", "difference", "95% interval", "p", "seeds", "said"]
-        section.tables.append(Table(heads, rows, "p corrected by Holm for the number of claims."))
-    return section
 
 
 def _training(results: Results) -> Section:

@@ -7,9 +7,9 @@ from typing import Any
 
 from cse_study.definition.schema import Figure
 from cse_study.pages.drawing import plain_number
-from cse_study.pages.page import Table
 from cse_study.pages.study_results import Results
 from cse_study.results.rows import at
+from cse_study.results.text_table import Table
 
 _ROWS = 60
 """Rows of a table at most."""

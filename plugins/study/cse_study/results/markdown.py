@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cse_study.definition.reading import Definition
-from cse_study.results.claims import Verdict
 from cse_study.results.rows import Row
-from cse_study.results.show import interval, number
-from cse_study.results.table import Line, caption
+from cse_study.results.text_table import Table
 
 
 def page_of(
-    definition: Definition,
-    tables: Mapping[str, Sequence[Line]],
-    verdicts: Sequence[Verdict],
-    rows: Sequence[Row],
-    command: str,
+    definition: Definition, tables: Sequence[Table], rows: Sequence[Row], command: str
 ) -> str:
     """Return the page; nothing on it is written by hand but what the study's file says."""
     study = definition.study
     parts = [f"# {study.summary}", f"Written by `{command}`."]
     parts += [f"{definition.paper}, {study.source}."] if definition.paper else []
     parts += [study.note.strip()] if study.note else []
-    for wanted, lines in tables.items():
-        names = list(dict.fromkeys(line.score for line in lines if line.seeds))
-        parts += [f"## {', '.join(names) or wanted}", _table(lines), caption(lines, definition)]
-    if verdicts:
-        header = ["claim", "difference", "p", "in words"]
-        cells = [
-            [v.said, interval(v.difference),
-             "" if v.p is None else f"{v.p:.3g}", v.words]
-            for v in verdicts
-        ]  # fmt: skip
-        parts += ["## Claims", _markdown(header, cells)]
+    for table in tables:
+        parts += [f"## {table.title}", _markdown(table), table.caption]
     parts.append(_provenance(rows))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _table(lines: Sequence[Line]) -> str:
-    paper = any(line.paper is not None for line in lines)
-    header = ["point", "seeds", "mean", *(["paper"] if paper else []), "difference", "p", ""]
-    cells = []
-    for line in lines:
-        row = [line.point.label, str(line.seeds), number(line.mean, line.deviation)]
-        row += [number(line.paper, line.paper_deviation)] if paper else []
-        row += [interval(line.difference), "" if line.p is None else f"{line.p:.3g}"]
-        cells.append([*row, line.words if line.seeds else "no finished run"])
-    return _markdown(header, cells)
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
+def _markdown(table: Table) -> str:
+    lines = [table.heads, ["---"] * len(table.heads), *table.rows]
     return "\n".join(
         "| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines
     )

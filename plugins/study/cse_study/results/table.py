@@ -35,10 +35,11 @@ class Line:
     """A point in the table of one score.
 
     Attributes:
+        label: What tables call the point; the trials of a model without training are left out.
         score: Full name of the score.
-        mean: Over seeds; None without a finished run.
-        deviation: Over seeds; None with one.
-        seeds: How many finished runs there are.
+        mean: Over runs; None without a finished one.
+        deviation: Over runs; None with one.
+        seeds: How many finished runs there are; a model without training counts once.
         paper: The paper's number.
         paper_deviation: And its deviation.
         difference: To the baseline; None where nothing can be compared.
@@ -47,6 +48,7 @@ class Line:
     """
 
     point: Point
+    label: str
     score: str
     mean: float | None
     deviation: float | None
@@ -61,7 +63,7 @@ class Line:
         """Return it as data that JSON can hold."""
         found = self.difference
         return {
-            "point": self.point.label,
+            "point": self.label,
             "number": self.point.number,
             "axes": dict(self.point.labels),
             "score": self.score,
@@ -136,12 +138,14 @@ def _lines(
     lines = []
     for point in points:
         of_point = shown.get(point.number, {})
-        values = {seed: found.value for seed, (_, found) in of_point.items()}
+        values = list({row.key: found.value for row, found in of_point.values()}.values())
+        once = len(values) == 1 < len(of_point)
         line = Line(
             point=point,
+            label=point.label_without(definition.study.tuned) if once else point.label,
             score=next((found.name for _, found in of_point.values()), name),
-            mean=float(np.mean(list(values.values()))) if values else None,
-            deviation=float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else None,
+            mean=float(np.mean(values)) if values else None,
+            deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
             seeds=len(values),
             paper=paper_number(paper.numbers, name, column, point),
             paper_deviation=paper_number(paper.deviations, name, column, point),
