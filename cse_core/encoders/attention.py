@@ -2,15 +2,13 @@
 
 A model whose attention goes through transformers' ``AttentionInterface`` is given all rows of a
 batch as one sequence ``[1, T]``. Here, and nowhere else, the rows are kept apart: on a CPU they are
-padded inside attention, in a few classes of similar length; on a GPU a variable-length
-FlashAttention kernel takes them as they are.
+padded inside attention, in a few classes of similar length; on a GPU torch's kernels for rows of
+any length take them as they are.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -70,7 +68,7 @@ def packed_attention(
     if shared > 1:
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
     rows = [x.transpose(1, 2).reshape(-1, heads, size) for x in (query, key, value)]
-    kernel = _varlen_kernel(query, dropout)
+    kernel = _varlen_kernel(query, dropout, sliding_window)
     if kernel is not None:
         around = -1 if sliding_window is None else sliding_window - 1
         attended = kernel(
@@ -116,25 +114,21 @@ def _attend(
     return torch.bmm(drop(scores.softmax(-1), p, source), v).view(shape)
 
 
-def _varlen_kernel(query: Tensor, p: float) -> Callable[..., Tensor] | None:
-    """Return a FlashAttention kernel for rows of any length, or None where there is none."""
-    if query.device.type != "cuda" or query.dtype not in (torch.float16, torch.bfloat16):
-        return None
-    if query.shape[-1] > 256 or query.shape[-1] % 8:
-        return None
-    if torch.cuda.get_device_capability(query.device) < (8, 0):
-        return None
-    if _has("flash_attn", "flash_attn_varlen_func"):
-        return _flash_attn
-    return _torch_varlen if p == 0.0 and _has("torch.nn.attention.varlen", "varlen_attn") else None
+def _varlen_kernel(query: Tensor, p: float, window: int | None) -> Callable[..., Tensor] | None:
+    """Return a kernel of torch for rows of any length, or None where there is none.
 
-
-@cache
-def _has(module: str, function: str) -> bool:
-    try:
-        return hasattr(importlib.import_module(module), function)
-    except Exception:  # a build that fits neither torch nor the driver fails in many ways
-        return False
+    It is called with queries, keys and values ``[T, heads, d]``, what :func:`_spans` returns, and
+    ``scale``, ``p`` and ``window``.
+    """
+    size, half = query.shape[-1], query.dtype in (torch.float16, torch.bfloat16)
+    if query.device.type != "cuda" or torch.version.hip or size > 256 or size % 8:
+        return None
+    if half and torch.cuda.get_device_capability(query.device) >= (8, 0):
+        return _flash
+    # With dropout and rows of any length the other kernel drops the same weights in every row and
+    # head, and others in its backward pass: forward it counts its draws as if there were no keys.
+    plain = p == 0.0 and window is None
+    return _efficient if plain and (half or query.dtype == torch.float32) else None
 
 
 def _spans(rows: RowLayout) -> tuple[Tensor, Tensor, int, int]:
@@ -145,17 +139,20 @@ def _spans(rows: RowLayout) -> tuple[Tensor, Tensor, int, int]:
     return one_each, rows.offsets, 1, rows.longest
 
 
-def _flash_attn(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
-    kernel = importlib.import_module("flash_attn").flash_attn_varlen_func
-    attended: Tensor = kernel(*spans, dropout_p=p, softmax_scale=scale, window_size=window)
+def _flash(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
+    left, right = window
+    attended: Tensor = torch.ops.aten._flash_attention_forward(
+        *spans, p, False, False, scale=scale, window_size_left=left, window_size_right=right
+    )[0]
     return attended
 
 
-def _torch_varlen(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
-    from torch.nn.attention.varlen import varlen_attn
-
-    attended = varlen_attn(*spans, scale=scale, window_size=window)
-    return attended[0] if isinstance(attended, tuple) else attended
+def _efficient(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
+    rows, where = [x.unsqueeze(0) for x in spans[:3]], spans[3:]
+    attended: Tensor = torch.ops.aten._efficient_attention_forward(
+        *rows, None, *where, p, 0, torch.is_grad_enabled(), scale=scale
+    )[0]
+    return attended.squeeze(0)
 
 
 def _no_mask(*_: object, **__: object) -> None:
