@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint test-slow mutations bench docs clean
+.PHONY: help demo test lint test-slow mutations bench gpu gpu-wheels docs clean
 
 help:
 	@echo "make demo       install, train on the embedded default, evaluate before and after"
@@ -14,6 +14,8 @@ help:
 	@echo "make test-slow  the long tests too"
 	@echo "make mutations  wrong values put into plugins, which their tests must see; PLUGINS=\"hicl sncse\""
 	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
+	@echo "make gpu        what only a GPU can show, in ten minutes: docs/gpu.md; SECTIONS=\"kernels parts\", WHEELS=FOLDER"
+	@echo "make gpu-wheels the wheels that a machine without a network lacks: WHEELS=FOLDER"
 	@echo "make docs       the documentation as a site, site/index.html"
 	@echo "make clean      remove the environment and what was built"
 
@@ -49,16 +51,31 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not gpu"
 
 test-slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
 
 mutations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutations $(PLUGINS)
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(if $(DATA),--texts "$(DATA)") $(if $(ARTICLES),--articles "$(ARTICLES)") $(if $(QUICK),--quick)
+
+# With WHEELS nothing is fetched: what $(PYTHON) has is used, and what it lacks comes from the folder.
+ifdef WHEELS
+gpu:
+	$(PYTHON) -m venv --without-pip --system-site-packages $(VENV)-gpu
+	$(PYTHON) -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(VENV)-gpu/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/around.pth"
+	$(PYTHON) -m pip --python $(VENV)-gpu/bin/python --disable-pip-version-check install --quiet --no-index --find-links "$(WHEELS)" "$(WHEELS)"/cse_*.whl pytest
+	$(VENV)-gpu/bin/python -m tests.gpu $(SECTIONS)
+else
+gpu: $(READY)
+	$(BIN)/python -m tests.gpu $(SECTIONS)
+endif
+
+gpu-wheels: $(READY)
+	$(BIN)/python -m tests.gpu.wheels "$(or $(WHEELS),dist/gpu)"
 
 # MkDocs has an environment of its own: it reads the sources and needs nothing of what they import.
 docs:
@@ -68,4 +85,4 @@ docs:
 	@echo "site/index.html"
 
 clean:
-	rm -rf $(VENV) $(VENV)-docs site build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-docs $(VENV)-gpu site build dist .pytest_cache .mypy_cache .ruff_cache

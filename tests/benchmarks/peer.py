@@ -19,6 +19,7 @@ def train(work: Work) -> Watch:
     """Run its trainer with the loss of SimCSE: the first token, a dense layer, in-batch negatives.
 
     It is given the texts in their order, as cse is. Batches are padded, tokens made in each step.
+    With chunks its loss is the one with gradient caching.
     """
     import torch
     from datasets import Dataset
@@ -32,7 +33,7 @@ def train(work: Work) -> Watch:
     from torch.utils.data import BatchSampler, SequentialSampler
     from transformers import TrainerCallback
 
-    watch = Watch()
+    watch = Watch(work.device)
 
     class Watching(TrainerCallback):
         def on_train_begin(self, *_: Any, **__: Any) -> None:
@@ -45,11 +46,18 @@ def train(work: Work) -> Watch:
         def get_batch_sampler(self, dataset: Dataset, **_: Any) -> Any:
             return BatchSampler(SequentialSampler(dataset), batch_size=work.batch, drop_last=False)
 
-    word = models.Transformer(work.model, max_seq_length=work.length)
+    how = {"model_kwargs": {"attn_implementation": "flash_attention_2"}} if work.unpad else {}
+    word = models.Transformer(work.model, max_seq_length=work.length, **how)
     size = _hidden(work.model)
     pooling = models.Pooling(size, pooling_mode="cls")
     head = models.Dense(size, size, activation_function=torch.nn.Tanh())
-    model = SentenceTransformer(modules=[word, pooling, head], device="cpu")
+    model = SentenceTransformer(modules=[word, pooling, head], device=work.device)
+    scale = 1 / TEMPERATURE
+    loss: Any = losses.MultipleNegativesRankingLoss(model, scale=scale)
+    if work.chunk is not None:
+        loss = losses.CachedMultipleNegativesRankingLoss(
+            model, scale=scale, mini_batch_size=work.chunk
+        )
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
     with tempfile.TemporaryDirectory() as out:
         trainer = InOrder(
@@ -60,7 +68,7 @@ def train(work: Work) -> Watch:
                 per_device_train_batch_size=work.batch,
                 learning_rate=LR,
                 bf16=work.precision == "bf16",
-                use_cpu=True,
+                use_cpu=work.device == "cpu",
                 save_strategy="no",
                 logging_strategy="no",
                 report_to=[],
@@ -68,7 +76,7 @@ def train(work: Work) -> Watch:
                 seed=SEED,
             ),
             train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts}),
-            loss=losses.MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE),
+            loss=loss,
             callbacks=[Watching()],
         )
         trainer.train()

@@ -10,6 +10,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,14 @@ def run(work: Work) -> Watch:
     return own(work)
 
 
-def own(work: Work) -> Watch:
-    """Run ``cse train`` on the processor."""
+def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
+    """Run ``cse train``; ``done`` is called after each step."""
     from cse_core.recipes.compose import resolve
     from cse_core.runtime.reporter import Reporter
     from cse_core.training.run import train
     from tests.benchmarks.inputs import registry
 
-    watch = Watch()
+    watch = Watch(work.device)
 
     class Watching(Reporter):
         def begin(self, round_number: int, steps: int, done: int) -> None:
@@ -44,6 +45,8 @@ def own(work: Work) -> Watch:
 
         def step(self, step: int) -> None:
             watch.step()
+            if done is not None:
+                done(step)
 
     length, sets = work.length, []
     if work.who == "hicl":
@@ -64,7 +67,7 @@ def own(work: Work) -> Watch:
             f"model.max_length={length}",
             f"train.precision={work.precision}",
             f"train.seed={SEED}",
-            "train.device=cpu",
+            f"train.device={work.device}",
             "train.eval_steps=0",
             "train.save_steps=0",
             "train.log_steps=1000",

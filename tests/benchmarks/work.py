@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 from tests.benchmarks.measure import differences
 from tests.benchmarks.resident import forget_peak, peak, resident
@@ -23,6 +25,8 @@ class Work:
         steps: Measured steps, after one that is not.
         chunk: Sentences encoded at once, by gradient caching; None encodes the batch at once.
         wrap: What hicl wraps in special tokens: ``segment`` or ``sentence``.
+        device: ``cpu``, or a GPU as torch names it.
+        unpad: Whether sentence-transformers gives FlashAttention rows without padding.
     """
 
     who: str
@@ -34,34 +38,57 @@ class Work:
     precision: str = "fp32"
     chunk: int | None = None
     wrap: str = "segment"
+    device: str = "cpu"
+    unpad: bool = False
 
 
 @dataclass
 class Watch:
     """What a run is watched for: when each step ended, and the memory of the steps.
 
+    On a GPU a step has ended when the GPU gets there; nothing waits for it meanwhile.
+
     Attributes:
-        ends: When each step ended.
-        before: Resident memory in MB before the first step, all loaded.
-        most: Peak resident memory in MB from then to the end of the last step; of the whole
-            process where the system cannot forget a peak.
+        device: Where it runs.
+        ends: When each step ended; on a GPU torch's events.
+        before: Memory in MB before the first step, all loaded: of the process, or on a GPU of
+            torch's tensors there.
+        most: Peak of that memory from then to the end of the last step; of the whole process where
+            the system cannot forget a peak.
     """
 
-    ends: list[float] = field(default_factory=list)
+    device: str = "cpu"
+    ends: list[Any] = field(default_factory=list)
     before: float = 0.0
     most: float = 0.0
 
     def begin(self) -> None:
         """Note that everything is loaded."""
-        self.before = resident()
-        forget_peak()
+        if self.device == "cpu":
+            self.before = resident()
+            forget_peak()
+        else:
+            import torch
+
+            torch.cuda.reset_peak_memory_stats()
+            self.before = torch.cuda.memory_allocated() / 2**20
 
     def step(self) -> None:
         """Note that a step ended."""
-        self.ends.append(time.perf_counter())
-        self.most = peak()
+        if self.device == "cpu":
+            self.ends.append(time.perf_counter())
+            self.most = peak()
+        else:
+            import torch
+
+            self.ends.append(torch.cuda.Event(enable_timing=True))
+            self.ends[-1].record()
+            self.most = torch.cuda.max_memory_allocated() / 2**20
 
     @property
     def seconds(self) -> list[float]:
         """Return the seconds of each step but the first."""
-        return differences(self.ends)
+        if self.device == "cpu":
+            return differences(self.ends)
+        self.ends[-1].synchronize()
+        return [one.elapsed_time(other) / 1000 for one, other in pairwise(self.ends)]

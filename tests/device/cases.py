@@ -1,12 +1,17 @@
-"""What takes steps on the pretended device: every installed part, and some in chunks."""
+"""What takes steps on a device: every installed part, and some in chunks."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from cse_testkit import all_parts
+from cse_testkit import all_parts, compose, tiny_corpus
+from cse_testkit.completion import complete
+from cse_testkit.encoders import shared_encoder
 
+from cse_core.data import Corpus
+from cse_core.recipes.composition import Composition
 from cse_core.records import Kind
+from cse_core.registry.registry import Registry
 
 KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "branch", "loss")
 CHUNKS = ("train.chunk_size=2",)
@@ -31,3 +36,18 @@ def named(case: Case) -> str:
     """Return a case's name."""
     kind, name, sets = case
     return " ".join((f"{kind}.{name}", *sets))
+
+
+def composed(case: Case, registry: Registry, *sets: str) -> tuple[Composition, Corpus]:
+    """Return the least run of a case without dropout in the encoder, and its rows."""
+    kind, name, own = case
+    needed = complete(registry, [(kind, name)], {(kind, name): {}})
+    corpus = tiny_corpus(columns=needed.columns)
+    composition = compose(
+        kinds=needed.kinds,
+        sets=[*needed.sets, "model.dropout=0", *own, *sets],
+        registry=registry,
+        encoder=shared_encoder(cased=needed.cased),
+        corpus=corpus,
+    )
+    return composition, corpus

@@ -9,16 +9,14 @@ import json
 from typing import Any
 
 import torch
-from cse_testkit import compose, installed_registry, tiny_corpus
-from cse_testkit.completion import complete
-from cse_testkit.encoders import shared_encoder
+from cse_testkit import installed_registry
 from cse_testkit.rigs import Rig
 
 from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
 from cse_core.runtime import seeds as randomness
-from tests.device.cases import CASES, Case, named
+from tests.device.cases import CASES, Case, composed, named
 from tests.device.pretended import WAITS, pretended, values
 
 
@@ -51,16 +49,7 @@ def losses(
 
 def line(case: Case, registry: Registry) -> dict[str, Any]:
     """Return what a case came to."""
-    kind, name, sets = case
-    needed = complete(registry, [(kind, name)], {(kind, name): {}})
-    corpus = tiny_corpus(columns=needed.columns)
-    composition = compose(
-        kinds=needed.kinds,
-        sets=[*needed.sets, "model.dropout=0", *sets],
-        registry=registry,
-        encoder=shared_encoder(cased=needed.cased),
-        corpus=corpus,
-    )
+    composition, corpus = composed(case, registry)
     here, drawn = losses(composition, corpus, registry, "cpu")
     try:
         with pretended() as device:
