@@ -15,7 +15,7 @@ def cse_encoders() -> list[EncoderSpec]:
             summary="small BERT (4 layers, hidden 256, lower-cased) for trying things out",
             path="cse_starter:encoder",
             licence="weights Apache-2.0; trained on texts of English Wikipedia (CC BY-SA 3.0) and "
-            "BBC news (research use only)",
+            "books in the public domain (Project Gutenberg)",
         )
     ]
 
