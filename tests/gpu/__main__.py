@@ -53,7 +53,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the sections; return 1 if a check failed, 2 where there is no such device."""
+    """Run the sections; return 1 if a check failed, 2 without such a device."""
     options = arguments(words)
     if options.child is not None:
         child(options)
@@ -65,16 +65,16 @@ def main(words: list[str] | None = None) -> int:
         if options.device == "cuda" and (why := no_gpu()):
             print(f"make gpu: {why}", file=sys.stderr)
             return 2
-        results = {**results, "about": about(options.device)}
+        kept = results.get("sections", {}) if options.sections else {}
+        results = {"about": about(options.device), "sections": kept}
         wanted = [s for s in SECTIONS if not options.sections or s.name in options.sections]
         until = time.monotonic() + 60 * options.minutes
         for number, section in enumerate(wanted):
             left = until - time.monotonic()
             share = section.seconds / sum(each.seconds for each in wanted[number:])
             print(f"\n== {section.name}: at most {left * share:.0f} s", flush=True)
-            results.setdefault("sections", {})[section.name] = measure(
-                section, options.device, left * share, options.out
-            )
+            found = measure(section, options.device, left * share, options.out)
+            results["sections"][section.name] = {**found, "code": results["about"]["code"]}
             write(book, results)
             options.page.write_text(page(results), encoding="utf-8")
     options.page.write_text(page(results), encoding="utf-8")
@@ -155,9 +155,9 @@ def about(device: str) -> dict[str, Any]:
     if device == "cuda":
         facts = torch.cuda.get_device_properties(0)
         found["gpu"] = {
-            "name": facts.name,
+            "GPU": facts.name,
             "capability": f"{facts.major}.{facts.minor}",
-            "memory": f"{facts.total_memory / 2**30:.0f} GiB",
+            "memory of the GPU": f"{facts.total_memory / 2**30:.0f} GiB",
             "cuda": str(torch.version.cuda),
         }
     return found

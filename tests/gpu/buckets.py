@@ -30,7 +30,7 @@ from tests.gpu.runs import SIZES, drawn_rows, encoder
 from tests.gpu.setting import Setting, exact
 
 NAME = "rows_by_starts"
-STEP = 512
+STEP = 1024
 """Tokens of a bucket are a multiple of this."""
 VARIANTS = ("eager", "dynamic", "buckets", "graphs", "parts")
 
@@ -138,7 +138,7 @@ def run(setting: Setting) -> None:
         shape = Shape(1, 32) if setting.small else SIZES[name]
         with tempfile.TemporaryDirectory() as folder:
             small = encoder(Path(folder), "words", Shape(1, 64))
-            texts = drawn_rows(small, rows * 10, longest)
+            texts = drawn_rows(small, rows * 6, longest)
             lengths = [count + 2 for count in content_lengths(small, texts)]
         vocabulary = 1_000 if setting.small else 30_522
         torch.manual_seed(1)
@@ -168,16 +168,17 @@ def measure(
     given = batches
     if variant in ("buckets", "graphs"):
         given = [filled(each, longest, step) for each in batches]
-    plain = made(shape, vocabulary, device, 0.0)
-    other = copy.deepcopy(plain)
-    changed = compiled(other, variant)
-    far = 0.0
-    with autocast(setting):
-        for one, two in list(zip(batches, given, strict=True))[: 2 if setting.small else 3]:
-            torch.compiler.cudagraph_mark_step_begin()
-            far = max(far, difference(plain, other, changed, one, two))
-    del plain, other, changed
-    torch.compiler.reset()
+    far = None
+    if about["encoder"] in ("tiny", "MiniLM"):  # compiling is slow, the code that is made the same
+        plain = made(shape, vocabulary, device, 0.0)
+        other = copy.deepcopy(plain)
+        changed, far = compiled(other, variant), 0.0
+        with autocast(setting):
+            for one, two in list(zip(batches, given, strict=True))[:2]:
+                torch.compiler.cudagraph_mark_step_begin()
+                far = max(far, difference(plain, other, changed, one, two))
+        del plain, other, changed
+        torch.compiler.reset()
     model = made(shape, vocabulary, device, 0.1)
     ready = compiled(model, variant)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=not setting.small)
@@ -201,7 +202,8 @@ def measure(
         "far": far, "first_seconds": first, "ms": 1000 * took / len(given),
         "filler": sum(len(each.ids) for each in given) / sum(each.tokens for each in given) - 1,
     }  # fmt: skip
-    setting.keep("compile", far < (1e-4 if setting.small else 5e-2), **about, **facts)
+    most = 1e-4 if setting.small else 5e-2
+    setting.keep("compile", None if far is None else far < most, **about, **facts)
 
 
 def autocast(setting: Setting) -> Any:

@@ -56,7 +56,12 @@ def measure(setting: Setting, folder: Path, about: dict[str, Any]) -> None:
         done,
     )  # fmt: skip
     wanted = DeviceType.CPU if setting.small else DeviceType.CUDA
-    events = [each for each in profiled.events() if each.device_type == wanted]
+    # Spans that the program names are on the GPU's line too, and are no work of it.
+    events = [
+        each
+        for each in profiled.events()
+        if each.device_type == wanted and not each.is_user_annotation
+    ]
     spans = sorted((each.time_range.start, each.time_range.end) for each in events)
     busy, kernels = 0.0, len(spans)
     until = spans[0][0]

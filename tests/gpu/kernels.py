@@ -244,7 +244,7 @@ def dropout(setting: Setting, kernel: Kernel, dtype: torch.dtype, size: int, abo
     of_heads = [
         float((row[one] != row[other]).float().mean())
         for row in kept
-        if row.shape[-1] > 16
+        if row.shape[-1] > 30
         for one, other in ((0, 1), (2, 3))
     ]
     twins = [number for number, length in enumerate(lengths) if length == max(lengths)]

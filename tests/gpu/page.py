@@ -31,17 +31,18 @@ def page(results: dict[str, Any]) -> str:
         parts.append(NONE)
     else:
         parts.append(_about(results["about"]))
-    parts += [_section(section, results.get("sections", {})) for section in SECTIONS]
+    code = results.get("about", {}).get("code", "")
+    parts += [_section(section, results.get("sections", {}), code) for section in SECTIONS]
     return "\n".join(parts)
 
 
 def _about(about: dict[str, Any]) -> str:
-    words = {**about.get("gpu", {"gpu": "none: everything is small"}), **about["machine"]}
+    words = {**about.get("gpu", {"GPU": "none: everything is small"}), **about["machine"]}
     words |= {"code": about["code"], "date": about["date"]}
     return _table(("", ""), [[name, str(value)] for name, value in words.items()])
 
 
-def _section(section: Section, found: dict[str, Any]) -> str:
+def _section(section: Section, found: dict[str, Any], code: str) -> str:
     said = _intent(section.name)
     lines = [f"## {section.title}\n", f"{said}\n"]
     result = found.get(section.name)
@@ -51,6 +52,7 @@ def _section(section: Section, found: dict[str, Any]) -> str:
     good = sum(line["ok"] for line in checks)
     facts = f"{good} of {len(checks)} checks hold; {result['seconds']} seconds"
     facts += ", cut there" * result["cut"]
+    facts += f"; code {result['code']}" if result["code"] != code else ""
     lines.append(f"{facts}.\n")
     if result["failed"]:
         lines.append(f"It broke:\n\n```\n{result['failed'][-800:]}\n```\n")

@@ -104,7 +104,9 @@ def test_a_check_that_fails_counts_unless_nobody_takes_the_kernel() -> None:
         {"check": "time", "ok": None},
     ]
     results = {
-        "sections": {"kernels": {"seconds": 1, "cut": False, "failed": None, "found": lines}}
+        "sections": {
+            "kernels": {"seconds": 1, "cut": False, "failed": None, "code": "c", "found": lines}
+        }
     }
     assert len(whole.failures(results)) == 1
     text = page({**results, "about": {"machine": {}, "code": "c", "date": "d"}})
