@@ -80,6 +80,7 @@ def run(
         reporter = open_.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.quiet import libraries_quiet
+        from cse_cli.training.equipment import equip
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped
 
@@ -95,7 +96,11 @@ def run(
             if composition is None:
                 with RunFolder(folder).held("--resume") if first else nullcontext():
                     outcome = training.resume(
-                        folder, plugins.registry, reporter=heard_by, describe=describe
+                        folder,
+                        plugins.registry,
+                        reporter=heard_by,
+                        describe=describe,
+                        equip=equip,
                     )
             else:
                 outcome = training.train(
@@ -107,6 +112,7 @@ def run(
                     recorded=with_whole_paths(composition, plugins.registry),
                     replace_run=force,
                     describe=describe,
+                    equip=equip,
                 )
         except Stopped as stopped:
             stopped.folder = folder

@@ -1,4 +1,4 @@
-"""Files of every kind as rows: Arrow tables with columns of text, or each row with its place.
+"""Files of every kind as Arrow tables with columns of text.
 
 A reader holds some megabytes at a time. What it drops or leaves out it notes in a ``Reading``.
 """
@@ -8,96 +8,32 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.articles import Unit
-from cse_core.data.files import TextFile, check_growth, line_blocks, open_bytes, open_file
-from cse_core.data.tables import Reading, arrow_text, as_object, record_tables, text_table
+from cse_core.data.files import TextFile, check_growth, line_blocks, open_bytes
+from cse_core.data.tables import Reading, arrow_text, record_tables, text_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLES = ("tsv", "csv", "jsonl", "parquet")
-"""Formats whose rows have named values."""
-SUFFIXES = tuple(f".{form}{zipped}" for form in TABLES for zipped in (".gz", ""))
-"""Endings of these, gzipped ones first."""
 _FIELD_LIMIT = 2**31 - 1
-
-Row = tuple[str, dict[str, Any]]
-"""Where a row is, for errors (``pairs.tsv, line 3``), and its values by column."""
-
-
-def stem(path: str | os.PathLike[str]) -> str:
-    """Return a file's name without ``SUFFIXES``: ``stsb.dev`` of ``stsb.dev.tsv.gz``."""
-    name = Path(path).name
-    for suffix in SUFFIXES:
-        if name.lower().endswith(suffix) and len(name) > len(suffix):
-            return name[: -len(suffix)]
-    return name
-
-
-def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
-    """Read a table file row by row, values as they are.
-
-    A tsv file has one tab between fields and no quoting; a csv file has ordinary quoting; a jsonl
-    file has one object a line, and the keys of its first object are its columns. Each may be
-    gzipped; text is UTF-8, with or without a byte-order mark.
-
-    Returns:
-        The columns, and the rows with their places. Blank lines are passed over.
-
-    Raises:
-        CseError: If the file is missing, a directory, unreadable, empty, blank, of another
-            format, not what its name says, not UTF-8, or (while rows are read) a row is malformed.
-    """
-    file = open_file(os.fspath(path), Path(path))
-    reading = Reading(file.name)
-    if file.format not in TABLES:
-        what = "graded or labelled rows are not read from this kind of file"
-        hint = "name it " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)"
-        raise CseError(what, where=file.name, hint=hint)
-    if file.format == "parquet":
-        tables = _parquet_tables(file, reading)
-        names = list(next(tables).column_names)
-        values = (row for table in tables for row in table.to_pylist())
-        return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
-    if file.format == "jsonl":
-        first = next(_json_lines(file, reading), None)
-        if first is not None:
-            return list(as_object(*first)), (
-                (place, as_object(place, value)) for place, value in _json_lines(file, reading)
-            )
-    else:
-        records = _separated(file, reading)
-        header = next(records, None)
-        if header is not None:
-            columns = header[1]
-            if file.format == "csv" and len(columns) == 1 and "\t" in columns[0]:
-                hint = "name the file *.tsv"
-                raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
-            return columns, (
-                (f"{file.name}, line {number}", dict(zip(columns, fields, strict=True)))
-                for number, fields in records
-            )
-    raise CseError("the file contains only blank lines", where=file.name)
 
 
 def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     reading.from_header = True
-    records = _separated(file, reading)
+    records = separated(file, reading)
     names = next(records, (0, []))[1]
     while rows := [fields for _, fields in islice(records, reading.batch)]:
         yield _row_table(names, rows)
     yield _row_table(names, [])
 
 
-def _separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a tsv or csv file that are not blank, the header first.
 
     Yields:
@@ -156,7 +92,7 @@ def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
     return text_table({name: column for name, column in zip(names, columns, strict=True) if name})
 
 
-def _json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
+def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
     """Yield the place and the value of each line that is not blank."""
     for number, line in _lines(file, reading):
         if not line.strip():
@@ -176,7 +112,7 @@ def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     lines = _lines(file, Reading.peek(file.name))
     opening = next((line.lstrip() for _, line in lines if line.strip()), "")
     if not opening.startswith("["):
-        yield from record_tables(_json_lines(file, reading), unit, reading)
+        yield from record_tables(json_lines(file, reading), unit, reading)
         return
     try:
         values = json.loads("\n".join(line for _, line in _lines(file, reading)))
@@ -195,7 +131,7 @@ def _json_problem(error: Exception, *, lines: bool = False) -> str:
     return f"{error.msg} at {line}column {error.colno}"
 
 
-def _parquet_tables(
+def parquet_tables(
     file: TextFile, reading: Reading, convert: Callable[[Any], Any] = lambda table: table
 ) -> Iterator[Any]:
     """Yield a parquet file as ``pyarrow.Table``s, first an empty one with its columns."""
@@ -226,9 +162,9 @@ READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     ),
     "tsv": _read_separated,
     "csv": _read_separated,
-    "jsonl": lambda file, unit, reading: record_tables(_json_lines(file, reading), unit, reading),
+    "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),
     "json": _read_json,
-    "parquet": lambda file, unit, reading: _parquet_tables(
+    "parquet": lambda file, unit, reading: parquet_tables(
         file, reading, partial(arrow_text, reading=reading)
     ),
 }

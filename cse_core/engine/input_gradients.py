@@ -110,18 +110,17 @@ class GradientCapture:
         Every process has the views in the same order; ``sizes`` has the dimension of the values at
         each point.
         """
-        fields: dict[tuple[str, str], GradientField] = {}
-        several = distributed.world()[1] > 1
-        for point in sorted(self.points):
+        places = [(point, view) for point in sorted(self.points) for view in views]
+        own: list[Tensor] = []
+        for point, view in places:
             none = torch.zeros(0, sizes[point], device=device)
             nothing = [(none.new_zeros(0, dtype=torch.long), none)]
-            for view in views:
-                pieces = self._found.get((point, view), nothing)
-                keys, values = map(torch.cat, zip(*pieces, strict=True))
-                if several:
-                    keys = distributed.gather_rows(keys)
-                    values = distributed.gather_rows(values.float())
-                if len(keys):
-                    order = torch.argsort(keys, stable=True)
-                    fields[point, view] = GradientField(keys[order], values[order])
-        return fields
+            own += map(torch.cat, zip(*self._found.get((point, view), nothing), strict=True))
+        if own and distributed.world()[1] > 1:
+            own[1::2] = [values.float() for values in own[1::2]]
+            own = distributed.gather(own, distributed.row_counts(own))
+        return {
+            place: GradientField(keys[order], values[order])
+            for place, keys, values in zip(places, own[::2], own[1::2], strict=True)
+            if len(order := torch.argsort(keys, stable=True))
+        }

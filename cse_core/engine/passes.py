@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.amp import GradScaler
 
 from cse_core.engine.assembly import PlacedAugmenter
 from cse_core.engine.encoder_call import EMBEDDINGS, Levels, encode
+from cse_core.engine.gathering import Gathering, joined
 from cse_core.engine.input_gradients import Fields, GradientCapture, Spans, look_up, send_back
 from cse_core.engine.row_keys import KeysOnDevice, RowKeys
 from cse_core.engine.views import PreparedView, ViewBuilder
@@ -20,6 +22,7 @@ from cse_core.recipes.composition import PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
+from cse_core.runtime.gradients import NOTHING, GradientSum
 from cse_core.runtime.seeds import StepPosition, derive_seed, draws
 from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext
 from cse_core.vocabulary import Role
@@ -77,6 +80,9 @@ class StepPasses:
         self.chunks = [(s, s + size) for s in range(0, max(len(self.index), 1), max(size, 1))]
         self.numbers = range(len(self.chunks))
         self._keys_on_device = KeysOnDevice(self.device)
+        planned = self.assembly.composition.views
+        row_each = self.assembly.online.slicer is None and not any(v.made_by for v in planned)
+        self.gathering = Gathering(len(index), row_each, self._keys_on_device)
         self.pieces = {name: self._cut(view) for name, view in self.views.items()}
         self.keys = {name: self._keys(pieces) for name, pieces in self.pieces.items()}
 
@@ -130,7 +136,7 @@ class StepPasses:
             with torch.set_grad_enabled(planned.gradient and not cached), precision.autocast():
                 calls = [self.call(planned.branch, names, i, capture) for i in self.numbers]
             for name in names:
-                local[name] = _joined([call[name] for call in calls], self.keys[name])
+                local[name] = joined([call[name] for call in calls], self.keys[name])
                 if not planned.gradient:
                     self.kept[name] = local[name]
                 elif cached:
@@ -138,12 +144,16 @@ class StepPasses:
                     for level, rows in local[name].items():
                         if level != INPUT:
                             self.leaves[name, level] = rows.vectors.requires_grad_(True)
-        self.vectors = {name: _gathered(levels) for name, levels in local.items()}
-        if not self.off:
-            for planned in self.assembly.composition.passes:
-                for name in planned.views:
-                    if name in self.views and self.views[name].view.branch != planned.branch:
-                        self.vectors_of(name, planned.branch)
+        asked = {
+            (name, planned.branch): None
+            for planned in (() if self.off else self.assembly.composition.passes)
+            for name in planned.views
+            if name in self.views and self.views[name].view.branch != planned.branch
+        }
+        also = {key: self._encoded_by(*key) for key in asked if key not in self.extra}
+        whole = self.gathering({**{(name, ""): levels for name, levels in local.items()}, **also})
+        self.vectors = {name: whole[name, ""] for name in local}
+        self.extra.update({key: whole[key] for key in also})
         return self.vectors
 
     def of_the_objective(self) -> Iterator[tuple[PlannedPass, list[str]]]:
@@ -234,21 +244,25 @@ class StepPasses:
             if self.over:
                 what = f"view {view} of branch {branch}"
                 raise RuntimeError(f"{what} was not asked for before the weights moved")
-            pieces, keys = self.pieces[view], self.keys[view]
-            encoder = self.assembly.encoders[branch]
-            if encoder.tokenizer is not self.assembly.encoders[own.branch].tokenizer:
-                ctx = self.context(self.index)
-                prepare = self.setup.builder.prepare
-                pieces = self._cut(prepare(own, self.index, self.first_owner, ctx, encoder))
-                keys = self._keys(pieces)
-            unseen, label = GradientCapture(frozenset()), f"extra:{view}"
-            with torch.no_grad(), self.setup.precision.autocast():
-                calls = [
-                    self.call(branch, [view], i, unseen, label, {view: pieces})[view]
-                    for i in self.numbers
-                ]
-            self.extra[view, branch] = _gathered(_joined(calls, keys))
+            self.extra.update(self.gathering({(view, branch): self._encoded_by(view, branch)}))
         return self.extra[view, branch]
+
+    def _encoded_by(self, view: str, branch: str) -> dict[str, Embeddings]:
+        """Return this process's vectors of a view by another branch, without gradient."""
+        pieces, keys, own = self.pieces[view], self.keys[view], self.views[view].view
+        encoder = self.assembly.encoders[branch]
+        if encoder.tokenizer is not self.assembly.encoders[own.branch].tokenizer:
+            ctx = self.context(self.index)
+            prepare = self.setup.builder.prepare
+            pieces = self._cut(prepare(own, self.index, self.first_owner, ctx, encoder))
+            keys = self._keys(pieces)
+        unseen, label = GradientCapture(frozenset()), f"extra:{view}"
+        with torch.no_grad(), self.setup.precision.autocast():
+            calls = [
+                self.call(branch, [view], i, unseen, label, {view: pieces})[view]
+                for i in self.numbers
+            ]
+        return joined(calls, keys)
 
     def context(self, index: Tensor | None = None) -> StepContext:
         """Return the context that parts see, with texts of ``[b]`` rows or of the whole batch."""
@@ -266,25 +280,36 @@ class StepPasses:
 
     # -- backward ---------------------------------------------------------------------------
 
-    def backward(self, value: Tensor, capture: GradientCapture) -> None:
+    def backward(
+        self, value: Tensor, capture: GradientCapture, sums: GradientSum = NOTHING
+    ) -> None:
         """Send the gradient back; chunk by chunk where the vectors are leaves.
 
-        In a trial it is taken for the inputs alone, and no weight gets one.
+        In a trial it is taken for the inputs alone, and no weight gets one. ``sums`` begins with
+        weights that only one pass more reaches.
         """
         inputs_only = bool(self.off)
         if not value.requires_grad:
             return
         value = self.setup.scaler.scale(value)
         if len(self.chunks) == 1:
-            found = send_back([value], [None], capture.tensors, inputs_only)
+            with sums.during():
+                found = send_back([value], [None], capture.tensors, inputs_only)
             capture.collect(self._unscaled(found))
             return
         found = send_back([value], [None], list(self.leaves.values()), inputs_only)
         gradients = dict(zip(self.leaves, found, strict=True))
-        for planned, names in self.of_the_objective():
-            if planned.gradient:
-                with torch.enable_grad(), self.setup.precision.autocast():
-                    self._backward(planned.branch, names, gradients, capture)
+        trained = [(p.branch, names) for p, names in self.of_the_objective() if p.gradient]
+        for place, (branch, names) in enumerate(trained, 1):
+            own = self._weights([branch]), self._weights(later for later, _ in trained[place:])
+            with torch.enable_grad(), self.setup.precision.autocast():
+                self._backward(branch, names, gradients, capture, partial(sums.during, *own))
+
+    def _weights(self, branches: Iterable[str]) -> set[nn.Parameter]:
+        """Return the weights that branches encode with; one process has nothing to do with them."""
+        encoders = [self.assembly.encoders[branch] for branch in branches if self.size > 1]
+        modules = [module for encoder in encoders for module in encoder.modules()]
+        return {parameter for module in modules for parameter in module.parameters()}
 
     def _backward(
         self,
@@ -292,6 +317,7 @@ class StepPasses:
         names: list[str],
         gradients: Mapping[tuple[str, str], Tensor | None],
         capture: GradientCapture,
+        summing: Callable[[], AbstractContextManager[None]],
     ) -> None:
         """Encode each chunk again, and send its part of the vectors' gradients back."""
         done: dict[tuple[str, str], int] = {}
@@ -306,7 +332,8 @@ class StepPasses:
                     if gradient is not None and len(rows) and rows.vectors.requires_grad:
                         roots.append(rows.vectors)
                         seeds.append(gradient[start : start + len(rows)])
-            with torch.autocast(self.device.type, enabled=False):
+            last = summing() if chunk == self.numbers[-1] else nullcontext()
+            with torch.autocast(self.device.type, enabled=False), last:
                 found = send_back(roots, seeds, capture.tensors, bool(self.off))
                 capture.collect(self._unscaled(found))
 
@@ -317,21 +344,3 @@ class StepPasses:
             return gradients
         scale = scaler.scale(torch.ones((), device=self.device))
         return [g if g is None else (g.float() / scale).nan_to_num(0, 0, 0) for g in gradients]
-
-
-def _joined(
-    pieces: list[dict[str, Embeddings]], keys: Mapping[str, RowKeys]
-) -> dict[str, Embeddings]:
-    """Return the chunks of a view by level, end to end and with their row keys."""
-    return {
-        level: replace(
-            Embeddings.join([piece[level] for piece in pieces]) if len(pieces) > 1 else first,
-            owner=keys[level].owner,
-            slot=keys[level].slot,
-        )
-        for level, first in pieces[0].items()
-    }
-
-
-def _gathered(levels: dict[str, Embeddings]) -> dict[str, Embeddings]:
-    return {level: distributed.gather(rows) for level, rows in levels.items()}

@@ -30,6 +30,7 @@ from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
+from cse_core.runtime.gradients import GradientSum
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
@@ -126,8 +127,9 @@ class Engine:
         work.over = True
         with record_function("cse.backward"):
             if objective.value is not None:
-                work.backward(objective.value, capture)
-                self._reduce_gradients()
+                sums = self._sums()
+                work.backward(objective.value, capture, sums)
+                sums.finish()
             fields = capture.fields(work.views, self.input_sizes, self.device)
         with record_function("cse.update"):
             done = update() if objective.value is not None else None
@@ -180,14 +182,14 @@ class Engine:
             calls.note("train", "the gradient", done.norm)
         calls.end_step(step)
 
-    def _reduce_gradients(self) -> None:
+    def _sums(self) -> GradientSum:
+        """Return what sums this step's gradients over the processes."""
         encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))
             (objective if shared else encoding).extend(module.parameters())
-        distributed.sum_gradients(encoding)
-        distributed.sum_gradients(objective, 1.0 / distributed.world()[1])  # each has it in full
+        return GradientSum(encoding, objective)
 
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)

@@ -1,1 +1,1 @@
-"""What suites and dev sets are, and how far vectors are spread; nothing here imports torch."""
+"""What suites and dev sets are; nothing here imports torch."""

@@ -169,6 +169,10 @@ class SentenceEncoder:
         counts = torch.zeros(tokens.rows, dtype=torch.long, device=tokens.ids.device)
         return counts.index_add_(0, tokens.row_of_token(), (tokens.source >= 0).long())
 
+    def modules(self) -> list[nn.Module]:
+        """Return the encoder, and every part of what comes after it that is a module."""
+        return [self.encoder, *self._after_encoder()]
+
     def _after_encoder(self) -> list[nn.Module]:
         parts = (self.slicer, self.pooler, *self.heads.values())
         return [part for part in parts if isinstance(part, nn.Module)]
@@ -227,7 +231,7 @@ class SentenceEncoder:
 
         def made() -> Tensor:
             vectors = [torch.zeros(0, getattr(self.pooler, "dimension", 0))]
-            with _in_mode([self.encoder, *self._after_encoder()], training=False):
+            with _in_mode(self.modules(), training=False):
                 for rows in calls[rank::size]:
                     tokens = self.rows(table.rows(rows), "anchor")
                     levels = self.embed(tokens, device, len(rows))

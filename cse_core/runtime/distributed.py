@@ -1,14 +1,15 @@
 """Many processes: every process sees the whole batch, and the parts never know.
 
-Each level's vectors and keys are gathered in rank order, every process computes the whole loss,
-and the gradients of the encoder, which each process has for its own rows alone, are summed.
+Vectors are gathered in rank order, every process computes the whole loss, and the gradients of the
+encoder, which each process has for its own rows alone, are summed (:mod:`.gradients`).
 """
 
 from __future__ import annotations
 
 import atexit
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -21,7 +22,6 @@ from torch.distributed.rendezvous import rendezvous
 
 from cse_core.errors import CseError
 from cse_core.runtime.device import resolve_device
-from cse_core.types import Embeddings
 
 JOIN = "CSE_JOIN_SECONDS"
 """Variable with the seconds that the processes of a run wait for each other at its begin."""
@@ -85,44 +85,49 @@ def share(count: int, rank: int, size: int) -> tuple[int, int]:
     return start, start + equal + (rank < rest)
 
 
-class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, sizes: list[int], rank: int) -> Tensor:
-        ctx.place = sum(sizes[:rank]), sum(sizes[: rank + 1])
-        longest = max(sizes)
-        padded = values.new_zeros(longest, *values.shape[1:])
-        padded[: len(values)] = values
-        parts = [torch.empty_like(padded) for _ in sizes]
-        dist.all_gather(parts, padded)
-        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        start, stop = ctx.place
-        return gradients[0][start:stop].contiguous(), None, None
+def row_counts(several: Sequence[Tensor]) -> list[list[int]]:
+    """Return how many rows of each tensor every process has, in rank order: one small message."""
+    rank, size = world()
+    counts = torch.zeros(len(several), size, dtype=torch.int64)
+    counts[:, rank] = torch.tensor([len(each) for each in several])
+    found: list[list[int]] = _reduced(counts).tolist()
+    return found
 
 
-def gather(embeddings: Embeddings) -> Embeddings:
-    """Return the embeddings of all processes in rank order, with gradient for one's own."""
-    if world()[1] == 1:
-        return embeddings
-    sizes = _sizes(embeddings.vectors)
-    return Embeddings(
-        _whole(embeddings.vectors, sizes),
-        _whole(embeddings.owner, sizes),
-        _whole(embeddings.slot, sizes),
-        _whole(embeddings.length, sizes),
-    )
+def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[Tensor]:
+    """Return the rows of all processes in rank order, of several tensors in one call.
 
-
-def gather_rows(values: Tensor) -> Tensor:
-    """Return the rows of all processes in rank order."""
-    return values if world()[1] == 1 else _whole(values, _sizes(values))
+    ``several`` are ``[n, ...]``; their gradient ends here. ``counts`` are of :func:`row_counts`.
+    """
+    rank, size = world()
+    if size == 1 or not several:
+        return list(several)
+    widths = [math.prod(each.shape[1:]) * each.element_size() for each in several]
+    lengths = torch.tensor(counts).T * torch.tensor(widths)
+    longest, mine = int(lengths.sum(1).max()), int(lengths[rank].sum())
+    flat = [each.detach().contiguous().view(torch.uint8).flatten() for each in several]
+    own = torch.cat([*flat, flat[0].new_zeros(longest - mine)])
+    every = own.new_empty(size, longest)
+    if longest:
+        dist.all_gather_into_tensor(every.flatten(), own)
+    parts = [
+        torch.split(part[: sum(of)], of) for part, of in zip(every, lengths.tolist(), strict=True)
+    ]
+    return [
+        torch.cat(pieces).view(each.dtype).view(-1, *each.shape[1:])
+        for each, pieces in zip(several, zip(*parts, strict=True), strict=True)
+    ]
 
 
 def total(count: int) -> int:
     """Return the sum of a number over the processes; no device is waited for."""
-    return int(_summed(torch.tensor([count]))[0])
+    return int(_reduced(torch.tensor([count]))[0])
+
+
+def most(numbers: Sequence[int]) -> list[int]:
+    """Return of each number below 256 the largest of all processes; no device is waited for."""
+    found: list[int] = _reduced(torch.tensor(numbers, dtype=torch.uint8), "MAX").tolist()
+    return found
 
 
 def wait() -> None:
@@ -131,45 +136,14 @@ def wait() -> None:
         dist.barrier()
 
 
-def _sizes(values: Tensor) -> list[int]:
-    rank, size = world()
-    counts = torch.zeros(size, dtype=torch.int64)
-    counts[rank] = len(values)
-    sizes: list[int] = _summed(counts).tolist()
-    return sizes
-
-
-def _summed(counts: Tensor) -> Tensor:
-    """Return the sum over the processes of a tensor on the CPU."""
-    if world()[1] > 1:
-        dist.all_reduce(counts, group=_on_cpu())
-    return counts
+def _reduced(numbers: Tensor, how: str = "SUM") -> Tensor:
+    """Return what the processes' tensors on the CPU are together."""
+    if world()[1] > 1 and len(numbers):
+        dist.all_reduce(numbers, getattr(dist.ReduceOp, how), group=_on_cpu())
+    return numbers
 
 
 @cache
 def _on_cpu() -> dist.ProcessGroup | None:
     """Return a group for what is known on the CPU, so that no GPU is waited for."""
     return None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
-
-
-def _whole(values: Tensor, sizes: list[int]) -> Tensor:
-    gathered: Tensor = _Gather.apply(  # type: ignore[no-untyped-call]
-        values.contiguous(), sizes, world()[0]
-    )
-    return gathered
-
-
-def sum_gradients(parameters: Iterable[torch.nn.Parameter], factor: float = 1.0) -> None:
-    """Sum gradients over the processes, times a factor; one that some lack is zero there."""
-    if world()[1] == 1:
-        return
-    trained = [parameter for parameter in dict.fromkeys(parameters) if parameter.requires_grad]
-    used = _summed(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
-    for parameter, processes in zip(trained, used.tolist(), strict=True):
-        if not processes:
-            continue  # the optimiser leaves it alone, as in one process
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        dist.all_reduce(parameter.grad)
-        if factor != 1.0:
-            parameter.grad.mul_(factor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -19,13 +19,14 @@ from cse_core.data.corpus import text_codes
 from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
-from cse_core.tokenization.table_cache import token_table
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch
 
 _ROUND = 2**40
 """Where the row numbers of a round that brings its own texts begin."""
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
+TableMaker = Callable[[Sequence[str], TextTokenizer, int, Reporter], TokenTable]
+"""Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
 
 
 class ColumnTexts(list[str]):
@@ -47,6 +48,7 @@ class TrainingRows:
         corpus_row: ``[rows]`` the corpus row of each; where the round brings its own texts, numbers
             that no row of the corpus or of another round has.
         keys: Documents and equal texts, by ``corpus_row``.
+        make_table: Tokenises a column; those of ``base`` and these are made in one way.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class TrainingRows:
         self.pairs = pairs
         self._base = base
         self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
+        self.make_table: TableMaker = _table if base is None else base.make_table
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
             self.corpus_row = torch.from_numpy(own.astype(np.int64))
@@ -184,7 +187,13 @@ class TrainingRows:
         else:
             values = pa.chunked_array([pa.array(source, pa.large_string())])
         texts, place = _distinct(values)
-        return token_table(texts, tokenizer, self.longest, reporter), place
+        return self.make_table(texts, tokenizer, self.longest, reporter), place
+
+
+def _table(
+    texts: Sequence[str], tokenizer: TextTokenizer, longest: int, reporter: Reporter
+) -> TokenTable:
+    return tokenizer.table(texts, longest)
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:

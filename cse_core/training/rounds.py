@@ -68,6 +68,7 @@ class Rounds:
 
     Attributes:
         encode: Vectors of texts by the current model.
+        rows: The corpus as it is trained on where a round brings no pairs.
         place: Of the miner that is asked next.
         scores: Best score of each round that is over.
     """
@@ -85,7 +86,7 @@ class Rounds:
         """Find the miners that ask for rounds."""
         composition = self.assembly.composition
         self.miners = [part.path for part in composition.round_miners]
-        self._rows = TrainingRows(self.corpus, composition.model.max_length)
+        self.rows = TrainingRows(self.corpus, composition.model.max_length)
 
     def each(self, resumed: bool) -> Iterator[TrainingRound]:
         """Yield the rounds as they are asked for, the interrupted one first where ``resumed``."""
@@ -108,7 +109,7 @@ class Rounds:
 
     def begin(self, current: TrainingRound) -> TrainingRows:
         """Show every part the rows of a round that begins, or goes on after a break."""
-        rows = self._rows
+        rows = self.rows
         if current.pairs:
             rows = TrainingRows(self.corpus, rows.longest, current.pairs, rows, current.number)
         for part in self.assembly.parts.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -50,12 +51,14 @@ def train(
     recorded: Composition | None = None,
     replace_run: bool = False,
     describe: Describe = Trainer.describe,
+    equip: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
     every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`;
-    ``recorded`` is what ``run.toml`` holds, where files have other names there.
+    ``recorded`` is what ``run.toml`` holds, where files have other names there; ``describe`` is of
+    :class:`Trainer`, and ``equip`` gives it what it works with beside the parts.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder already holds a run.
@@ -68,6 +71,7 @@ def train(
     out = Path(agreed(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out))
     trainer.describe = describe
+    equip(trainer)
     trainer.prepare()
     prepared.report()
     # Nobody may still be looking whether the folder is free when the first process begins to write.
@@ -86,7 +90,12 @@ def train(
 
 
 def resume(
-    path: Path, registry: Registry, *, reporter: Reporter, describe: Describe = Trainer.describe
+    path: Path,
+    registry: Registry,
+    *,
+    reporter: Reporter,
+    describe: Describe = Trainer.describe,
+    equip: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
 
@@ -128,6 +137,7 @@ def resume(
     reporter.start(folder.path, written)
     trainer = prepared.trainer(folder)
     trainer.settings, trainer.describe = settings, describe
+    equip(trainer)
     return trainer.run(checkpoint if checkpoint.tensors else None)
 
 

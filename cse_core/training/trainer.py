@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -26,7 +26,6 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, not_finite
-from cse_core.training.collapse import BATCH, CollapseWatch, spread
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
@@ -36,6 +35,7 @@ from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
+from cse_core.training.watch import Watch
 
 Describe = Callable[[Path, Mapping[str, Any]], None]
 """Writes what a model's folder says of the run, before the run counts as finished."""
@@ -70,6 +70,7 @@ class Trainer:
         about: Facts for the model's README.
         settings: What ``run.toml`` holds; every checkpoint keeps a copy.
         describe: Called with the run's folder and result when the model is saved.
+        watch: Looks at vectors and scores whenever metrics are written.
     """
 
     assembly: Assembly
@@ -81,6 +82,7 @@ class Trainer:
     about: dict[str, Any]
     settings: bytes = b""
     describe: Describe = lambda folder, result: None
+    watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
         """Begin with nothing trained."""
@@ -88,7 +90,6 @@ class Trainer:
         self.main = distributed.world()[0] == 0
         self.rounds = Rounds(self.assembly, self.corpus, self.folder, self.encode, self.reporter)
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
-        self._collapse = CollapseWatch(self.composition)
         self._metrics: FileIO | None = None
         self._prepared = False
         self._steps_before = 0
@@ -219,9 +220,13 @@ class Trainer:
             meters.stop()
             scores = self._evaluate(loop) if scoring else {}
             if logging:
-                scores = {**scores, **spread(result.anchors)}
+                scores = {**scores, **self.watch.numbers(result.anchors)}
                 self._log(loop, result, meters, scores)
-                self._warn_collapse(scores, len(result.anchors), step >= intervals.evaluate)
+                sizes = {name: dev_set.size for name, dev_set in self.scorer.dev.items()}
+                if not sizes and step >= intervals.evaluate:
+                    sizes = {"batch": len(result.anchors)}
+                for warning in self.watch.warnings(scores, sizes):
+                    self.reporter.warning(warning)
             if saving or self._enough(patience):
                 self._save(loop, meters)
             if stopping:
@@ -338,12 +343,3 @@ class Trainer:
             self.describe(self.folder.path, result)
             self.folder.finish(result)
         return outcome
-
-    def _warn_collapse(self, scores: dict[str, float], anchors: int, evaluated: bool) -> None:
-        """Warn of a collapse on the dev sets, or on the batch where there are none."""
-        sets = {name: dev_set.size for name, dev_set in self.scorer.dev.items()}
-        if not sets and evaluated:
-            sets = {BATCH: anchors}
-        for name, sentences in sets.items():
-            if warning := self._collapse.look(name, scores, sentences):
-                self.reporter.warning(warning)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_cli.models.saved_model import SentenceModel
+from cse_cli.models.spread import unit
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.evaluation.spread import unit
 from cse_core.evaluation.suites import Encode
 from cse_core.models.part_factory import PartFactory
 from cse_core.parts import Augmenter

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values
+from cse_cli.models.spread import effective_rank, mean_cosine, singular_values
 from cse_evaluation.pairs import PairSet
 
 POSITIVE_SHARE = 0.8

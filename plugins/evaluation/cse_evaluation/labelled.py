@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cse_cli.texts.tables import read_table, stem
 from cse_core.data.articles import BODIES, is_article, unfold
-from cse_core.data.readers import read_table, stem
 from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
 from cse_evaluation.pairs import SENTENCE_COLUMNS

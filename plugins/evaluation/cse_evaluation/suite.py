@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
-from cse_core.data.readers import SUFFIXES
+from cse_cli.texts.tables import SUFFIXES
 from cse_core.errors import CseError
 from cse_evaluation.pairs import PairSet, read_pairs
 

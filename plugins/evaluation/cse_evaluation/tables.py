@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cse_core.data.readers import SUFFIXES, stem
+from cse_cli.texts.tables import SUFFIXES, stem
 from cse_core.errors import CseError
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cse_cli.plugins.data_folder import DATA_VARIABLE
-from cse_core.data.readers import SUFFIXES, stem
+from cse_cli.texts.tables import SUFFIXES, stem
 from cse_core.errors import CseError
 from cse_evaluation.document_suite import BELOW
 from cse_evaluation.labelled import LabelledSet, is_labelled_file, read_labelled

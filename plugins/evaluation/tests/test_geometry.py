@@ -10,7 +10,7 @@ from cse_evaluation.geometry_json import geometry_json
 from cse_evaluation.pairs import pairs_from_rows
 from scipy.special import ive
 
-from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
+from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, unit
 
 
 def circle(count: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cse_evaluation.pairs import ScoredPair, pairs_from_rows, read_pairs
 
-from cse_core.data.readers import stem
+from cse_cli.texts.tables import stem
 from cse_core.errors import CseError
 
 Write = Callable[[str, str | bytes], Path]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cse_cli.training.equipment import equip
 from cse_core.data import Corpus
 from cse_core.engine.views import PreparedView
 from cse_core.errors import CseError
@@ -125,6 +126,7 @@ def _watched(
     prepared: Prepared, folder: RunFolder, checkpoint: Checkpoint | None, after: int
 ) -> WatchedStep:
     assembly, trainer = prepared.assembly, prepared.trainer(folder)
+    equip(trainer)
     trainer.prepare()
     if checkpoint is not None:
         saved.restore_assembly(assembly, checkpoint)

@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from cse_core.runtime import distributed
+from cse_core.runtime import distributed, gradients
 from tests.fixtures.process import steps, whole
-from tests.fixtures.ranks import two_ranks
+from tests.fixtures.ranks import ranks
 from tests.fixtures.tiny import sentences
 
 ROOT = Path(__file__).parents[3]
@@ -66,6 +66,12 @@ BATCHES = [list(range(8)), list(range(8, 13)), [13], [14, 15, 16]]
 
 
 def in_two(job: dict[str, Any], folder: Path) -> list[tuple[dict[str, Tensor], list[float]]]:
+    return in_many(job, folder, 2)
+
+
+def in_many(
+    job: dict[str, Any], folder: Path, size: int
+) -> list[tuple[dict[str, Tensor], list[float]]]:
     path = folder / "job.json"
     path.write_text(json.dumps({**job, "folder": str(folder)}))
     running = [
@@ -74,20 +80,20 @@ def in_two(job: dict[str, Any], folder: Path) -> list[tuple[dict[str, Tensor], l
             env={**os.environ, **rank, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        for rank in two_ranks()
+        for rank in ranks(size)
     ]  # fmt: skip
     try:
-        said = [each.communicate(timeout=120)[0] for each in running]
+        said = [each.communicate(timeout=60 * size)[0] for each in running]
     finally:
         for each in running:
             each.kill()
-    assert [each.returncode for each in running] == [0, 0], "\n".join(s[-3000:] for s in said)
+    assert [each.returncode for each in running] == [0] * size, "\n".join(s[-3000:] for s in said)
     return [
         (
             load_file(folder / f"rank-{rank}" / "weights.safetensors"),
             json.loads((folder / f"rank-{rank}" / "numbers.json").read_text()),
         )
-        for rank in range(2)
+        for rank in range(size)
     ]
 
 
@@ -116,6 +122,64 @@ def test_two_processes_equal_one(recipe: str, chunk: str, encoder: str, folder: 
     for found, numbers in in_two(job, folder):
         np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
         close(found, expected)
+
+
+def rows_of(size: int, count: int) -> int:
+    """Return the rows of the process that has most."""
+    return -(-count // size)
+
+
+@pytest.mark.parametrize(
+    "recipe, chunk, size",
+    [
+        (PLAIN, "none", 2),
+        pytest.param(PLAIN, "2", 4, marks=pytest.mark.slow),
+        pytest.param(SEGMENTS, "3", 4, marks=pytest.mark.slow),
+    ],
+    ids=["plain", "plain in chunks", "segments in chunks"],
+)
+def test_what_a_step_says(recipe: str, chunk: str, size: int, encoder: str, folder: Path) -> None:
+    """Calls and bytes are those that the algorithm needs, and gradients go out during backward."""
+    job = {
+        "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
+        "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
+        "batches": BATCHES, "bucket": 20_000,
+    }  # fmt: skip
+    plain = {key: value for key, value in job.items() if key != "bucket"}
+    expected, losses = steps(plain, folder)
+    for found, numbers in in_many(job, folder, size):
+        np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
+        close(found, {name: expected[name] for name in found})
+    for rank in range(size):
+        about = json.loads((folder / f"rank-{rank}" / "said.json").read_text())
+        for batch, said in zip(BATCHES, about["said"], strict=True):
+            calls = [(name, given) for name, given, _ in said if name != "backward"]
+            sums = [given for name, given in calls if name == "all_reduce"]
+            gathers = [given for name, given in calls if name == "all_gather_into_tensor"]
+            assert len(sums) + len(gathers) == len(calls), "nothing else is said"
+            # One small message, of a byte for each weight: whether any process had a gradient.
+            flags = len(about["trained"])
+            assert calls[-1 if recipe == PLAIN else -3] == ("all_reduce", flags)
+            if recipe == PLAIN:
+                # Two views, and one that the queue's branch encodes, with a number for each row.
+                row = 3 * (4 * 32 + 8)
+                assert gathers == [rows_of(size, len(batch)) * row]
+                assert sum(sums) == sum(about["trained"]) + flags
+                buckets = len(sums) - 1
+                most = sum(about["trained"]) / 20_000 + len(
+                    [each for each in about["trained"] if each >= 20_000]
+                )
+                assert 3 <= buckets <= most + 2
+            else:
+                # Vectors of the pass for inputs' gradients and of the other, and these gradients.
+                assert len(gathers) <= 4
+            during = [given for name, given, inside in said if name == "all_reduce" and inside]
+            ends = [place for place, event in enumerate(said) if event[0] == "backward"]
+            begins = [place for place, event in enumerate(said) if event[0] == "all_reduce"]
+            if begins and ends and len(batch) >= 2 * size and recipe == PLAIN:
+                assert len(during) >= 2, "sums begin while a backward pass runs"
+            if len(ends) > 1 and recipe == PLAIN:
+                assert min(begins) > ends[-2], "and only in the last one"
 
 
 def test_two_processes_skip_the_same_steps_of_fp16(encoder: str, folder: Path) -> None:
@@ -189,11 +253,21 @@ def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
 
 def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the optimiser would decay it, as it does not in one process."""
-    monkeypatch.setattr(distributed, "world", lambda: (0, 2))
+
+    class Done:
+        def wait(self) -> None:
+            pass
+
+    def twice(values: Tensor, how: object = None, group: object = None, **_: object) -> Done:
+        values.mul_(2)
+        return Done()
+
+    for module in (distributed, gradients):
+        monkeypatch.setattr(module, "world", lambda: (0, 2))
     monkeypatch.setattr(distributed, "_on_cpu", lambda: None)
-    monkeypatch.setattr(distributed.dist, "all_reduce", lambda values, group=None: values.mul_(2))
+    monkeypatch.setattr(distributed.dist, "all_reduce", twice)
     used, unused = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
     used.grad = torch.full((3,), 4.0)
-    distributed.sum_gradients([used, unused, used], 1.0 / 2)
+    gradients.GradientSum([], [used, unused, used]).finish()
     assert torch.equal(used.grad, torch.full((3,), 4.0))
     assert unused.grad is None

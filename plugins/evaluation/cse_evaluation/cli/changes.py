@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.plugins.installed import Installed
-from cse_core.data.readers import read_table
+from cse_cli.texts.tables import read_table
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import model_facts, resolve_model

@@ -5,15 +5,17 @@ Noticed at each evaluation, on the dev sets, and where there is none on the batc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, cast
 
-from torch import Tensor
-
-from cse_core.evaluation.spread import effective_rank, mean_cosine, singular_values, unit
+from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, unit
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
+from cse_core.training.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BATCH = "batch"
 """Prefix of the numbers about the anchors of a batch."""
@@ -45,13 +47,23 @@ def spread(anchors: Tensor) -> dict[str, float]:
     return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
 
 
-class CollapseWatch:
+class CollapseWatch(Watch):
     """Says when a set of sentences looks collapsed, once for each set."""
 
     def __init__(self, composition: Composition) -> None:
         self._advice = advice(composition)
         self._warned: set[str] = set()
         self._best: dict[str, float] = {}
+
+    def numbers(self, anchors: Tensor) -> dict[str, float]:
+        """Return how far the vectors of a batch are spread; waits for the device."""
+        return spread(anchors)
+
+    def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
+        """Yield a warning for each set that looks collapsed for the first time."""
+        for name, sentences in sizes.items():
+            if warning := self.look(name, scores, sentences):
+                yield warning
 
     def look(self, name: str, scores: Mapping[str, float], sentences: int) -> str | None:
         """Return a warning the first time that a set of so many sentences looks collapsed.

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from cse_cli.training.collapse import BATCH, CollapseWatch, advice, spread
 from cse_core.data import Corpus
-from cse_core.training.collapse import BATCH, CollapseWatch, advice, spread
 from cse_core.training.selection import Scorer
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
