@@ -15,7 +15,7 @@ help:
 	@echo "make mutations  wrong values put into plugins, which their tests must see; PLUGINS=\"hicl sncse\""
 	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
 	@echo "make gpu        what only a GPU can show, in ten minutes: docs/gpu.md; SECTIONS=\"kernels parts\", WHEELS=FOLDER"
-	@echo "make gpu-wheels the wheels that a machine without a network lacks: WHEELS=FOLDER"
+	@echo "make gpu-wheels the wheels that a machine without a network lacks: WHEELS=FOLDER, ARGS=\"--python 3.12 --has FILE\""
 	@echo "make docs       the documentation as a site, site/index.html"
 	@echo "make clean      remove the environment and what was built"
 
@@ -75,7 +75,7 @@ gpu: $(READY)
 endif
 
 gpu-wheels: $(READY)
-	$(BIN)/python -m tests.gpu.wheels "$(or $(WHEELS),dist/gpu)"
+	$(BIN)/python -m tests.gpu.wheels "$(or $(WHEELS),dist/gpu)" $(ARGS)
 
 # MkDocs has an environment of its own: it reads the sources and needs nothing of what they import.
 docs:

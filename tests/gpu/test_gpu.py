@@ -180,6 +180,14 @@ def test_wheels_are_what_the_project_needs_but_for_what_is_there() -> None:
     assert "cse-toolkit" in wheels.own() and "cse-simcse" in wheels.own()
 
 
+def test_what_a_machine_has_is_left_out_with_what_only_that_needs() -> None:
+    whole_list, rest = wheels.needed(), wheels.needed(has={"Pydantic": "", "datasets": "99.0"})
+    assert {"pydantic", "pydantic-core", "datasets", "dill"} <= whole_list.keys()
+    assert not {"pydantic", "pydantic-core", "datasets", "dill"} & rest.keys()
+    assert rest.items() <= whole_list.items()
+    assert "pydantic" in wheels.needed(has={"pydantic": "1.10"})
+
+
 def test_markers_choose_by_extra_and_python() -> None:
     lines = ["a; extra == 'x'", "b; python_version < '3.10'", "c>=1", "d; extra == 'y'"]
     environment = {"python_version": "3.12"}
