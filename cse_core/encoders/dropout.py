@@ -47,6 +47,15 @@ class DropoutSource:
             module = torch.get_device_module(torch.accelerator.current_accelerator())
             (getattr(module, "manual_seed_all", None) or module.manual_seed)(value % 2**63)
 
+    @property
+    def state(self) -> Any:
+        """Where the draws on a CPU are; set it to draw the same once more."""
+        return self._words.state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._words.state = value
+
     def next_seed(self) -> int:
         """Draw a seed for something that has its own generator."""
         words: list[int] = self._words.random_raw(1).tolist()

@@ -39,6 +39,9 @@ class ModelOptions(Options):
     """Start from random weights, with the model's configuration."""
     attention: Literal["auto", "packed", "padded"] = "auto"
     """Pack rows end to end or pad them; auto packs where the architecture supports it."""
+    gradient_checkpointing: bool = False
+    """Compute what happens inside each layer again in the backward pass instead of keeping it:
+    slower, with the same result, in less memory."""
 
 
 class DataOptions(Options):
