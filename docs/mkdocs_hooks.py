@@ -27,7 +27,7 @@ FIRST = {
         "results",
     ),
     "Plugins": ("authors", "reference", "plugin-policy"),
-    "How it works": ("lifecycle", "architecture", "speed", "performance", "gpu"),
+    "How it works": ("lifecycle", "architecture", "speed", "scale", "performance", "gpu"),
     "What is promised": ("reliability", "security"),
 }
 """Sections of the navigation and their pages in order; pages that are in none follow under More."""
