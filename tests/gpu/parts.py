@@ -95,6 +95,9 @@ def run(setting: Setting) -> None:
     """Run every case."""
     exact()
     registry = installed_registry()
+    for precision in ("fp32",) if setting.small else ("fp32", "bf16"):
+        with setting.trying("waits", part=f"a run in {precision}"):
+            whole(setting, precision)
     for case in CASES:
         if setting.small and named(case) not in FEW:
             continue
@@ -102,9 +105,6 @@ def run(setting: Setting) -> None:
             losses(setting, case, registry)
         with setting.trying("waits", part=named(case)):
             waits(setting, case, registry)
-    for precision in ("fp32",) if setting.small else ("fp32", "bf16"):
-        with setting.trying("waits", part=f"a run in {precision}"):
-            whole(setting, precision)
 
 
 def losses(setting: Setting, case: Case, registry: Any) -> None:

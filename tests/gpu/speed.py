@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -46,7 +47,16 @@ def run(setting: Setting) -> None:
 def cell(
     setting: Setting, folder: Path, shape: Shape, about: dict[str, object], rates: dict[str, float]
 ) -> None:
-    """Measure one encoder with one length and one batch."""
+    """Measure one encoder with one length and one batch.
+
+    Args:
+        setting: Where and for how long.
+        folder: Where encoders are kept.
+        shape: Sizes of the encoder.
+        about: Its name, tokens at most, and the batch.
+        rates: Operations a second by number format, and by encoder the seconds around its steps,
+            as measured so far.
+    """
     batch, length = int(str(about["batch"])), int(str(about["tokens"]))
     steps = 1 if setting.small else 8 if batch <= 64 else 3 if batch <= 512 else 1
     chunk = None if batch * length <= AT_ONCE else AT_ONCE // length
@@ -75,7 +85,8 @@ def cell(
         rates[precision] = max(operations / took / 4, 1e12)
         setting.keep("speed", None, who=f"floor {precision}", **about, ms=1000 * took)
     for who, work in works:
-        needs = (steps + 1) * operations / rates[work.precision] + 8
+        about_it = rates.get(str(about["encoder"]), 8.0)
+        needs = (steps + 1) * operations / rates[work.precision] + about_it
         if not setting.small and needs > setting.left:
             why = f"about {needs:.0f} s are needed, {max(setting.left, 0):.0f} are left"
             setting.keep("speed", None, who=who, **about, left_out=why)
@@ -84,7 +95,9 @@ def cell(
             setting.keep("speed", None, who=who, **about, left_out="flash_attn is not installed")
             continue
         with setting.trying("speed", who=who, **about):
+            began = time.monotonic()
             seconds = measured(work).seconds
+            rates[str(about["encoder"])] = max(time.monotonic() - began - sum(seconds), 1.0)
             took = sum(seconds) / len(seconds) + (tokens if work.who == "simcse" else 0.0)
             facts = {"ms": 1000 * took, "sentences_a_second": batch / took}
             setting.keep("speed", None, who=who, **about, **facts)

@@ -20,7 +20,7 @@ from tests.gpu.sections import SECTIONS
 from tests.gpu.setting import Setting
 
 NO_GPU = whole.no_gpu()
-LONG = ("buckets", "parts", "resume", "scores", "speed", "startup")
+LONG = ("buckets", "resume", "scores")
 """Sections whose small form takes longer than a moment."""
 NAMES = [section.name for section in SECTIONS]
 
