@@ -40,7 +40,7 @@ def test_a_card_has_what_the_hub_reads_and_people_need(
     assert isinstance(result.metric_value, float) and result.metric_args is not None
     assert result.metric_args["chose_the_checkpoint"] is True
     assert result.metric_args["max_length"] == 512 and result.metric_args["pooling"] == "mean"
-    for words in ("| recipe | `simcse` |", "`loss.twins`", "research use only", "not known",
+    for words in ("| recipe | `simcse` |", "`loss.twins`", "(CC BY-SA 3.0)", "not known",
                   "own.spearman` chose the checkpoint", "2 steps, batches of 8",
                   "cse train --recipe recipe.toml", "@inproceedings{gao-etal-2021-simcse",
                   "@article{xiao-etal-2023-identical"):  # fmt: skip
@@ -97,9 +97,9 @@ def test_sources_say_what_is_on_the_hub_and_under_which_licence(tmp_path: Path) 
     pinned = text_source(f"owner/texts#{'a' * 40}", registry)
     assert (pinned.name, pinned.on_hub) == ("owner/texts", True)
     assert encoder_source("bert-base-uncased", {}, registry).on_hub
-    assert "research" in encoder_source("starter", {}, registry).licence
+    assert "CC BY-SA" in encoder_source("starter", {}, registry).licence
     trained = encoder_source(str(tmp_path), {"starter": True}, registry)
-    assert trained.name == tmp_path.name and "research" in trained.licence
+    assert trained.name == tmp_path.name and "CC BY-SA" in trained.licence
 
 
 def test_a_licence_is_read_from_the_card_that_loading_left(

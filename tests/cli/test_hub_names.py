@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.fixtures.hub import COMMIT, parquet, served_hub
 
 TEXTS = [{"text": f"The {word} is near the station."} for word in ("dog", "boat", "goal", "judge")]
@@ -65,6 +67,7 @@ def told_by(commands: list[list[str]], folder: Path, address: str) -> list[tuple
     return found
 
 
+@pytest.mark.slow
 def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) -> None:
     dev = ["--dev", "owner/pairs:en@validation#v1"]
     out = str(tmp_path / "run")

@@ -75,9 +75,8 @@ def halves(two: list[int], one: list[int]) -> None:
     assert min(two) > 0.4 * sum(one), two
 
 
-@pytest.mark.parametrize(
-    "name", ["vectors.npy", pytest.param("vectors.jsonl", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vectors.npy", "vectors.jsonl"])
 def test_encode_writes_the_same_bytes(texts: Path, tmp_path: Path, name: str) -> None:
     words = ("encode", "starter", str(texts), "--out")
     _, one = done(tmp_path, *words, f"one-{name}", ranks=1)
@@ -155,6 +154,7 @@ def test_an_error_in_one_process_ends_all_with_one_line(
     assert not list(tmp_path.glob("*vectors*"))
 
 
+@pytest.mark.slow
 def test_a_mistake_is_one_line_of_the_first_process(tmp_path: Path) -> None:
     with running(tmp_path, "encode", "nowhere/x", "--text", "a", ranks=two_ranks()) as both:
         said = [each.communicate(timeout=120) for each in both]

@@ -149,6 +149,7 @@ def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(
     assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
 
 
+@pytest.mark.slow
 def test_without_a_reader_a_data_set_trains_without_its_dev_pairs(
     core: Environment, wheels: dict[str, Path]
 ) -> None:

@@ -31,7 +31,13 @@ _TINY: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": ("ViT", {}),
 }  # fmt: skip
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-          "intermediate_size": 32, "vocab_size": 8192, "pad_token_id": 0}  # fmt: skip
+          "intermediate_size": 32, "pad_token_id": 0}  # fmt: skip
+
+
+def _words() -> int:
+    """Return how many words the embedded encoder has."""
+    config = json.loads((starter_folder() / "config.json").read_text("utf-8"))
+    return int(config["vocab_size"])
 
 
 def transformers_model(path: Path, name: str, ending: str = "Model") -> None:
@@ -42,7 +48,7 @@ def transformers_model(path: Path, name: str, ending: str = "Model") -> None:
     family, sizes = _TINY[name]
     torch.manual_seed(0)
     transformers.utils.logging.disable_progress_bar()
-    config = getattr(transformers, f"{family}Config")(**{**_SIZES, **sizes})
+    config = getattr(transformers, f"{family}Config")(**{**_SIZES, "vocab_size": _words(), **sizes})
     getattr(transformers, family + ending)(config).save_pretrained(path)
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(starter_folder() / file, path)
@@ -117,7 +123,7 @@ def other_shape(path: Path) -> None:
 @maker("a smaller word table")
 def smaller_table(path: Path) -> None:
     def change(held: dict[str, Any]) -> None:
-        for name in [name for name in held if held[name].shape[:1] == (8192,)]:
+        for name in [name for name in held if held[name].shape[:1] == (_words(),)]:
             held[name] = held[name][:500].contiguous()
 
     _with_tensors(path, change)

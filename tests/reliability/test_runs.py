@@ -29,7 +29,10 @@ def check(table: str, chosen: Callable[[Iterable[Any]], Iterable[Any]]) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("table", OWN)
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "neighbours" else name for name in OWN],
+)
 def test_a_sample(table: str) -> None:
     first, every = SAMPLE
 

@@ -17,7 +17,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("data")
     pairs = ["sentence1\tsentence2\tscore"]
     pairs += [f"{TEXTS[n]}\t{TEXTS[n + 1]}\t{n % 6}" for n in range(12)]
-    labelled = ["label\ttext"] + [f"{n % 2}\t{text}" for n, text in enumerate(TEXTS[:40])]
+    labelled = ["label\ttext"] + [f"{n % 2}\t{text}" for n, text in enumerate(TEXTS[:12])]
     titled = ["text\tdocument\ttitle"] + [
         f"{text}\t{n // 5}\tabout {TEXTS[n // 5].split()[-1]} {n // 5}"
         for n, text in enumerate(TEXTS)

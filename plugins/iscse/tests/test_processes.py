@@ -51,6 +51,7 @@ def in_two(folder: Path) -> list[dict[str, Any]]:
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 
+@pytest.mark.slow
 def test_two_processes_hold_the_same_buffers_and_clusters(tmp_path: Path) -> None:
     one = alone()
     both = in_two(tmp_path)

@@ -90,6 +90,7 @@ def test_chunks_give_the_same(recipe: str) -> None:
     assert [parts["bml.loss"] for parts in whole["parts"]][::2] == [0, 0]
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     recipe = "hicl-sncse"
     if recipe not in {each.name for each in installed_registry().recipes()}:

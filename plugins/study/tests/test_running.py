@@ -175,7 +175,9 @@ def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: P
         ("slurm", "no such executor"),
         ("local:3", "no such executor"),
         ("submitit-local:partition", "is not NAME=VALUE"),
-        ("dask:tcp://127.0.0.1:1", "the cluster does not answer"),
+        pytest.param(
+            "dask:tcp://127.0.0.1:1", "the cluster does not answer", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_executors_that_are_none_are_one_line(tmp_path: Path, name: str, words: str) -> None:
@@ -222,7 +224,7 @@ def ended_once(folder: Path) -> Callable[[Job], Done]:
     return make
 
 
-@pytest.mark.parametrize("name", ["dask", "submitit-local"])
+@pytest.mark.parametrize("name", ["dask", pytest.param("submitit-local", marks=pytest.mark.slow)])
 def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path, name: str) -> None:
     pytest.importorskip("distributed" if name == "dask" else "submitit")
     wanted = work(tmp_path, {key: () for key in "abc"})

@@ -75,23 +75,26 @@ def test_a_sound_plugin_keeps_every_promise(checked: Checked) -> None:
     assert set(found["promises"][0]) == {"part", "name", "ok", "detail", "file", "says"}
 
 
+FAULTS = [
+    ("cse_every/loss.py", "if targets.weights is None else targets.weights", "",
+     "test_a_positive_of_weight_zero_does_not_count", "cse_every/loss.py:", "read targets"),
+    ("cse_every/options.py", f"    {TEXT}\n", "",
+     "test_its_options_are_described_and_frozen", "cse_every/options.py:", "temperature"),
+    ("cse_every/plugin.py", "paper=PAPER,\n        )", "requires=('sight:x',),\n        )",
+     "test_it_is_active", "cse_every/plugin.py", "not in the vocabulary"),
+    ("cse_every/plugin.py", "from cse_core.records", "import torch\nfrom cse_core.records",
+     "test_its_plugin_module_imports_nothing_heavy", "cse_every/plugin.py", "imports torch"),
+    ("cse_every/recipes/every.toml", 'use = "every"', 'use = "every"\nmargin = 7.0',
+     "test_it_resolves_for_every_encoder", "recipes/every.toml", "margin"),
+    ("*.dist-info/METADATA", NEED, "Requires-Dist: cse-toolkit",
+     "metadata_range_of_toolkit", "METADATA", "no upper bound"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "name", "place", "detail"),
-    [
-        ("cse_every/loss.py", "if targets.weights is None else targets.weights", "",
-         "test_a_positive_of_weight_zero_does_not_count", "cse_every/loss.py:", "read targets"),
-        ("cse_every/options.py", f"    {TEXT}\n", "",
-         "test_its_options_are_described_and_frozen", "cse_every/options.py:", "temperature"),
-        ("cse_every/plugin.py", "paper=PAPER,\n        )", "requires=('sight:x',),\n        )",
-         "test_it_is_active", "cse_every/plugin.py", "not in the vocabulary"),
-        ("cse_every/plugin.py", "from cse_core.records", "import torch\nfrom cse_core.records",
-         "test_its_plugin_module_imports_nothing_heavy", "cse_every/plugin.py", "imports torch"),
-        ("cse_every/recipes/every.toml", 'use = "every"', 'use = "every"\nmargin = 7.0',
-         "test_it_resolves_for_every_encoder", "recipes/every.toml", "margin"),
-        ("*.dist-info/METADATA", NEED, "Requires-Dist: cse-toolkit",
-         "metadata_range_of_toolkit", "METADATA", "no upper bound"),
-    ],
-)  # fmt: skip
+    [FAULTS[0], *(pytest.param(*fault, marks=pytest.mark.slow) for fault in FAULTS[1:])],
+)
 def test_a_fault_is_named_with_its_file(
     file: str, old: str, new: str, name: str, place: str, detail: str, checked: Checked
 ) -> None:

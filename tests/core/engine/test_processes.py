@@ -182,6 +182,7 @@ def test_what_a_step_says(recipe: str, chunk: str, size: int, encoder: str, fold
                 assert min(begins) > ends[-2], "and only in the last one"
 
 
+@pytest.mark.slow
 def test_two_processes_skip_the_same_steps_of_fp16(encoder: str, folder: Path) -> None:
     """An overflow in either is one of both: what is looked at is the sum of their gradients."""
     job = {
