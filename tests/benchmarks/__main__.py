@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.command_line import SectionParser
 from tests.benchmarks.machine import code, machine
 from tests.benchmarks.page import page
 from tests.benchmarks.resident import ROOT
@@ -30,24 +31,12 @@ PAGE = ROOT / "docs/performance.md"
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    made = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    names = [section.name for section in SECTIONS]
-    made.add_argument("sections", nargs="*", help=f"{', '.join(names)}; all by default")
+    made = SectionParser("tests.benchmarks", __doc__, [section.name for section in SECTIONS], OUT)
     made.add_argument("--texts", metavar="FILE", help="sentences instead of the starter's")
     made.add_argument("--articles", metavar="FILE", help="documents instead of the starter's")
     made.add_argument("--quick", action="store_true", help="tiny sizes, a page of their own")
     made.add_argument("--again", action="store_true", help="measure what is there already too")
-    made.add_argument("--render", action="store_true", help="write the page alone")
-    made.add_argument("--out", type=Path, default=OUT, help="folder of the results")
-    made.add_argument("--page", type=Path, help="instead of docs/performance.md")
-    options = made.parse_args(words)
-    for name in options.sections:
-        if name not in names:
-            made.error(f"{name}: there are {', '.join(names)}")
+    options = made.read(words)
     for path in (options.texts, options.articles):
         if path is not None and not Path(path).is_file():
             made.error(f"{path}: no such file")

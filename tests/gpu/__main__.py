@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.command_line import SectionParser
 from tests.benchmarks.machine import code, machine
 from tests.benchmarks.resident import ROOT
 from tests.gpu.page import page
@@ -29,24 +30,12 @@ PAGE = ROOT / "docs/gpu.md"
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    made = argparse.ArgumentParser(
-        prog="python -m tests.gpu",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    names = [section.name for section in SECTIONS]
-    made.add_argument("sections", nargs="*", help=f"{', '.join(names)}; all by default")
+    made = SectionParser("tests.gpu", __doc__, [section.name for section in SECTIONS], OUT)
     device = os.environ.get("CSE_GPU_DEVICE", "cuda")
     made.add_argument("--device", choices=("cuda", "cpu"), default=device)
     made.add_argument("--minutes", type=float, default=10.0, help="for all sections together")
-    made.add_argument("--out", type=Path, default=OUT, help="folder of results.json")
-    made.add_argument("--page", type=Path, help="the page; of a GPU docs/gpu.md")
-    made.add_argument("--render", action="store_true", help="write the page alone")
     made.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    options = made.parse_args(words)
-    for name in options.sections:
-        if name not in names:
-            made.error(f"{name}: there are {', '.join(names)}")
+    options = made.read(words)
     if options.page is None:
         options.page = PAGE if options.device == "cuda" else options.out / "gpu.md"
     return options

@@ -253,7 +253,7 @@ class Session:
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""
-        tables, rows, verdicts = self.tables(), self.rows(), self.verdicts()
+        rows = self.rows()
         folder = self.folder.study(self.definition.name)
         if json:
             say_json(
@@ -262,8 +262,8 @@ class Session:
                     "folder": str(folder),
                     "paper": self.definition.paper,
                     "tables": {name: [line.to_json() for line in lines]
-                               for name, lines in tables.items()},
-                    "claims": [verdict.to_json() for verdict in verdicts],
+                               for name, lines in self.tables().items()},
+                    "claims": [verdict.to_json() for verdict in self.verdicts()],
                     "rows": [
                         {"point": row.point.label, "number": row.point.number, "seed": row.seed,
                          "key": row.key, "status": row.status, "run": row.facts.get("run"),
