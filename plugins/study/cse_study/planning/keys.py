@@ -19,6 +19,8 @@ LENGTH = 16
 _NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
+_SAME_NUMBERS = ("gradient_checkpointing",)
+"""Options of ``model`` that save memory and change no bit of a weight."""
 _BLOCK = 2**22
 
 
@@ -41,7 +43,8 @@ def key_of(
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
     train = {name: value for name, value in content["train"].items() if name not in _NO_MATTER}
-    model = {**content["model"], "name": start or model_digest(composition.model.name, plugins)}
+    model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
+    model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
     text = json.dumps(_by_content(content), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
