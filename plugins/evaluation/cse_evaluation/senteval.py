@@ -46,7 +46,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained layer: ``weight`` ``[F, C]``, ``bias`` ``[C]``, its best accuracy on held rows."""
+    """A trained layer: ``weight`` ``[C, F]``, ``bias`` ``[C]``, its best accuracy on held rows."""
 
     weight: Tensor
     bias: Tensor
@@ -54,7 +54,7 @@ class Fitted:
 
     def predict(self, features: Tensor) -> NDArray[np.int64]:
         """Return the class of each row of ``[N, F]``."""
-        found: NDArray[np.int64] = (features @ self.weight + self.bias).argmax(dim=1).numpy()
+        found: NDArray[np.int64] = (features @ self.weight.T + self.bias).argmax(dim=1).numpy()
         return found
 
 
@@ -128,64 +128,86 @@ def _fit_by_steps(
     features: Tensor, classes: Tensor, fits: Sequence[Fit], steps: int, seed: int
 ) -> list[Fitted]:
     """Train K fits whose epochs have the same number of batches."""
+    held = [torch.from_numpy(fit.held) for fit in fits]
     draws = [torch.Generator().manual_seed(seed) for _ in fits]
     count, size = int(classes.max()) + 1, features.shape[1]
     bound = 1 / math.sqrt(size)  # torch's own start of a linear layer
     drawn = torch.stack([torch.rand(size + 1, count, generator=own) for own in draws])
-    start = (drawn * 2 - 1) * bound
-    weight = start[:, :size].clone().requires_grad_()
-    bias = start[:, size:].clone().requires_grad_()
-    decays = torch.tensor([fit.decay for fit in fits]).view(-1, 1, 1)
-    held = torch.zeros(len(fits), len(classes), dtype=torch.bool)
-    for place, fit in enumerate(fits):
-        held[place, torch.from_numpy(fit.held)] = True
-    optimizer = torch.optim.Adam([weight, bias])
-    best = [Fitted(weight[0], bias[0], -1.0)] * len(fits)
-    worse, running = [0] * len(fits), [True] * len(fits)
+    start = ((drawn * 2 - 1) * bound).transpose(1, 2)  # [K, C, F + 1]
+    layers = [start[..., :size].contiguous(), start[..., size:].contiguous()]
+    optimizer = torch.optim.Adam(layers, fused=True)
+    best = [Fitted(start[0], start[0], -1.0)] * len(fits)
+    worse, running = [0] * len(fits), list(range(len(fits)))
     epochs = 0
-    while any(running) and epochs <= MOST_EPOCHS:
+    while running and epochs <= MOST_EPOCHS:
+        weight, bias = optimizer.param_groups[0]["params"]
+        decays = torch.tensor([fits[place].decay for place in running]).view(-1, 1, 1)
         for _ in range(EPOCHS):
-            for rows, counted in _batches(fits, steps, draws):
-                logits = torch.baddbmm(bias, features[rows], weight)  # [K, BATCH, C]
-                losses = torch.nn.functional.cross_entropy(
-                    logits.flatten(0, 1), classes[rows].flatten(), reduction="none"
-                ).view_as(counted)
-                loss = ((losses * counted).sum(dim=1) / counted.sum(dim=1)).sum()
-                optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                with torch.no_grad():
-                    for values in (weight, bias):
-                        assert values.grad is not None
-                        values.grad += decays * values
+            for rows, share in _batches(fits, running, steps, draws):
+                _set_gradients(weight, bias, features, classes, rows, share)
+                for values in (weight, bias):
+                    values.grad.addcmul_(decays, values)
                 optimizer.step()
         epochs += EPOCHS
-        with torch.no_grad():
-            right = (features @ weight + bias).argmax(dim=2) == classes  # [K, N]
-            looks = (right & held).sum(dim=1).double() / held.sum(dim=1)
-        for place, accuracy in enumerate(looks.tolist()):
-            if not running[place]:
-                continue
+        right = (weight @ features.T + bias).argmax(dim=1) == classes  # [K, N]
+        going = []
+        for row, place in enumerate(running):
+            accuracy = float(right[row, held[place]].double().mean())
             if accuracy > best[place].accuracy:
-                own = weight[place].detach().clone(), bias[place, 0].detach().clone()
-                best[place] = Fitted(*own, accuracy)
+                best[place] = Fitted(weight[row].clone(), bias[row, :, 0].clone(), accuracy)
             else:
-                running[place] = worse[place] < TENACITY
                 worse[place] += 1
+            if worse[place] <= TENACITY:
+                going.append(row)
+        if len(going) < len(running):
+            optimizer = _kept(optimizer, going)
+            running = [running[row] for row in going]
     return best
 
 
+def _kept(optimizer: torch.optim.Adam, rows: Sequence[int]) -> torch.optim.Adam:
+    """Return the optimizer of these fits alone: those that have stopped cost nothing more."""
+    chosen = torch.tensor(rows, dtype=torch.long)
+    old = optimizer.param_groups[0]["params"]
+    kept = torch.optim.Adam([values[chosen] for values in old], fused=True)
+    for before, after in zip(old, kept.param_groups[0]["params"], strict=True):
+        state = optimizer.state[before]
+        kept.state[after] = {n: v[chosen] if v.dim() else v for n, v in state.items()}
+    return kept
+
+
+def _set_gradients(
+    weight: Tensor, bias: Tensor, features: Tensor, classes: Tensor, rows: Tensor, share: Tensor
+) -> None:
+    """Set the gradients of the cross-entropy, ``softmax - true class`` by the logits.
+
+    Classes come before rows in all products: matrices of few columns cost five times as much as
+    those of few rows.
+    """
+    batch = features.index_select(0, rows.flatten()).view(*rows.shape, -1)  # [K, BATCH, F]
+    logits = torch.baddbmm(bias, weight, batch.transpose(1, 2))  # [K, C, BATCH]
+    wrong = logits.softmax(dim=1)
+    true = classes[rows].unsqueeze(1)
+    wrong.scatter_add_(1, true, wrong.new_full((), -1.0).expand(true.shape))
+    wrong *= share.unsqueeze(1)
+    weight.grad = torch.bmm(wrong, batch)
+    bias.grad = wrong.sum(dim=2, keepdim=True)
+
+
 def _batches(
-    fits: Sequence[Fit], steps: int, draws: Sequence[torch.Generator]
+    fits: Sequence[Fit], running: Sequence[int], steps: int, draws: Sequence[torch.Generator]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield an epoch's batches: rows ``[K, BATCH]`` and which of them count, 1 or 0."""
-    rows = torch.zeros(len(fits), steps * BATCH, dtype=torch.long)
+    """Yield an epoch's batches: rows ``[K, BATCH]`` and each one's share of its batch's mean."""
+    rows = torch.zeros(len(running), steps * BATCH, dtype=torch.long)
     counted = torch.zeros(rows.shape)
-    for place, fit in enumerate(fits):
-        order = torch.randperm(len(fit.train), generator=draws[place])
-        rows[place, : len(order)] = torch.from_numpy(fit.train)[order]
-        counted[place, : len(order)] = 1.0
+    for row, place in enumerate(running):
+        train = torch.from_numpy(fits[place].train)
+        order = torch.randperm(len(train), generator=draws[place])
+        rows[row, : len(order)] = train[order]
+        counted[row, : len(order)] = 1.0
     for start in range(0, steps * BATCH, BATCH):
-        yield rows[:, start : start + BATCH], counted[:, start : start + BATCH]
+        batch = counted[:, start : start + BATCH]
+        yield rows[:, start : start + BATCH], batch / batch.sum(dim=1, keepdim=True)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def test_fits_made_at_once_equal_a_loop_over_each(classes: int) -> None:
     for each, fit in zip(found, fits, strict=True):
         layer, accuracy = slow(points, of_class, fit, 7)
         assert each.accuracy == pytest.approx(accuracy)
-        torch.testing.assert_close(each.weight, layer.weight.T, atol=1e-4, rtol=1e-3)
+        torch.testing.assert_close(each.weight, layer.weight, atol=1e-4, rtol=1e-3)
         torch.testing.assert_close(each.bias, layer.bias, atol=1e-4, rtol=1e-3)
         ours = each.predict(torch.from_numpy(points))
         theirs = layer(torch.from_numpy(points)).argmax(dim=1).numpy()
