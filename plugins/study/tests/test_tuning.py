@@ -66,7 +66,7 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(study: Path, tmp_pat
     assert [(cell.point.number, cell.seed) for cell in plan.cells] == [
         (1, 1), (2, 1), (3, 1), (4, 1),
     ]  # fmt: skip
-    assert (plan.undecided, plan.shown) == (2, plan.points)
+    assert (plan.undecided, plan.shown, plan.scored) == (2, plan.points, frozenset())
     for number, score in ((1, 60.0), (2, 61.0), (3, 59.0)):
         end(plan, tmp_path, number, score)
     plan = planned(study, tmp_path)
@@ -77,6 +77,7 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(study: Path, tmp_pat
     assert [point.label for point in plan.shown] == ["simcse, 0.0001", "esimcse, 1e-05"]
     seeds = {n: [c.seed for c in plan.cells if c.point.number == n] for n in (1, 2, 3, 4)}
     assert seeds == {1: [1], 2: [1, 2, 3], 3: [1, 2, 3], 4: [1]}
+    assert plan.scored == {c.run.key for c in plan.cells if c.point.number in (2, 3)}
 
 
 def test_trials_that_all_failed_choose_nothing(study: Path, tmp_path: Path) -> None:
@@ -106,6 +107,9 @@ def test_trials_run_first_and_the_table_has_what_they_chose(
     plan = cse("study", *words, "--dry-run").out
     assert "trials of lr choose by the dev score; then 4 more runs follow" in plan
     found = json.loads(cse("study", *words, "--json").out)
-    (lines,) = found["tables"].values()
+    ((name, lines),) = found["tables"].items()
     assert [line["seeds"] for line in lines] == [3, 3]
     assert len(found["rows"]) == 8
+    chosen = {line["number"] for line in lines}
+    assert all((row["number"] in chosen) == (name in row["scores"]) for row in found["rows"])
+    assert {row["status"] for row in found["rows"]} == {"done"}

@@ -55,7 +55,7 @@ def work_of(
 ) -> Work:
     """Return the jobs of a plan."""
     work = Work()
-    scored = {cell.run.key for cell in plan.cells}
+    scored = plan.scored
     for key, run in plan.runs.items():
         work.jobs[key] = Job(
             folder=str(folder.path.absolute()),

@@ -55,7 +55,7 @@ def _seconds(
     if not every:
         return None
     scoring_takes = sum(scored) / len(scored) if scored else 0.0
-    total = 0.0
+    total, scored_keys = 0.0, plan.scored
     for key in left:
         if key not in plan.runs:
             continue
@@ -64,7 +64,8 @@ def _seconds(
         steps_left = (planned.steps or 0) - (folder.step(key) or 0)
         if not folder.trained(key):
             total += max(0, steps_left) * sum(known) / len(known)
-        total += scoring_takes
+        if key in scored_keys:
+            total += scoring_takes
     return total
 
 

@@ -108,6 +108,14 @@ class Plan:
         return found
 
     @property
+    def scored(self) -> frozenset[str]:
+        """Return the keys of the runs that are scored: of trials those of the chosen points."""
+        tuned = self.definition.study.tune is not None
+        return frozenset(
+            cell.run.key for cell in self.cells if not tuned or cell.point.number in self.kept
+        )
+
+    @property
     def shared(self) -> int:
         """Return how many cells have the run of an earlier one."""
         return len(self.cells) - len({cell.run.key for cell in self.cells})

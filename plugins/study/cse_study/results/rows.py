@@ -73,6 +73,7 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
     """Return a row for each point and seed, with what is there of its run."""
     study = plan.definition.study
     after = after_of(study.after, scoring)
+    scored = plan.scored if scoring is not None else frozenset()
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
@@ -83,7 +84,7 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
             found = read_json(folder.after(key, after.key))
             scores |= dict(numbers_of(found, {}))
             about |= {"after": str(folder.after(key, after.key))} if found else {}
-        status = _status(folder, key, bool(results) or scoring is None, run.untrained)
+        status = _status(folder, key, bool(results) or key not in scored, run.untrained)
         about |= {"run": str(run.recipe["model"]["name"])} if run.untrained else {}
         facts = {**about, **_setting(scoring, results)}
         found = results.get("results", {})
