@@ -60,7 +60,7 @@ class TestCards(RecipeSuite):
         },
         "bert-base-cased": {"train.batch_size": 64, "aug.case-switch.rate": 0.05},
         "bert-large": {"train.batch_size": 64, "train.lr": 1e-5},
-        "starter": {"train.batch_size": 64, "train.lr": 1e-4, "inference.pool": "mean"},
+        "starter": {"train.batch_size": 64, "train.lr": 3e-5, "inference.pool": None},
     }
 
     def test_case_switch_is_there_only_where_it_is_seen(self) -> None:

@@ -166,8 +166,8 @@ class TestDclr(RecipeSuite):
         "starter": {
             "branch.frozen.model": "self",
             "negatives.instance-weights.center": True,
-            "inference.pool": "mean",
-            "train.lr": 1e-4,
+            "inference.pool": None,
+            "train.lr": 3e-5,
         },
     }
 

@@ -91,5 +91,5 @@ class TestEsimcse(RecipeSuite):
             "negatives.momentum-queue.size": 128,
             "model.dropout": 0.15,
         },
-        "starter": {"train.lr": 1e-4, "inference.pool": "mean"},
+        "starter": {"train.lr": 3e-5, "inference.pool": None},
     }

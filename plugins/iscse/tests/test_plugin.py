@@ -92,7 +92,7 @@ class TestIscse(RecipeSuite):
             "train.batch_size": 512,
             "train.lr": 3e-5,
         },
-        "starter": {**WRITTEN, "train.lr": 1e-4, "inference.pool": "mean"},
+        "starter": {**WRITTEN, "train.lr": 3e-5, "inference.pool": None},
     }
 
 

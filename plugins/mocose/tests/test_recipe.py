@@ -34,5 +34,5 @@ class TestMocose(RecipeSuite):
             "loss.infonce.negatives": "all",
         },
         "bert-large": {"train.batch_size": 32, "train.lr": 1e-5, "params.dimension": 1024},
-        "starter": {"train.lr": 3e-5, "params.dimension": 256, "inference.pool": "mean"},
+        "starter": {"train.lr": 3e-5, "params.dimension": 256, "inference.pool": None},
     }
