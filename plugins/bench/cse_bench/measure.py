@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from cse_bench.machine import processor
 from cse_bench.matmul_bound import EncoderCall, MatmulBound, products
 from cse_bench.memory import Peak, peak_memory
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread, TimedRound
 from cse_bench.steps import Steps
 from cse_bench.where import where_the_time_goes
+from cse_cli.machine.processor import processor
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition

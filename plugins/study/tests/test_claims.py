@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,8 @@ def made(tmp_path: Path) -> tuple[Definition, Plan, StudyFolder]:
         score = 60 + above + 0.2 * float(noise.normal())
         result = {"chosen_by": "dev.spearman", "scores": {"dev.spearman": score}, "seconds": 36}
         (place / "result.json").write_text(json.dumps(result))
+        facts = {"commit": "abc", "processor": "Some CPU, avx2"}
+        folder.beside(cell.run.key, "facts.json").write_text(json.dumps(facts))
     return definition, plan, folder
 
 
@@ -86,7 +89,16 @@ def test_claims_hold_or_not_or_stay_open(tmp_path: Path) -> None:
     assert "Written by `cse x`." in page
     assert "| ESimCSE above SimCSE (its Table 3) | +" in page
     assert "| sncse | 5 | " in page and "no difference shown" in page
-    assert "15 rows of finished runs, 0.1 hours of training" in page
+    assert "15 rows of finished runs, 0.1 hours of training; commit: abc; processor: Some" in page
+
+
+def test_a_page_names_files_without_their_places(tmp_path: Path) -> None:
+    definition, plan, folder = made(tmp_path)
+    row = rows_of(plan, folder, None)[0]
+    scored_by = "cse eval --pairs /home/me/data/pairs.tsv --precision bf16"
+    row = replace(row, facts={**row.facts, "scored_by": scored_by})
+    page = page_of(definition, [], [row], "cse x")
+    assert "scored by: cse eval --pairs pairs.tsv --precision bf16" in page
 
 
 def test_claims_without_runs_stay_open(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import tomlkit
 
+from cse_cli.machine.processor import processor
 from cse_core.runtime.atomic_files import write_whole
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
@@ -288,7 +289,8 @@ def machine() -> dict[str, Any]:
     return {
         "commit": _commit(),
         "machine": platform.node(),
-        "platform": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
         "cpus": os.cpu_count(),
     }
 

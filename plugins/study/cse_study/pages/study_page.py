@@ -74,7 +74,7 @@ def _training(results: Results) -> Section:
 
 def _ran(results: Results) -> Section:
     """Return what the runs ran on, once where it is the same of all."""
-    names = ("setting", "scored_by", "steps", "platform", "device", "precision", "commit")
+    names = ("setting", "scored_by", "steps", "processor", "device", "precision", "commit")
     rows = []
     for name in names:
         values = dict.fromkeys(str(row.facts[name]) for row in results.done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from cse_study.definition.reading import Definition
@@ -34,11 +35,18 @@ def _provenance(rows: Sequence[Row]) -> str:
     """Return what the runs ran on, each fact once."""
     done = [row for row in rows if row.status == "done"]
     words = []
-    for name in ("commit", "platform", "device", "precision", "threads", "scored_by", "setting"):
-        found = sorted({str(row.facts.get(name)) for row in done if row.facts.get(name)})
+    for name in ("commit", "processor", "device", "precision", "threads", "scored_by", "setting"):
+        found = sorted({_public(str(row.facts[name])) for row in done if row.facts.get(name)})
         words += [f"{name.replace('_', ' ')}: {', '.join(found)}"] if found else []
     seconds = sum(float(row.facts.get("seconds") or 0) for row in done)
     return (
         f"{len(done)} rows of finished runs, {seconds / 3600:.1f} hours of training; "
         + "; ".join(words)
+    )
+
+
+def _public(fact: str) -> str:
+    """Return a fact without the places of files: a page is read on other machines."""
+    return " ".join(
+        os.path.basename(word) if os.path.isabs(word) else word for word in fact.split()
     )
