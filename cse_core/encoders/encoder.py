@@ -316,7 +316,8 @@ class PackedEncoder(nn.Module):
             changed = entered if on_input is None else on_input(entered)
             if 0 in layers:
                 taken[0] = changed
-            return None if changed is entered else (layout.to_model(changed), *args[1:])
+            # The layer reads what was kept for its gradient, also where nobody changed it.
+            return None if on_input is None else (layout.to_model(changed), *args[1:])
 
         def after(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
             if calls in inner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from transformers import BertModel
@@ -17,15 +18,25 @@ FRESH = HEAD + '[[aug]]\nuse = "push"\n[[loss]]\nuse = "infonce"\n'
 PREVIOUS = HEAD + '[[aug]]\nuse = "push"\ngradient = "previous"\n[[loss]]\nuse = "infonce"\n'
 
 
-def obvious(encoder: str, bench: Bench, texts: list[str]) -> Tensor:
-    """Return the gradient for the positive's word embeddings ``[T, E]`` of a padded model."""
+def obvious(encoder: str, bench: Bench, texts: list[str], *, inside: bool = False) -> Tensor:
+    """Return the gradient for the positive's word embeddings ``[T, E]`` of a padded model.
+
+    With ``inside`` it is that for what enters the layers.
+    """
     model = BertModel.from_pretrained(encoder, add_pooling_layer=False).eval()
     batch = bench.assembly.online.tokenizer.hf(texts, padding=True, return_tensors="pt")
     words = model.get_input_embeddings()(batch["input_ids"]).detach()
+    if inside:
+        words = model.embeddings(inputs_embeds=words).detach()
     copies = [words.clone().requires_grad_(True) for _ in range(2)]
-    first, second = (
-        model(inputs_embeds=c, attention_mask=batch["attention_mask"])[0][:, 0] for c in copies
-    )
+
+    def encoded(copy: Tensor) -> Tensor:
+        if not inside:
+            return model(inputs_embeds=copy, attention_mask=batch["attention_mask"])[0][:, 0]
+        with model.embeddings.register_forward_hook(lambda *_: copy):
+            return model(**batch)[0][:, 0]
+
+    first, second = map(encoded, copies)
     cosines = torch.nn.functional.cosine_similarity(first[:, None], second[None], dim=-1)
     loss = torch.nn.functional.cross_entropy(cosines / 0.05, torch.arange(len(texts)))
     loss.backward()
@@ -44,6 +55,20 @@ def test_fresh_is_the_gradient_of_the_plain_objective(encoder: str, folder: Path
     assert gradient.abs().max() > 1e-3
     plain = Bench(encoder, folder, FRESH, "model.dropout=0", "aug.push.size=0").step(0)
     assert result.loss > plain.loss
+
+
+@pytest.mark.parametrize("attention", ["packed", "padded"])
+@pytest.mark.parametrize("chunk", ["none", "3"])
+def test_at_the_first_layer_too(attention: str, chunk: str, encoder: str, folder: Path) -> None:
+    """What enters the layers is kept as it enters them, also where nobody changes it."""
+    sets = ("model.dropout=0", f"model.attention={attention}", f"train.chunk_size={chunk}")
+    bench = Bench(encoder, folder, FRESH, *sets, "aug.push.point=input_embeddings")
+    bench.step(0)
+    _, tokens, gradient, _ = bench.part("aug.push").seen
+    before = obvious(encoder, bench, bench.columns["text"][:8], inside=True)
+    mine = before[-len(gradient) :] if chunk != "none" else before  # of the last chunk
+    torch.testing.assert_close(gradient, mine, rtol=1e-3, atol=1e-6)
+    assert gradient.abs().max() > 1e-3
 
 
 def test_the_trial_commits_and_logs_nothing(encoder: str, folder: Path) -> None:
