@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cse_core.runtime.atomic_files import cache_folder, open_own, private_folder, whole_file
+from cse_cli.machine.caches import cache_folder, open_own, private_folder
+from cse_core.runtime.atomic_files import whole_file
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.options.flags import Choice
+from cse_cli.training.advice import advice
 from cse_cli.training.memory import planned_warning
 from cse_core.errors import CseError, CseErrors, noted, raise_all
 
@@ -58,10 +59,11 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         raise_all(errors)
         raise
     check_config(composition.model.name, installed.registry)
+    lines = list(advice(composition, installed.registry))
     line = planned_warning(composition) if look else None
     if line is not None:
-        composition = replace(composition, warnings=(*composition.warnings, line))
-    return composition
+        lines.append(line)
+    return replace(composition, warnings=(*composition.warnings, *lines))
 
 
 def _check_dev(names: list[str], installed: Installed) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import cast
 
@@ -20,14 +19,6 @@ def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
         names = [found.name for found in registry.parts("loss")]
         hint = f"add one: --loss {names[0]}" if names else "no loss is installed"
         yield CseError("nothing is minimised", where="loss", hint=hint)
-
-
-def check_weights(run: Composition) -> Iterator[Problem]:
-    """Warn of losses whose weight is negative, such as ``1 - alpha`` of an alpha above 1."""
-    for loss, options in run.losses():
-        least = options.weight.bounds[0]
-        if least < 0:
-            yield (f"{loss.path}.weight is below zero ({least:g}): training increases that loss")
 
 
 def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -164,13 +155,8 @@ def check_branches(run: Composition) -> Iterator[Problem]:
 
 
 def check_sizes(run: Composition) -> Iterator[Problem]:
-    """Check lengths and batch sizes against each other and against the model."""
-    train, facts = run.train, run.facts
-    if train.chunk_size is not None and train.chunk_size > train.batch_size:
-        yield (
-            f"train.chunk_size {train.chunk_size} is larger than train.batch_size "
-            f"{train.batch_size}: nothing is chunked"
-        )
+    """Check lengths against the model."""
+    facts = run.facts
     # With a slicing part max_length counts a text's content before it is cut, not a row.
     for where, longest, sliced in (
         ("model.max_length", run.model.max_length, bool(run.pools(SliceSpec))),
@@ -180,13 +166,6 @@ def check_sizes(run: Composition) -> Iterator[Problem]:
             what = f"exceeds the {facts.positions} positions of {facts.model}"
             hint = f"--set {where}={facts.positions}"
             yield CseError(what, where=where, value=longest, hint=hint)
-    if train.warmup > max(1, facts.steps or math.inf):
-        yield f"train.warmup {train.warmup:g} is longer than the run ({facts.steps} steps)"
-    if facts.rows is not None and facts.rows < train.batch_size:
-        yield (
-            f"train.batch_size {train.batch_size} is larger than the data ({facts.rows} rows): "
-            "each epoch is one short batch"
-        )
 
 
 def check_columns(run: Composition) -> Iterator[Problem]:
@@ -279,26 +258,3 @@ def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | N
         hint = did_you_mean(name, [*own, *rows])
         raise CseError("unknown row pooler", where=where, value=name, hint=hint)
     return PlannedPart.of(registry.find("pool", name, where=where))
-
-
-def check_patience(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Warn of a patience that nothing can try: scores are what it waits for.
-
-    Where a recipe counts on it, such as one whose steps at most are many more than it takes, the
-    run would be as much longer, and nothing else would say so.
-    """
-    train, installed = run.train, {found.name for found in registry.datasets()}
-    has_pairs = any(path in installed for path in run.data.path)  # what auto finds pairs of
-    if any(has_pairs if name == "auto" else name != "none" for name in train.dev):
-        return
-    steps = "all its epochs" if train.max_steps is None else f"all its {train.max_steps} steps"
-    waits = [("train.patience", train.patience, steps)]
-    for part in run.round_miners:
-        bound = "all its epochs" if hasattr(part.options, "epochs") else steps
-        waits.append((f"{part.path}.patience", getattr(part.options, "patience", None), bound))
-    for path, patience, bound in waits:
-        if patience is not None:
-            yield (
-                f"{path} = {patience} has no effect without a dev set: a round takes {bound}; "
-                "add a dev set with --dev FILE"
-            )

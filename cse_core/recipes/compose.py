@@ -180,7 +180,6 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     problems += checks.check_positives(run)
     problems += checks.check_branches(run)
     problems += checks.check_sizes(run)
-    problems += checks.check_weights(run)
     problems += checks.check_columns(run)
     problems += checks.check_round_texts(run)
     problems += checks.check_inference(run, registry)
@@ -189,7 +188,6 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     except CseError as error:
         problems.append(error)
     problems += checks.check_prompts(run)
-    problems += checks.check_patience(run, registry)
     run, refused = _derived(run)
     errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))

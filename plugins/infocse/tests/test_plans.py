@@ -11,6 +11,7 @@ import pytest
 from cse_testkit import installed_registry
 from cse_testkit.recipes import ENCODERS
 
+from cse_cli.training.advice import advice
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
@@ -33,7 +34,8 @@ def planned(
 
 
 def about_patience(composition: Composition) -> list[str]:
-    return [line for line in composition.warnings if "has no effect without a dev set" in line]
+    lines = advice(composition, installed_registry())
+    return [line for line in lines if "has no effect without a dev set" in line]
 
 
 @pytest.mark.parametrize("recipe", ["infocse", "neighbour", "inverse-cloze", "span"])

@@ -490,14 +490,6 @@ def test_miners_that_serve_no_loss_are_warned_of() -> None:
     assert not compose(kinds={"positives": ["pairs"]}).warnings
 
 
-def test_negative_weights_are_warned_of() -> None:
-    made = compose(None, "loss.infonce.weight=linear(0.5,-0.25)")
-    assert made.warnings == (
-        "loss.infonce.weight is below zero (-0.25): training increases that loss",
-    )
-    assert compose(None, "loss.infonce.weight=0").warnings == ()
-
-
 def test_sizes_are_checked_against_the_model_and_the_data() -> None:
     (line,) = refused(None, "model.max_length=513")
     assert line == (
@@ -514,10 +506,6 @@ def test_sizes_are_checked_against_the_model_and_the_data() -> None:
     sliced = ("inference.max_length=9999", "inference.slice=true")
     assert compose(None, *sliced, kinds={"pool": ["+window"]}).inference.max_length == 9999
     assert compose(None, "model.max_length=9999", kinds={"pool": ["+window"]}).model.max_length
-    made = compose(None, "train.chunk_size=65")
-    assert "train.chunk_size 65 is larger than train.batch_size 64" in made.warnings[0]
-    made = compose(None, "train.batch_size=2000")
-    assert "is larger than the data (1000 rows)" in made.warnings[0]
     hard = replace(BERT, columns=("text", "negative"))
     assert "--set views.negative.column=negative" in compose(facts=hard).warnings[0]
     assert compose(facts=hard, kinds={"negatives": ["hard"]}).warnings == ()

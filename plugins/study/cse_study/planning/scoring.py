@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cse_cli.machine.caches import cache_folder
 from cse_cli.plugins.data_folder import data_folder
 from cse_cli.plugins.installed import Installed
 from cse_core.data.sources import hub_name
-from cse_core.runtime.atomic_files import cache_folder, whole_file
+from cse_core.runtime.atomic_files import whole_file
 from cse_core.runtime.loading import load_factory
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
