@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from cse_core.recipes.composition import Composition
@@ -14,7 +15,13 @@ _HEAD = 64
 
 
 def needed(
-    composition: Composition, processes: int, *, on_gpu: bool, chunk: int | None, again: bool
+    composition: Composition,
+    processes: int,
+    *,
+    on_gpu: bool,
+    chunk: int | None,
+    again: bool,
+    shard: bool = False,
 ) -> int | None:
     """Return the bytes that a process holds at least when the backward pass of a step begins.
 
@@ -28,6 +35,7 @@ def needed(
         on_gpu: Whether attention keeps no scores.
         chunk: ``train.chunk_size``.
         again: ``model.gradient_checkpointing``.
+        shard: Whether the processes share the weights; a layer that is whole meanwhile is left out.
 
     Returns:
         None where the encoder's size is not known.
@@ -44,7 +52,8 @@ def needed(
     passes = (p for p in composition.passes if p.gradient and not p.off)
     tokens = min(rows, chunk or rows) * length * max((len(p.views) for p in passes), default=0)
     kept = 4 * width * layers + of_layer if again else of_layer * layers
-    return tokens * kept + 16 * (12 * width * width * layers + _VOCABULARY * width)
+    weights = 16 * (12 * width * width * layers + _VOCABULARY * width)
+    return tokens * kept + weights // (processes if shard else 1)
 
 
 def memory_warning(
@@ -52,15 +61,17 @@ def memory_warning(
 ) -> str | None:
     """Return what to type where a step may need more than the ``free`` bytes of a process."""
     train, again = composition.train, composition.model.gradient_checkpointing
+    shard = train.shard == "full"
+    count = partial(needed, composition, processes, on_gpu=on_gpu)
 
-    def fits(chunk: int | None, again: bool) -> bool:
-        most = needed(composition, processes, on_gpu=on_gpu, chunk=chunk, again=again)
+    def fits(chunk: int | None, again: bool, shard: bool = shard) -> bool:
+        most = count(chunk=chunk, again=again, shard=shard)
         return most is None or free is None or most <= free
 
     if fits(train.chunk_size, again):
         return None
     assert free is not None
-    most = needed(composition, processes, on_gpu=on_gpu, chunk=train.chunk_size, again=again) or 0
+    most = count(chunk=train.chunk_size, again=again, shard=shard) or 0
     rows = -(-train.batch_size // processes)
     sizes = [
         2**power for power in range(20, -1, -1) if 2**power < min(rows, train.chunk_size or rows)
@@ -69,6 +80,8 @@ def memory_warning(
     advice = [f"--train.chunk_size {fitting}"] if fitting else []
     if not again and fits(train.chunk_size, True):
         advice.append("--model.gradient_checkpointing true")
+    if processes > 1 and not shard and fits(train.chunk_size, again, True):
+        advice.append("--train.shard full")
     advice = advice or ["a shorter --model.max_length, or a smaller model"]
     return (
         f"a step may need {most / 1e9:.1f} GB, with texts as long as model.max_length, and "

@@ -71,9 +71,6 @@ class WordTable:
 
     def __init__(self, table: nn.Embedding) -> None:
         self.table = table
-        self._plain = type(table) is nn.Embedding and not (
-            table.sparse or table.scale_grad_by_freq or table.max_norm is not None
-        )
         self._gradient: Tensor | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WordTable:
@@ -81,9 +78,13 @@ class WordTable:
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Return the embeddings ``[T, E]`` of ``[T]`` ids."""
-        weight = self.table.weight
+        table, weight = self.table, self.table.weight
+        # What shards a table makes its class another.
+        plain = type(table) is nn.Embedding and not (
+            table.sparse or table.scale_grad_by_freq or table.max_norm is not None
+        )
         trained = weight.requires_grad and torch.is_grad_enabled()
-        ours = self._plain and trained and weight.device.type == "cpu"
+        ours = plain and trained and weight.device.type == "cpu"
         embedded: Tensor = _LookUp.apply(weight, ids, self) if ours else self.table(ids)  # type: ignore[no-untyped-call]
         return embedded
 

@@ -76,8 +76,10 @@ class StepPasses:
         )
         self.roles: dict[str, Role] = {name: v.view.role for name, v in self.views.items()}
         self.tokens = sum(len(prepared.tokens.ids) for prepared in self.views.values())
-        size = min(self.train.chunk_size or len(self.index), len(self.index))
-        self.chunks = [(s, s + size) for s in range(0, max(len(self.index), 1), max(size, 1))]
+        # The first process has most rows: all make as many calls, whose last may have no rows.
+        _, most = distributed.share(len(index), 0, self.size)
+        size = min(self.train.chunk_size or most, most)
+        self.chunks = [(s, s + size) for s in range(0, max(most, 1), max(size, 1))]
         self.numbers = range(len(self.chunks))
         self._keys_on_device = KeysOnDevice(self.device)
         planned = self.assembly.composition.views
@@ -329,7 +331,7 @@ class StepPasses:
                     start = done.get((name, level), 0)
                     done[name, level] = start + len(rows)
                     gradient = gradients.get((name, level))
-                    if gradient is not None and len(rows) and rows.vectors.requires_grad:
+                    if gradient is not None and rows.vectors.requires_grad:
                         roots.append(rows.vectors)
                         seeds.append(gradient[start : start + len(rows)])
             last = summing() if chunk == self.numbers[-1] else nullcontext()

@@ -32,6 +32,7 @@ from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.gradients import GradientSum
 from cse_core.runtime.seeds import StepPosition
+from cse_core.runtime.shards import in_parts
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
 
@@ -184,7 +185,8 @@ class Engine:
 
     def _sums(self) -> GradientSum:
         """Return what sums this step's gradients over the processes."""
-        encoding = list(self.assembly.online.encoder.parameters())
+        # What sums the gradients of weights in parts is what has parted them.
+        encoding = [p for p in self.assembly.online.encoder.parameters() if not in_parts(p)]
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))

@@ -228,6 +228,8 @@ class SentenceEncoder:
         at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
         rank, size = (0, 1) if share == "alone" else world()
+        # Every process makes as many calls as the first one.
+        calls += [torch.zeros(0, dtype=torch.long)] * (-len(calls) % size)
 
         def made() -> Tensor:
             vectors = [torch.zeros(0, getattr(self.pooler, "dimension", 0))]

@@ -8,6 +8,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
+from torch import Tensor
+
 from cse_core.engine.assembly import Assembly
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import HeadOptions
@@ -15,8 +17,9 @@ from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.runtime.atomic_files import exists, whole_folder
+from cse_core.runtime.distributed import world
 from cse_core.runtime.model_files import HEADS, MANIFEST
-from cse_core.training.checkpoint import write_tensors
+from cse_core.training.checkpoint import Checkpoint, weights, write_tensors
 
 LONGEST = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""
@@ -56,11 +59,14 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
 
 
 def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
-    """Write the model folder, whole or not at all.
+    """Write the model folder, whole or not at all; every process calls it, the first one writes.
 
     ``about`` holds facts for its card: what was trained on what, and what chose it. What cannot be
     seen in them is written as an escape.
     """
+    own: dict[str, Tensor] | None = Checkpoint(weights(assembly)).part("encoder.model")
+    if world()[0]:
+        return
     about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
     row, heads, slicer = inference_choices(composition)
@@ -78,8 +84,8 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         model = sentence_encoder.encoder.model
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
             adapter.save(model, beside / "adapter")
-            model = adapter.merged(model)
-        model.save_pretrained(beside)
+            model, own = adapter.merged(model), None
+        model.save_pretrained(beside, state_dict=own)
         config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
         for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
             config.pop(key, None)  # how it was run does not belong to it
@@ -148,9 +154,9 @@ def _write_sentence_transformers(
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
     _write_json(folder / "1_Pooling" / "config.json", pooling)
-    for place, (config, weights) in enumerate(dense, start=2):
+    for place, (config, values) in enumerate(dense, start=2):
         _write_json(folder / f"{place}_Dense" / "config.json", config)
-        write_tensors(folder / f"{place}_Dense" / "model.safetensors", weights)
+        write_tensors(folder / f"{place}_Dense" / "model.safetensors", values)
     modules = [
         {
             "idx": place,

@@ -14,6 +14,7 @@ from cse_core.engine.optimizer import Optimizer, Spikes, Update
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
+from cse_core.runtime.shards import whole
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, not_finite
@@ -85,7 +86,7 @@ class TrainingLoop:
         return result
 
     def checkpoint(self) -> Checkpoint:
-        """Return everything that the next step needs.
+        """Return everything that the next step needs; that of the first process is whole.
 
         Raises:
             CseError: If a weight is not finite.
@@ -96,7 +97,7 @@ class TrainingLoop:
                 raise not_finite(f"{name} holds numbers that are not finite", self.done)
         tensors, values = saved.part_states(self.assembly)
         tensors.update(weights)
-        tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
+        tensors.update({f"optimizer.{n}": v for n, v in whole(self.optimizer.state()).items()})
         for (point, view), gradients in self.engine.previous.items():
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values

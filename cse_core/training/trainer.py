@@ -128,9 +128,9 @@ class Trainer:
             self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
             vars(self.rounds).update(resume.values["rounds"])
             self._steps_before = resume.values["steps_before"]
+            weights = saved.weights(self.assembly)
             if self.main:
-                bests = (self.scorer.of_round, self.scorer.of_run)
-                mend_best(self.folder, bests, saved.weights(self.assembly))
+                mend_best(self.folder, (self.scorer.of_round, self.scorer.of_run), weights)
         with ExitStack() as stack:
             if self.main:
                 lines = resume.files.get(METRICS, b"") if resume is not None else b""
@@ -182,7 +182,7 @@ class Trainer:
                     self.assembly, Checkpoint.read(self.folder.best(current.number))
                 )
             self.rounds.scores.append(best.score)
-            if self.main and loop.options.save_rounds:
+            if loop.options.save_rounds:
                 why = f"round {current.number}, step {best.step or loop.done}"
                 save_model(
                     self.assembly,
@@ -248,8 +248,10 @@ class Trainer:
         scores, better = self.scorer.score(
             encode, step, current.number, current.score, self.assembly.metrics
         )
-        if better and self.main:
-            write_best(self.folder, self.scorer.of_round, saved.weights(self.assembly))
+        if better:
+            weights = saved.weights(self.assembly)
+            if self.main:
+                write_best(self.folder, self.scorer.of_round, weights)
         self.reporter.scores(step, scores, better)
         return scores
 
@@ -303,10 +305,9 @@ class Trainer:
         raise not_finite(f"{who}: {method} made numbers that are not finite", step + 1, file)
 
     def _save(self, loop: TrainingLoop, meters: Meters) -> None:
+        checkpoint, number = loop.checkpoint(), loop.current.number
         if not self.main:
             return
-        number = loop.current.number
-        checkpoint = loop.checkpoint()
         checkpoint.values.update(
             round=number,
             steps_before=self._steps_before,
@@ -337,8 +338,8 @@ class Trainer:
             select, why = None, f"step {steps}, the last"
         reached = best.step, best.round, select, best.score, best.scores
         outcome = Outcome(self.folder.model, steps, *reached, seconds)
+        save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
         if self.main:
-            save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
             result = {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
             self.describe(self.folder.path, result)
             self.folder.finish(result)

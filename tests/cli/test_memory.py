@@ -88,6 +88,11 @@ def test_what_to_type() -> None:
     again = composed("train.batch_size=512", "model.gradient_checkpointing=true")
     assert memory_warning(again, most - 1) is None
     assert memory_warning(run, most * 6 // 10, processes=2, on_gpu=True) is None
+    small = composed("train.batch_size=2")
+    free = (needed(small, 2, on_gpu=False, chunk=None, again=False) or 0) * 6 // 10
+    assert (memory_warning(small, free, processes=2) or "").endswith("free: --train.shard full")
+    sharded = composed("train.batch_size=2", "train.shard=full")
+    assert memory_warning(sharded, free, processes=2) is None
     nothing = memory_warning(run, 10**9)
     assert nothing is not None and nothing.endswith("a smaller model")
     unknown = replace(run, facts=replace(run.facts, layers=None))
