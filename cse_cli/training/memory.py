@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cse_core.recipes.composition import Composition
 
-_VOCABULARY = 30_000
+VOCABULARY = 30_000
 """Words of a table whose size the plan does not know."""
 _HEAD = 64
 """Numbers of an attention head, in nearly every encoder."""
@@ -52,7 +52,7 @@ def needed(
     passes = (p for p in composition.passes if p.gradient and not p.off)
     tokens = min(rows, chunk or rows) * length * max((len(p.views) for p in passes), default=0)
     kept = 4 * width * layers + of_layer if again else of_layer * layers
-    weights = 16 * (12 * width * width * layers + _VOCABULARY * width)
+    weights = 16 * (12 * width * width * layers + VOCABULARY * width)
     return tokens * kept + weights // (processes if shard else 1)
 
 

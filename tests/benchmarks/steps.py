@@ -13,10 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.resident import in_own_process
 from tests.benchmarks.work import LR, SEED, Watch, Work
+
+if TYPE_CHECKING:
+    from cse_core.recipes.composition import Composition
 
 PEER = "sentence-transformers"
 
@@ -30,23 +33,10 @@ def run(work: Work) -> Watch:
     return own(work)
 
 
-def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
-    """Run ``cse train``; ``done`` is called after each step."""
+def composed(work: Work) -> Composition:
+    """Return what ``cse train`` makes of a run."""
     from cse_core.recipes.compose import resolve
-    from cse_core.runtime.reporter import Reporter
-    from cse_core.training.run import train
     from tests.benchmarks.inputs import registry
-
-    watch = Watch(work.device)
-
-    class Watching(Reporter):
-        def begin(self, round_number: int, steps: int, done: int) -> None:
-            watch.begin()
-
-        def step(self, step: int) -> None:
-            watch.step()
-            if done is not None:
-                done(step)
 
     length, sets = work.length, []
     if work.who == "hicl":
@@ -54,7 +44,9 @@ def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
         length -= 2 if work.wrap == "segment" else 0  # there content alone is counted
     if work.chunk is not None:
         sets.append(f"train.chunk_size={work.chunk}")
-    composition = resolve(
+    if work.again:
+        sets.append("model.gradient_checkpointing=true")
+    return resolve(
         registry(),
         recipe=work.who,
         model=work.model,
@@ -75,8 +67,27 @@ def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
             *sets,
         ],
     )
+
+
+def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
+    """Run ``cse train``; ``done`` is called after each step."""
+    from cse_core.runtime.reporter import Reporter
+    from cse_core.training.run import train
+    from tests.benchmarks.inputs import registry
+
+    watch = Watch(work.device)
+
+    class Watching(Reporter):
+        def begin(self, round_number: int, steps: int, done: int) -> None:
+            watch.begin()
+
+        def step(self, step: int) -> None:
+            watch.step()
+            if done is not None:
+                done(step)
+
     with tempfile.TemporaryDirectory() as out:
-        train(composition, registry(), out=Path(out) / "run", reporter=Watching())
+        train(composed(work), registry(), out=Path(out) / "run", reporter=Watching())
     return watch
 
 

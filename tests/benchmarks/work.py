@@ -27,6 +27,7 @@ class Work:
         wrap: What hicl wraps in special tokens: ``segment`` or ``sentence``.
         device: ``cpu``, or a GPU as torch names it.
         unpad: Whether sentence-transformers gives FlashAttention rows without padding.
+        again: Whether layers are computed again in the backward pass instead of kept.
     """
 
     who: str
@@ -40,6 +41,7 @@ class Work:
     wrap: str = "segment"
     device: str = "cpu"
     unpad: bool = False
+    again: bool = False
 
 
 @dataclass
