@@ -109,7 +109,9 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
     own = torch.cat([*flat, flat[0].new_zeros(longest - mine)])
     every = own.new_empty(size, longest)
     if longest:
-        dist.all_gather_into_tensor(every.flatten(), own)
+        # The second is the first's name before torch 2.13.
+        into = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        into(every.flatten(), own)
     parts = [
         torch.split(part[: sum(of)], of) for part, of in zip(every, lengths.tolist(), strict=True)
     ]
