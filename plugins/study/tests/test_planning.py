@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cse_study.definition.reading import read_study
+from cse_study.definition.reading import find_study, read_study
+from cse_study.planning import keys
 from cse_study.planning.composing import Composer
 from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
@@ -202,3 +203,20 @@ def test_installed_studies_are_listed(cse: Cse) -> None:
     found = json.loads(cse("study", "--list", "--json").out)["studies"]
     assert all({"name", "paper", "runs"} <= each.keys() for each in found)
     assert [each["name"] for each in found if each["error"]] == []
+
+
+def test_an_option_that_is_new_leaves_keys_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that others have made are found again by the next version of the toolkit.
+
+    If this fails, an option has come that every recipe file names: say in keys.py with which value
+    it changes nothing, so that it is left out there. If the same settings give other weights now,
+    write the new key here.
+    """
+    monkeypatch.setattr(keys, "model_digest", lambda *_: "model")
+    monkeypatch.setattr(keys, "_data", lambda *_: {})
+    file = tmp_path / "study.toml"
+    file.write_text('summary = "One run"\nseeds = [1]\n[settings]\nrecipe = "simcse"\n')
+    plan = plan_study(find_study(str(file), Installed()), Wish())
+    assert list(plan.runs) == ["9637f3e3f1f64781"]
