@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 FIRST = {
     "Start": (
         "quickstart",
+        "domains",
         "options",
         "recipes",
         "combine",

@@ -61,6 +61,9 @@ def test_a_clear_difference_is_shown_and_a_small_one_is_not() -> None:
 def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
     assert compared({1: 2.0}, {1: 1.0}, {}, {}, 0) is None
     assert compared({1: 2.0}, {2: 1.0}, {}, {}, 0) is None
+    assert compared({1: 90.6, 2: 90.6}, {1: 90.0, 2: 90.0}, {}, {}, 0) is None
+    equal = compared({1: 90.0, 2: 90.0}, {1: 90.0, 2: 90.0}, {}, {}, 0)
+    assert equal is not None and (equal.value, equal.p) == (0.0, 1.0)
     found = compared({1: 2.0, 2: 2.5, 3: 2.2}, {1: 1.0, 2: 1.4, 3: 1.3}, {}, {}, 0)
     assert found is not None and found.pairs == 0
     assert found.value == pytest.approx(1.0)

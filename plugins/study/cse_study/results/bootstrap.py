@@ -21,6 +21,8 @@ SEED = 20_261
 LEVEL = 0.05
 """Corrected p below which a difference counts as shown."""
 _CHUNK = 500
+_EQUAL = 1e-9
+"""Points below which scores are the same number."""
 Cosines = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 """Gold scores and cosines ``[P]`` of each set by its name."""
 
@@ -131,7 +133,8 @@ def compared(
         pairs: How many pairs were drawn from.
 
     Returns:
-        None where nothing can be drawn: no seed that both have, or one alone and no pairs.
+        None where nothing can be drawn: no seed that both have, or one alone and no pairs, or no
+        pairs and seeds that all differ by the same number, which says nothing of its error.
     """
     seeds = sorted(of_point.keys() & of_baseline.keys())
     drawn = [s for s in seeds if s in drawn_point and s in drawn_baseline]
@@ -154,14 +157,17 @@ def compared(
     return Difference(value, float(low), float(high), p, len(seeds), pairs)
 
 
-def _of_seeds(differences: Sequence[float]) -> Difference:
-    """Return the difference of scores of which no pairs are known: Student's t over the seeds."""
+def _of_seeds(differences: Sequence[float]) -> Difference | None:
+    """Return the difference of scores of which no pairs are known: Student's t over the seeds.
+
+    Counts of a small set are often the same for all seeds: their error is unknown, not zero.
+    """
     from scipy.stats import t
 
     count, value = len(differences), float(np.mean(differences))
     error = float(np.std(differences, ddof=1)) / count**0.5
-    if error == 0:
-        return Difference(value, value, value, 1.0 if value == 0 else 0.0, count, 0)
+    if error < _EQUAL:
+        return Difference(0.0, 0.0, 0.0, 1.0, count, 0) if abs(value) < _EQUAL else None
     half = float(t.ppf(0.975, count - 1)) * error
     p = float(2 * t.sf(abs(value) / error, count - 1))
     return Difference(value, value - half, value + half, p, count, 0)

@@ -28,6 +28,7 @@ from cse_study.results.scores import Shown, columns_of, find_shown, first_score
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
+SAME_OF_ALL = "the same with every seed, nothing to draw from"
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,10 @@ def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Li
     if {row.key for row, _ in of_point.values()} == {row.key for row, _ in of_base.values()}:
         return replace(line, words="the same runs as the baseline")
     found = difference_of(of_point, of_base, draws)
-    return replace(line, difference=found, words="" if found is not None else ONE_SEED)
+    if found is not None:
+        return replace(line, difference=found)
+    seeds = of_point.keys() & of_base.keys()
+    return replace(line, words=ONE_SEED if len(seeds) < 2 else SAME_OF_ALL)
 
 
 def difference_of(of_point: Scored, of_base: Scored, draws: Draws) -> Difference | None:
@@ -265,7 +269,7 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     if tested:
         how = f"of {DRAWS:,} paired draws of test pairs and seeds"
         if not any(each.pairs for each in tested):
-            how = "of a paired t-test over seeds"
+            how = "of a paired t-test over seeds, in which other texts are not"
         said.append(
             f"difference: to the baseline, with the 95% interval {how}; p corrected by Holm for "
             f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
