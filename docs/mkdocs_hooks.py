@@ -16,6 +16,7 @@ FIRST = {
     "Start": (
         "quickstart",
         "domains",
+        "studies/adapt-news",
         "options",
         "recipes",
         "combine",

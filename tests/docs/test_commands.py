@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ LINES = [
 ]
 INLINE = re.compile(r"`(cse [a-z][^`\n]*)`")
 MENTIONED = [
-    (page.name, found.split())
+    (page.name, shlex.split(found))
     for page in pages()
     for found in INLINE.findall(page.prose())
     if "…" not in found
