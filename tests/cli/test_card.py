@@ -39,7 +39,7 @@ def test_a_card_has_what_the_hub_reads_and_people_need(
     assert (result.dataset_name, result.metric_type) == ("own", "cos_sim_spearman")
     assert isinstance(result.metric_value, float) and result.metric_args is not None
     assert result.metric_args["chose_the_checkpoint"] is True
-    assert result.metric_args["max_length"] == 512 and result.metric_args["pooling"] == "mean"
+    assert result.metric_args["max_length"] == 512 and result.metric_args["pooling"] == "cls"
     for words in ("| recipe | `simcse` |", "`loss.twins`", "(CC BY-SA 3.0)", "not known",
                   "own.spearman` chose the checkpoint", "2 steps, batches of 8",
                   "cse train --recipe recipe.toml", "@inproceedings{gao-etal-2021-simcse",

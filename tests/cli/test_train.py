@@ -122,7 +122,7 @@ def test_what_is_trained_from_the_starter_is_known_as_such_however_often(
     model = "starter"
     for name in ("first", "second", "third"):
         out = str(tmp_path / name)
-        words = ("train", "--recipe", "simcse", "--model", model, "--data", str(sentences))
+        words = ("train", "--recipe", "consert", "--model", model, "--data", str(sentences))
         said = cse(*words, "--train.max_steps", "1", "--dev", "none", "--out", out, "-q")
         assert said.code == 0, said.err
         assert "lr = 0.0001" in (tmp_path / name / "run.toml").read_text(encoding="utf-8")
