@@ -24,6 +24,7 @@ from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from tests.fixtures.ranks import ranks
 from tests.fixtures.sharding import begun, last, stepped, stopped
+from tests.fixtures.shared_steps import BATCHES, SEGMENTS
 from tests.fixtures.tiny import make_encoder, sentences
 
 ROOT = Path(__file__).parents[2]
@@ -41,30 +42,6 @@ use = "mean"
 [[loss]]
 use = "infonce"
 """
-SEGMENTS = """
-[[pool]]
-use = "cls"
-[[pool]]
-use = "cut"
-[[aug]]
-use = "push"
-gradient = "previous"
-[[aug]]
-use = "push"
-name = "now"
-point = "input_embeddings"
-[[negatives]]
-use = "extra-view"
-[[loss]]
-use = "infonce"
-[[loss]]
-use = "infonce"
-name = "local"
-level = "segment"
-[[loss]]
-use = "bias"
-level = "input"
-"""
 SIBLINGS = """
 [[pool]]
 use = "cls"
@@ -79,8 +56,6 @@ branch = "calm"
 [[loss]]
 use = "infonce"
 """
-# The third has rows for one process alone, and with chunks others have calls without rows.
-BATCHES = [list(range(8)), list(range(8, 13)), [13], [14, 15, 16]]
 SETS = ["model.dropout=0", "train.lr=1e-4", "train.clip=1"]
 CASES: dict[str, tuple[str, list[str]]] = {
     "cls": (SIMCSE, []),

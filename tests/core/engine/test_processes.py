@@ -18,6 +18,7 @@ from torch import Tensor
 from cse_core.runtime import distributed, gradients
 from tests.fixtures.process import steps, whole
 from tests.fixtures.ranks import ranks
+from tests.fixtures.shared_steps import BATCHES, SEGMENTS
 from tests.fixtures.tiny import sentences
 
 ROOT = Path(__file__).parents[3]
@@ -40,31 +41,6 @@ directions = "both"
 [[loss]]
 use = "bias"
 """
-SEGMENTS = """
-[[pool]]
-use = "cls"
-[[pool]]
-use = "cut"
-[[aug]]
-use = "push"
-gradient = "previous"
-[[aug]]
-use = "push"
-name = "now"
-point = "input_embeddings"
-[[negatives]]
-use = "extra-view"
-[[loss]]
-use = "infonce"
-[[loss]]
-use = "infonce"
-name = "local"
-level = "segment"
-[[loss]]
-use = "bias"
-level = "input"
-"""
-BATCHES = [list(range(8)), list(range(8, 13)), [13], [14, 15, 16]]
 
 
 def in_two(job: dict[str, Any], folder: Path) -> list[tuple[dict[str, Tensor], list[float]]]:
