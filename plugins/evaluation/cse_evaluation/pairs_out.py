@@ -1,12 +1,13 @@
-"""Writing each pair with its gold score and its cosine."""
+"""Writing what scores are made of: cosines of pairs, places of titles, labels that were right."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,12 @@ from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import whole_file
 from cse_evaluation.pairs import PairSet
 
+if TYPE_CHECKING:
+    from cse_evaluation.retrieval import RetrievalResult
+    from cse_evaluation.task_result import TaskResult
+
 COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
+ITEM_COLUMNS = ("set", "item", "rank", "right")
 _BREAKS = re.compile(r"[\t\r\n]+")
 
 
@@ -49,8 +55,36 @@ def write_pairs_out(
                 file.write("\t".join(_BREAKS.sub(" ", field) for field in line) + "\n")
 
 
-def check_pairs_out(path: str | os.PathLike[str]) -> None:
-    """Raise at once what ``write_pairs_out`` would raise after a long evaluation.
+def write_items_out(
+    path: str | os.PathLike[str],
+    classified: Iterable[TaskResult],
+    retrieved: Iterable[RetrievalResult],
+) -> None:
+    """Write a tsv file with a line for each document and each labelled text that was scored.
+
+    Its columns are the set's name, the number of the item from 1, the rank of a document's own
+    title from 1, and whether a text's label was predicted, 1 or 0; one of the last two is empty.
+
+    Args:
+        path: The file; replaced if it is there.
+        classified: Results on labelled texts; means are left out.
+        retrieved: Results on documents.
+
+    Raises:
+        CseError: If it cannot be written.
+    """
+    with _beside(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(ITEM_COLUMNS) + "\n")
+        for task in classified:
+            for number, right in enumerate(task.right if task.right is not None else (), start=1):
+                file.write(f"{task.name}\t{number}\t\t{int(right)}\n")
+        for found in retrieved:
+            for number, before in enumerate(found.before if found.before is not None else (), 1):
+                file.write(f"{found.name}\t{number}\t{int(before) + 1}\t\n")
+
+
+def check_file_out(path: str | os.PathLike[str]) -> None:
+    """Raise at once what writing the file would raise after a long evaluation.
 
     Raises:
         CseError: If the file cannot be written.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,15 @@ def document_vectors(
     return np.zeros((0, 0)) if means is None else means
 
 
-def recall_at(
+def recall_of(before: NDArray[np.int64]) -> Recall:
+    """Return recall@k x100 for each k of ``CUTS``, of what ``titles_before`` returned."""
+    return {k: 100 * float((before < k).mean()) for k in CUTS}
+
+
+def titles_before(
     documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
-) -> Recall:
-    """Return recall@k x100 for each k of ``CUTS``.
+) -> NDArray[np.int64]:
+    """Return how many titles stand before each document's own, ``[N]``.
 
     A title that is as similar as the document's own counts as before it, so a model that gives all
     texts one vector finds nothing.
@@ -70,13 +75,13 @@ def recall_at(
         scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
         own = scores[np.arange(len(scores)), gold[rows]]
         before[rows] = (scores >= own[:, None]).sum(axis=1) - 1
-    return {k: 100 * float((before < k).mean()) for k in CUTS}
+    return before
 
 
-def recall_through(
+def titles_before_through(
     documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
-) -> tuple[Recall, IndexReport]:
-    """Return what :func:`recall_at` does, of the titles that faiss finds, and what its index is.
+) -> tuple[NDArray[np.int64], IndexReport]:
+    """Return what :func:`titles_before` does, of the titles that faiss finds, and its index.
 
     A title that the index does not find is behind all others.
     """
@@ -88,7 +93,7 @@ def recall_through(
     score = np.where(own, scores, -np.inf).max(axis=1)
     before = (scores >= score[:, None]).sum(axis=1) - 1
     before[~own.any(axis=1)] = len(held)
-    return {k: 100 * float((before < k).mean()) for k in CUTS}, index.report
+    return before, index.report
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ class DocumentDevSet(DevSet):
         vectors = unit(document_vectors(encode, self.documents))
         titles = EncodedTexts(encode, self.documents.titles).unit(self.documents.titles)
         some = vectors[:_SAMPLE]
-        recall = recall_at(vectors, titles, self.documents.gold)
+        recall = recall_of(titles_before(vectors, titles, self.documents.gold))
         scores = {f"recall@{k}": value for k, value in recall.items()}
         if (cosine := mean_cosine(some)) is not None:
             scores["mean_cosine"] = cosine
@@ -137,6 +142,7 @@ class RetrievalResult:
         similarity: What ranks them, ``cosine`` or ``dot``.
         seeds: Training runs of the encoder behind the numbers.
         index: What faiss searched, None where documents were compared with all titles.
+        before: How many titles stand before each document's own ``[N]``.
     """
 
     name: str
@@ -152,9 +158,10 @@ class RetrievalResult:
     similarity: str = "cosine"
     seeds: int = 1
     index: IndexReport | None = None
+    before: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything, scores rounded to 4 places."""
+        """Return everything but each document's place, scores rounded to 4 places."""
         value: dict[str, Any] = _named(self.recall)
         value |= {
             "setting": "document to title, mean of sentence vectors, "
@@ -208,12 +215,13 @@ def evaluate_retrieval(
         vectors, titles = unit(vectors), unit(titles)
     about: IndexReport | None = None
     if chosen_index(index, len(titles), len(vectors)):
-        recall, about = recall_through(vectors, titles, documents.gold)
+        before, about = titles_before_through(vectors, titles, documents.gold)
     else:
-        recall = recall_at(vectors, titles, documents.gold)
+        before = titles_before(vectors, titles, documents.gold)
     return RetrievalResult(
         name=documents.name,
-        recall=recall,
+        recall=recall_of(before),
+        before=before,
         index=about,
         documents=len(documents),
         titles=len(documents.titles),
@@ -246,4 +254,5 @@ def score_words(documents: DocumentSet) -> tuple[Recall, str]:
     weigh = TfidfTransformer().fit(counts)
     rows = csr_array(weigh.transform(counts))
     titles = csr_array(weigh.transform(counter.transform(documents.titles)))
-    return recall_at(rows, titles, documents.gold), named  # type: ignore[arg-type]
+    before = titles_before(rows, titles, documents.gold)  # type: ignore[arg-type]
+    return recall_of(before), named

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cse_evaluation.probe import SEED, Probed
 
@@ -86,6 +89,8 @@ class TaskResult:
         seed: Of the folds.
         seeds: Training runs of the encoder behind the number.
         classifier: One of ``CLASSIFIERS``.
+        right: Whether each scored row's label was predicted ``[test]``, in the order of the rows;
+            None for a mean.
     """
 
     name: str
@@ -106,6 +111,7 @@ class TaskResult:
     seed: int = SEED
     seeds: int = 1
     classifier: str = "exact"
+    right: NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the predictions, scores rounded to 4 places."""

@@ -216,6 +216,7 @@ def _result(task: Task, classes: NDArray[np.int64], split: Split, probed: Probed
         probed=probed,
         files=tuple(part.path.name for part in task.parts),
         fingerprint=task.fingerprint,
+        right=(probed.predicted == classes[probed.rows])[np.argsort(probed.rows)],
     )
 
 

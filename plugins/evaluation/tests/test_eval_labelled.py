@@ -44,7 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_transfer_suite(cse: Cse, folder: Path) -> None:
-    said = cse("eval", "starter", "--suite", "transfer", "--data-dir", ".", "--json")
+    words = ("eval", "starter", "--suite", "transfer", "--data-dir", ".", "--json")
+    said = cse(*words, "--items-out", "items.tsv")
     assert said.code == 0, said.err
     answer = json.loads(said.out)
     results = answer["results"]
@@ -56,7 +57,15 @@ def test_the_transfer_suite(cse: Cse, folder: Path) -> None:
     assert {"f1", "tfidf_f1"} <= set(results["mrpc"])
     assert answer["missing"] == ["cr", "subj", "mpqa", "sst2", "trec"]
     assert answer["folder"] == "transfer"
-    assert said.errors == ["not there, looked for in transfer: cr, subj, mpqa, sst2, trec"]
+    assert said.errors == [
+        "not there, looked for in transfer: cr, subj, mpqa, sst2, trec",
+        "ranks of documents' titles and labels that were right are in items.tsv",
+    ]
+    lines = [line.split("\t") for line in Path("items.tsv").read_text().splitlines()[1:]]
+    for name in ("mr", "mrpc"):
+        right = [int(line[3]) for line in lines if line[0] == name]
+        assert len(right) == results[name]["test"]
+    assert 100 * sum(right) / len(right) == pytest.approx(results["mrpc"]["accuracy"], abs=1e-3)
 
 
 def test_suites_together_and_two_models(cse: Cse, folder: Path) -> None:
@@ -151,6 +160,7 @@ MISTAKES = [
     ("--labelled nothere.tsv", "nothere.tsv", "no such file"),
     ("--labelled transfer/mr.tsv --long-texts sliced", "--long-texts", "did you mean slice?"),
     ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),
+    ("--data starter --items-out x.tsv", "--items-out", "--documents FILE or --labelled FILE"),
     ("--labelled transfer/mr.tsv --suite transfer --data-dir .", "two tasks", "'mr'"),
     ("--labelled transfer/mr.tsv --seed -1", "--seed"),
     ("--labelled transfer/mr.tsv --similarity dot", "--similarity", "no documents", "--documents"),

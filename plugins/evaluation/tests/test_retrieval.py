@@ -16,8 +16,9 @@ from cse_evaluation.retrieval import (
     DocumentDevSet,
     document_vectors,
     evaluate_retrieval,
-    recall_at,
+    recall_of,
     score_words,
+    titles_before,
 )
 from cse_testkit.installed import installed_registry
 
@@ -89,7 +90,7 @@ def test_recall_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     documents, titles = draws.normal(size=(50, 4)).round(1), draws.normal(size=(30, 4)).round(1)
     titles[5] = titles[6]
     gold = draws.integers(0, 30, size=50)
-    found = recall_at(documents, titles, gold)
+    found = recall_of(titles_before(documents, titles, gold))
     assert found == {k: slow_recall(documents, titles, gold, k) for k in (5, 10, 20)}
 
 
@@ -143,6 +144,23 @@ def test_long_titles_win_by_inner_product_alone(tmp_path: Path) -> None:
     assert own["cosine"] > own["dot"] == 0.0
 
 
+def test_the_rank_of_each_title_is_written(cse: Cse, tmp_path: Path) -> None:
+    documents = write(tmp_path / "a.jsonl", [article(i) for i in range(30)])
+    out = tmp_path / "items.tsv"
+    words = ("eval", "starter", "--documents", str(documents), "--no-baselines", "--json")
+    said = cse(*words, "--items-out", str(out))
+    assert said.code == 0, said.err
+    assert f"are in {out}" in said.err
+    head, *lines = (line.split("\t") for line in out.read_text().splitlines())
+    assert head == ["set", "item", "rank", "right"]
+    assert [line[:2] for line in lines] == [["a.all", str(n)] for n in range(1, 31)]
+    assert {line[3] for line in lines} == {""}
+    found = json.loads(said.out)["results"]["a.all"]
+    for k in (5, 10, 20):
+        share = sum(int(line[2]) <= k for line in lines) / 30
+        assert found[f"recall@{k}"] == pytest.approx(100 * share, abs=1e-4)
+
+
 def test_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> None:
     documents = write(tmp_path / "a.jsonl", [article(i) for i in range(6)])
     plain = tmp_path / "more.txt"
@@ -162,10 +180,10 @@ def test_many_candidates_are_compared_in_smaller_blocks(monkeypatch: pytest.Monk
     draws = np.random.default_rng(1)
     documents, titles = draws.normal(size=(20, 4)).round(1), draws.normal(size=(30, 4)).round(1)
     gold = draws.integers(0, 30, size=20)
-    whole = recall_at(documents, titles, gold)
+    whole = titles_before(documents, titles, gold)
     for cells in (1, 90):
         monkeypatch.setattr("cse_evaluation.retrieval._CELLS", cells)
-        assert recall_at(documents, titles, gold) == whole
+        assert np.array_equal(titles_before(documents, titles, gold), whole)
 
 
 def test_words_stand_beside_the_model(tmp_path: Path) -> None:

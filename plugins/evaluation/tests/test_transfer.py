@@ -215,6 +215,7 @@ def test_features_of_pairs_and_f1(tasks: list[Task], encoder: HashEncoder) -> No
     predicted = exact(features, classes, train, c).predict(features[test])
     assert result.probed is not None and result.probed.chosen == (c,)
     assert result.score.accuracy == pytest.approx(100 * np.mean(predicted == classes[test]))
+    assert result.right is not None and np.array_equal(result.right, predicted == classes[test])
     assert result.score.f1 == pytest.approx(100 * f1_score(classes[test], predicted))
 
 

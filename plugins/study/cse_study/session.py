@@ -46,6 +46,7 @@ class Session:
         out: Folder of all studies.
         executor: What makes the runs.
         workers: How many at a time.
+        lean: Whether the checkpoints of finished runs are deleted.
     """
 
     definition: Definition
@@ -55,6 +56,7 @@ class Session:
     out: Path
     executor: str = "local"
     workers: int | None = None
+    lean: bool = False
 
     @cached_property
     def folder(self) -> StudyFolder:
@@ -92,7 +94,7 @@ class Session:
     def work(self) -> Work:
         """Return the jobs of the plan."""
         threads = threads_of(self.executor, self.workers)
-        return work_of(self.plan, self.folder, self.scoring, threads)
+        return work_of(self.plan, self.folder, self.scoring, threads, lean=self.lean)
 
     def state(self) -> State:
         """Return what is there already, and how long the rest takes."""

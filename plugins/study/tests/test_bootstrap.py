@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cse_study.results import bootstrap
-from cse_study.results.bootstrap import compared, draws_of, holm
+from cse_study.results.bootstrap import SEED, compared, draws_of, draws_of_hits, holm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
@@ -41,6 +41,20 @@ def test_draws_are_the_same_each_time_and_paired() -> None:
     assert draws_of(moved, ["a.test"], 200) == pytest.approx(first)
 
 
+def test_draws_of_hits_equal_a_loop() -> None:
+    rng = np.random.default_rng(3)
+    hits = [rng.random(40) < 0.3, rng.random(70) < 0.8]
+    found = draws_of_hits(hits, 50)
+    for place in range(50):
+        shares = []
+        for number, own in enumerate(hits):
+            draws = np.random.default_rng((SEED, number, len(own)))
+            taken = draws.multinomial(len(own), np.full(len(own), 1 / len(own)), 50)[place]
+            right = sum(int(times) for times, hit in zip(taken, own, strict=True) if hit)
+            shares.append(100 * right / len(own))
+        assert found[place] == pytest.approx(sum(shares) / 2)
+
+
 def test_a_clear_difference_is_shown_and_a_small_one_is_not() -> None:
     seeds = (1, 2, 3)
     good = {seed: draws_of(of(seed, 1.0), ["a.test"], 2000) for seed in seeds}
@@ -50,7 +64,7 @@ def test_a_clear_difference_is_shown_and_a_small_one_is_not() -> None:
     def difference(left: dict[int, np.ndarray], right: dict[int, np.ndarray]) -> float:
         values = ({s: float(d.mean()) for s, d in each.items()} for each in (left, right))
         found = compared(*values, left, right, 400)
-        assert found is not None and found.pairs == 400 and found.seeds == 3
+        assert found is not None and found.items == 400 and found.seeds == 3
         assert found.low <= found.value <= found.high
         return found.p
 
@@ -65,7 +79,7 @@ def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
     equal = compared({1: 90.0, 2: 90.0}, {1: 90.0, 2: 90.0}, {}, {}, 0)
     assert equal is not None and (equal.value, equal.p) == (0.0, 1.0)
     found = compared({1: 2.0, 2: 2.5, 3: 2.2}, {1: 1.0, 2: 1.4, 3: 1.3}, {}, {}, 0)
-    assert found is not None and found.pairs == 0
+    assert found is not None and found.items == 0
     assert found.value == pytest.approx(1.0)
     assert found.p < 0.01
     wide = compared({1: 2.0, 2: 0.0}, {1: 1.0, 2: 1.2}, {}, {}, 0)

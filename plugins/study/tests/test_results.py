@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.results.rows import at, merged, numbers_of, read_rows, rows_of, write_rows
 from cse_study.results.scores import find_shown, flat_scores
-from cse_study.results.table import NOT_SHOWN, tables_of
+from cse_study.results.table import NOT_SHOWN, caption, tables_of
 
 RESULTS: dict[str, Any] = {
     "sts12.test": {"spearman": 60.5, "pairs": 10, "alignment": {"value": 0.4}, "subsets": {}},
@@ -25,7 +26,9 @@ RESULTS: dict[str, Any] = {
     "stsb.dev": {"spearman": 72.5, "pairs": 10, "mutual-information.task": 4.25},
     "mean-of-2": {"spearman": 65.5, "sets": ["sts12.test", "stsb.test"]},
     "MR": {"accuracy": 80.5},
-    "mean-of-7": {"accuracy": 85.5, "sets": ["MR"]},
+    "trec": {"accuracy": 90.5},
+    "transfer.mean-of-2": {"accuracy": 85.5, "tasks": ["MR", "trec"]},
+    "news.all": {"recall@5": 40.5, "documents": 300},
 }
 STUDY = """
 summary = "x"
@@ -53,7 +56,8 @@ SCORING = Scoring("s", ("--pairs", "a.tsv"), True)
     ("wanted", "name", "value", "sets"),
     [
         ("sts.mean", "mean-of-2.spearman", 65.5, ("sts12.test", "stsb.test")),
-        ("transfer.mean", "mean-of-7.accuracy", 85.5, ()),
+        ("transfer.mean", "transfer.mean-of-2.accuracy", 85.5, ("MR", "trec")),
+        ("*.recall@5", "news.all.recall@5", 40.5, ("news.all",)),
         ("stsb.dev", "stsb.dev.spearman", 72.5, ("stsb.dev",)),
         ("*.mutual-information.task", "stsb.dev.mutual-information.task", 4.25, ()),
         ("sts12.test.alignment", "sts12.test.alignment", 0.4, ()),
@@ -70,6 +74,25 @@ def test_a_shown_score_is_found(
     found = find_shown(wanted, scores, RESULTS, "own.dev.spearman")
     assert found is not None
     assert (found.name, found.value, found.sets) == (name, value, sets)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "results", "name"),
+    [
+        ("sts.mean", {"sts12.test": {"spearman": 1.0}, "mean": {"spearman": 2.0}}, "mean.spearman"),
+        ("sts.mean", {"stsb.test": {"spearman": 1.0}}, "stsb.test.spearman"),
+        ("transfer.mean", {"mr": {"accuracy": 1.0}, "transfer.mean": {"accuracy": 2.0}},
+         "transfer.mean.accuracy"),
+        ("transfer.mean", {"sts12.test": {"spearman": 1.0}, "trec": {"accuracy": 2.0}},
+         "trec.accuracy"),
+        ("retrieval.mean", {"bbc_news.all": {"recall@5": 1.0}}, "bbc_news.all.recall@5"),
+    ],
+)  # fmt: skip
+def test_the_mean_of_a_suite_is_that_of_all_its_sets_or_of_the_one_there(
+    wanted: str, results: dict[str, Any], name: str
+) -> None:
+    found = find_shown(wanted, flat_scores(results), results)
+    assert found is not None and found.name == name
 
 
 def test_what_was_not_measured_is_not_found() -> None:
@@ -154,7 +177,7 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert (base.words, near.words, far.words) == ("baseline", NOT_SHOWN, "lower")
     assert (base.seeds, base.paper, far.paper) == (3, 76.4, None)
     assert base.mean is not None and base.deviation is not None
-    assert far.difference is not None and far.difference.pairs == 300
+    assert far.difference is not None and far.difference.items == 300
     assert far.p is not None and near.p is not None and far.p < 0.05 <= near.p
     assert far.p >= far.difference.p
     dev = tables["dev"]
@@ -165,6 +188,38 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert again == tables, "the draws are kept, and are the same"
     large = tables_of(plan.definition, plan.points, rows, folder, SCORING, "large")
     assert [line.paper for line in large["a.test"]] == [80, 81, 82]
+
+
+def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> None:
+    rng = np.random.default_rng(1)
+    for cell in plan.cells:
+        key, right = cell.run.key, cell.point.settings["loss.infonce.temperature"] < 0.2
+        ranks = rng.integers(1, 8 if right else 40, 200)
+        hits = rng.random(100) < (0.9 if right else 0.5)
+        lines = ["set\titem\trank\tright"]
+        lines += [f"news.all\t{n}\t{rank}\t" for n, rank in enumerate(ranks, 1)]
+        lines += [f"trec\t{n}\t\t{int(hit)}" for n, hit in enumerate(hits, 1)]
+        folder.items(key, "s").write_text("\n".join(lines) + "\n")
+        said = json.loads(folder.scores(key, "s").read_text())
+        said["results"] |= {
+            "news.all": {"recall@5": 100 * float((ranks <= 5).mean())},
+            "trec": {"accuracy": 100 * float(hits.mean())},
+        }
+        folder.scores(key, "s").write_text(json.dumps(said))
+    rows = rows_of(plan, folder, SCORING)
+    study, shown = plan.definition.study, ["*.recall@5", "trec", "mean(trec, *.recall@5)"]
+    scores = study.scores.model_copy(update={"shown": shown})
+    definition = replace(plan.definition, study=study.model_copy(update={"scores": scores}))
+    found = tables_of(definition, plan.points, rows, folder, SCORING)
+    for lines, count in zip(list(found.values())[:2], (200, 100), strict=True):
+        _, near, far = lines
+        assert near.words == NOT_SHOWN and far.words == "lower"
+        assert far.difference is not None and far.difference.items == count
+        assert far.difference.low < far.difference.value < far.difference.high
+    assert "of documents and seeds" in caption(found["*.recall@5"], definition)
+    assert "of labelled texts and seeds" in caption(found["trec"], definition)
+    mixed = found["mean(trec, *.recall@5)"][2]
+    assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
 
 
 def test_a_run_that_is_missing_or_failed_has_its_row(plan: Plan, folder: StudyFolder) -> None:

@@ -77,6 +77,17 @@ def test_what_is_there_is_not_made(tmp_path: Path) -> None:
     assert made == ["b"]
 
 
+def test_checkpoints_of_a_run_that_has_not_ended_stay(tmp_path: Path) -> None:
+    place = StudyFolder(tmp_path)
+    checkpoint = place.run("a") / "checkpoints" / "step-1"
+    checkpoint.mkdir(parents=True)
+    place.drop_checkpoints("a")
+    assert checkpoint.is_dir()
+    (place.run("a") / "result.json").write_text("{}")
+    place.drop_checkpoints("a")
+    assert not checkpoint.exists()
+
+
 @pytest.mark.parametrize(("times", "status"), [(1, "done"), (TRIES, "failed")])
 def test_a_job_whose_worker_ends_is_given_to_another(
     tmp_path: Path, times: int, status: str

@@ -96,13 +96,15 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
         'values = { model = ["@model:second", "@model:first"] }',
     )
     words = place.words("--steps", "2", "--model", f"second={broken}", text=text)
-    printed = cse(*words)
+    printed = cse(*words, "--drop-checkpoints")
     assert printed.code == 1, printed.err
     assert "warning: model=model:second, seed 1 failed: model.name: the weights are" in printed.err
     assert "no finished run" in printed.out and "model:first" in printed.out
     runs = place.folder / "studies" / "runs"
     logs = {log.name: log.stat().st_size for log in runs.glob("*.log")}
     assert len(logs) == 2
+    done = [runs / key for key in weights(place, "studies")]
+    assert [(run / "checkpoints").exists() for run in done] == [False]
     file.write_bytes((tiny_encoder(place.folder / "whole", hidden=64) / file.name).read_bytes())
     again = cse(*words, "--json", "--points", "model=model:first")
     assert again.code == 0

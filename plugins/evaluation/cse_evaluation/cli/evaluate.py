@@ -135,6 +135,13 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write each pair with gold score and cosine (tsv)."),
     ] = None,
+    items_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write each document's rank and whether each text's label was right (tsv).",
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
@@ -184,6 +191,7 @@ def evaluate(
         precision=precision,
         batch_tokens=batch_tokens,
         pairs_out=pairs_out,
+        items_out=items_out,
         metric=tuple(metric or ()),
         aug=tuple(aug or ()),
         settings=tuple(settings or ()),

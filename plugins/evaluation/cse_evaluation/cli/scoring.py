@@ -72,6 +72,7 @@ class Request:
     precision: str = "fp32"
     batch_tokens: int | None = None
     pairs_out: Path | None = None
+    items_out: Path | None = None
     metric: tuple[str, ...] = ()
     aug: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -94,7 +95,7 @@ class Request:
             if known[name].default == () and value is not None:
                 one = isinstance(value, str | Path)
                 value = tuple(map(str, [value] if one else value))
-            elif name in ("data_dir", "pairs_out") and value is not None:
+            elif name in ("data_dir", "pairs_out", "items_out") and value is not None:
                 value = Path(value)
             values[name] = () if value is None and known[name].default == () else value
         if not models:
@@ -174,9 +175,11 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     """
     specs = {name: plugins.registry.suite(name).spec for name in request.suite}.values()
     own = [spec.name for spec in specs if spec in cse_suites()]
-    pairs_out, baselines = request.pairs_out, not request.no_baselines
-    if pairs_out is not None and len(request.models) > 1:
-        raise CseError("is for one model", where="--pairs-out", hint="evaluate them one by one")
+    pairs_out, items_out = request.pairs_out, request.items_out
+    baselines = not request.no_baselines
+    for flag, file in (("--pairs-out", pairs_out), ("--items-out", items_out)):
+        if file is not None and len(request.models) > 1:
+            raise CseError("is for one model", where=flag, hint="evaluate them one by one")
     for name in request.models:
         check_model(name, plugins.registry, pooling=request.pooling, max_length=request.max_length)
     tasks = find_tasks(
@@ -194,16 +197,21 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     if pairs_out is not None and not sets.sets:
         raise CseError("there are no graded pairs to write", where="--pairs-out",
                        hint="name some with --pairs FILE or --suite sts")  # fmt: skip
+    if items_out is not None and not tasks.groups and not held:
+        raise CseError("there are no documents and no labelled texts to write",
+                       where="--items-out",
+                       hint="name some with --documents FILE or --labelled FILE")  # fmt: skip
     changes = Changes(request.aug, request.settings, request.dropout, request.seed)
     _check_changes(changes, request.models, sets, plugins)
     for wanted in request.metric:
         plugins.registry.find("metric", wanted, where="--metric")
-    from cse_evaluation.pairs_out import check_pairs_out, write_pairs_out
+    from cse_evaluation.pairs_out import check_file_out, write_items_out, write_pairs_out
     from cse_evaluation.sts import evaluate_sts
     from cse_evaluation.vectors import EncodedTexts
 
-    if pairs_out is not None:
-        check_pairs_out(pairs_out)
+    for file in (pairs_out, items_out):
+        if file is not None:
+            check_file_out(file)
     words = read_texts(request.idf, plugins) if request.idf is not None else None
     found = Evaluation(request, sets, tasks, others)
     lengths: list[int] = []
@@ -271,6 +279,9 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     if pairs_out is not None:
         write_pairs_out(pairs_out, sets.sets, [r.cosines for r in found.results[0] if not r.sets])
         tell(f"pairs with their cosines are in {pairs_out}")
+    if items_out is not None:
+        write_items_out(items_out, chain(*found.classified[:1]), chain(*found.retrieved[:1]))
+        tell(f"ranks of documents' titles and labels that were right are in {items_out}")
     keep(request.models, request.changed(), found.to_dict())
     return found
 

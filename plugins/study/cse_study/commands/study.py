@@ -110,6 +110,14 @@ def study(
             rich_help_panel=_RUN,
         ),
     ] = None,
+    drop_checkpoints: Annotated[
+        bool,
+        typer.Option(
+            "--drop-checkpoints",
+            help="Delete the checkpoints of each run when it is scored; its model stays.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
     suite: Annotated[
         list[str] | None,
         typer.Option(
@@ -182,6 +190,7 @@ def study(
         out,
         executor,
         workers,
+        drop_checkpoints,
     )
     if dry_run:
         session.show_plan(json=json)

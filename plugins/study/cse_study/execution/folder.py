@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ class StudyFolder:
 
     Beside ``runs/KEY``, which is the folder of a run, lie ``KEY.toml`` with its recipe, ``KEY.log``
     with what it said, ``KEY.facts.json`` with what it ran on, ``KEY.failed.json`` where it failed,
-    and ``KEY.scores/`` with its scores and the cosines behind them. An output of a command or a
+    and ``KEY.scores/`` with its scores and what is behind them. An output of a command or a
     function is ``KEY.output.json``. Everything is whole or not there.
     """
 
@@ -52,6 +53,10 @@ class StudyFolder:
         """Return the file with the cosine of each graded pair behind the scores."""
         return self.runs / f"{key}.scores" / f"{scoring}.tsv"
 
+    def items(self, key: str, scoring: str) -> Path:
+        """Return the file with the rank or hit of each document or text behind the scores."""
+        return self.runs / f"{key}.scores" / f"{scoring}.items.tsv"
+
     def after(self, key: str, name: str) -> Path:
         """Return the file with what a function said of a finished run."""
         return self.runs / f"{key}.scores" / f"{name}.after.json"
@@ -72,6 +77,11 @@ class StudyFolder:
         """Tell whether a run can be resumed."""
         folder = RunFolder(self.run(key))
         return (folder.path / RUN_FILE).is_file() or folder.start.is_dir()
+
+    def drop_checkpoints(self, key: str) -> None:
+        """Delete the checkpoints of a finished run; its model and its metrics stay."""
+        if self.trained(key):
+            shutil.rmtree(RunFolder(self.run(key)).start.parent, ignore_errors=True)
 
     def step(self, key: str) -> int | None:
         """Return the last step in the metrics of a run that is under way."""

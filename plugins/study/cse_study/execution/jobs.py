@@ -38,11 +38,13 @@ class Scoring:
         key: A digest of it.
         words: Words behind ``cse eval RUN``.
         pairs: Whether there are graded pairs, whose cosines are kept.
+        items: Whether there are documents or labelled texts, whose ranks and hits are kept.
     """
 
     key: str
     words: tuple[str, ...] = ()
     pairs: bool = True
+    items: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Job:
         settings: What the function is called with.
         without: Plugins to leave out.
         threads: CPU threads of its process; None leaves them.
+        lean: Whether the run's checkpoints are deleted at the end.
     """
 
     folder: str
@@ -90,6 +93,7 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     threads: int | None = None
+    lean: bool = False
 
     @property
     def place(self) -> StudyFolder:
@@ -158,6 +162,8 @@ def make(job: Job) -> Done:
             if not job.done:
                 _make(job, lock.fileno())
             failed.unlink(missing_ok=True)
+            if job.lean:
+                place.drop_checkpoints(job.key)
     except Stop:
         status = "stopped"
     except _Failed as error:
@@ -214,6 +220,8 @@ def _score(job: Job, lock: int, model: str, out: Sequence[str]) -> None:
     words = [*job.scoring.words, "--json"]
     if job.scoring.pairs:
         words += ["--pairs-out", str(job.place.pairs(job.key, job.scoring.key))]
+    if job.scoring.items:
+        words += ["--items-out", str(job.place.items(job.key, job.scoring.key))]
     began = time.monotonic()
     said = parsed(_run(job, lock, child.command("eval", model, *words, *out)))
     if not said:

@@ -51,10 +51,19 @@ def after_of(wanted: schema.After | None, scoring: Scoring | None) -> After | No
 
 
 def work_of(
-    plan: Plan, folder: StudyFolder, scoring: Scoring | None, threads: int | None = None
+    plan: Plan,
+    folder: StudyFolder,
+    scoring: Scoring | None,
+    threads: int | None = None,
+    *,
+    lean: bool = False,
 ) -> Work:
-    """Return the jobs of a plan."""
+    """Return the jobs of a plan.
+
+    Where it is ``lean``, checkpoints are deleted, but of runs that commands or functions look into.
+    """
     work = Work()
+    looked_into = {key for call in plan.calls for key in call.starts}
     scored = plan.scored
     for key, run in plan.runs.items():
         work.jobs[key] = Job(
@@ -66,6 +75,7 @@ def work_of(
             after=after_of(plan.definition.study.after, scoring) if key in scored else None,
             without=run.without,
             threads=threads,
+            lean=lean and key not in looked_into,
         )
         work.after[key] = () if run.start is None else (run.start,)
     for call in plan.calls:

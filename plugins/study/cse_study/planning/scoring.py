@@ -23,6 +23,8 @@ from cse_study.planning.keys import digest
 
 GRADED = ("sts", "chinese")
 """Suites of graded pairs, whose cosines can be kept."""
+OF_ITEMS = ("transfer", "classify", "retrieval")
+"""Suites of documents or labelled texts, whose ranks and hits can be kept."""
 _TEXTS = ("pairs", "data", "labelled", "documents")
 """Options of ``cse eval`` that name texts to score on."""
 
@@ -61,6 +63,7 @@ class _Words:
     notes: list[str] = field(default_factory=list)
     named: bool = False
     graded: bool = False
+    items: bool = False
 
     def add(self, flag: str, value: Any, content: Any = None) -> None:
         for each in value if isinstance(value, list | tuple) else [value]:
@@ -91,7 +94,8 @@ def plan_scoring(
         made.graded = True
     made.add("--no-baselines", True)
     key = digest([made.content, plugins_version(plugins)])
-    return PlannedScoring(Scoring(key, tuple(made.words), made.graded), tuple(made.notes))
+    scoring = Scoring(key, tuple(made.words), made.graded, made.items)
+    return PlannedScoring(scoring, tuple(made.notes))
 
 
 def plugins_version(plugins: Installed) -> str:
@@ -111,6 +115,7 @@ def _suites(
             continue
         made.add("--suite", name, {file: str(path.resolve()) for file, path in there.items()})
         made.named, made.graded = True, made.graded or name in GRADED
+        made.items = made.items or name in OF_ITEMS
     if made.named and wish.data_dir is not None:
         made.words += ["--data-dir", os.path.abspath(wish.data_dir)]
 
@@ -137,6 +142,7 @@ def _option(
     made.add(f"--{name.replace('_', '-')}", kept)
     made.named = made.named or name in _TEXTS
     made.graded = made.graded or name in ("pairs", "data")
+    made.items = made.items or name in ("labelled", "documents")
 
 
 def _file(name: str, value: str, wish: ScoreWish, plugins: Installed) -> str | None:

@@ -1,13 +1,14 @@
-"""Paired bootstrap over test pairs and seeds, and Holm's correction.
+"""Paired bootstrap over test items and seeds, and Holm's correction.
 
-Points are compared on the same pairs and the same seeds: a draw takes pairs of each test set with
-replacement, and seeds with replacement, the same ones for both points.
+Points are compared on the same items and the same seeds: a draw takes items of each test set
+(graded pairs, documents, labelled texts) with replacement, and seeds with replacement, the same
+ones for both points.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DRAWS = 10_000
-"""How often pairs and seeds are drawn."""
+"""How often items and seeds are drawn."""
 SEED = 20_261
 """Seed of the draws: one table has the same draws each time."""
 LEVEL = 0.05
@@ -37,7 +38,7 @@ class Difference:
         high: Its upper end.
         p: Two-sided, from the draws, not corrected.
         seeds: How many seeds both have.
-        pairs: Test pairs that were drawn from; 0 where only seeds were.
+        items: Test items that were drawn from; 0 where only seeds were.
     """
 
     value: float
@@ -45,7 +46,7 @@ class Difference:
     high: float
     p: float
     seeds: int
-    pairs: int
+    items: int
 
 
 def read_cosines(file: Path) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -61,6 +62,45 @@ def read_cosines(file: Path) -> dict[str, tuple[NDArray[np.float64], NDArray[np.
     return {name: (np.array(gold), np.array(cosine)) for name, (gold, cosine) in columns.items()}
 
 
+def read_items(file: Path) -> dict[str, dict[str, NDArray[np.int64]]]:
+    """Return ``rank`` and ``right`` ``[N]`` of each set of a file of ``cse eval --items-out``.
+
+    A set has one of them.
+    """
+    columns: dict[tuple[str, str], list[int]] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
+            for name in ("rank", "right"):
+                if row[name]:
+                    columns.setdefault((row["set"], name), []).append(int(row[name]))
+    found: dict[str, dict[str, NDArray[np.int64]]] = {}
+    for (set_, name), values in columns.items():
+        found.setdefault(set_, {})[name] = np.array(values)
+    return found
+
+
+def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.bool_] | None:
+    """Return the items ``[N]`` whose share ``accuracy`` or ``recall@k`` is, None of others."""
+    name, _, cut = number.partition("@")
+    if name == "recall" and cut.isdigit() and "rank" in items:
+        return np.asarray(items["rank"] <= int(cut))
+    return items["right"].astype(bool) if name == "accuracy" and "right" in items else None
+
+
+def draws_of_hits(hits: Sequence[NDArray[np.bool_]], draws: int = DRAWS) -> NDArray[np.float64]:
+    """Return the share x100 of hits, the mean over sets, in each draw of items ``[draws]``.
+
+    Args:
+        hits: Of each set, its items ``[N]``.
+        draws: How many.
+    """
+    found = []
+    for number, own in enumerate(hits):
+        shares = [times @ own for times in _times(len(own), draws, number)]
+        found.append(100 * np.concatenate(shares) / len(own))
+    return np.asarray(np.mean(found, axis=0))
+
+
 def draws_of(cosines: Cosines, sets: Sequence[str], draws: int = DRAWS) -> NDArray[np.float64]:
     """Return Spearman x100, the mean over sets, of each draw of pairs ``[draws]``.
 
@@ -74,15 +114,19 @@ def _of_set(
     gold: NDArray[np.float64], cosine: NDArray[np.float64], draws: int, number: int
 ) -> NDArray[np.float64]:
     """Return Spearman x100 of drawn pairs ``[draws]``; exact, with mean ranks of ties."""
-    count = len(gold)
-    rng = np.random.default_rng((SEED, number, count))
     left, right = _Ranks(gold), _Ranks(cosine)
-    found = []
+    drawn = _times(len(gold), draws, number)
+    return 100 * np.concatenate(
+        [_pearson(left.drawn(times), right.drawn(times), times) for times in drawn]
+    )
+
+
+def _times(count: int, draws: int, number: int) -> Iterator[NDArray[np.float64]]:
+    """Yield how often each item of a set is drawn ``[B, count]``, some draws at a time."""
+    rng = np.random.default_rng((SEED, number, count))
     for start in range(0, draws, _CHUNK):
         size = min(_CHUNK, draws - start)
-        times = rng.multinomial(count, np.full(count, 1 / count), size).astype(np.float64)
-        found.append(_pearson(left.drawn(times), right.drawn(times), times))
-    return 100 * np.concatenate(found)
+        yield rng.multinomial(count, np.full(count, 1 / count), size).astype(np.float64)
 
 
 class _Ranks:
@@ -120,21 +164,21 @@ def compared(
     of_baseline: Mapping[int, float],
     drawn_point: Mapping[int, NDArray[np.float64]],
     drawn_baseline: Mapping[int, NDArray[np.float64]],
-    pairs: int,
+    items: int,
 ) -> Difference | None:
     """Return how a point differs from the baseline.
 
     Args:
         of_point: Its score by seed.
         of_baseline: The baseline's.
-        drawn_point: Its score in each draw of pairs ``[draws]`` by seed; empty where its score is
-            not of pairs, and seeds alone tell.
+        drawn_point: Its score in each draw of items ``[draws]`` by seed; empty where its items are
+            not known, and seeds alone tell.
         drawn_baseline: The baseline's.
-        pairs: How many pairs were drawn from.
+        items: How many items were drawn from.
 
     Returns:
-        None where nothing can be drawn: no seed that both have, or one alone and no pairs, or no
-        pairs and seeds that all differ by the same number, which says nothing of its error.
+        None where nothing can be drawn: no seed that both have, or one alone and no items, or no
+        items and seeds that all differ by the same number, which says nothing of its error.
     """
     seeds = sorted(of_point.keys() & of_baseline.keys())
     drawn = [s for s in seeds if s in drawn_point and s in drawn_baseline]
@@ -154,11 +198,11 @@ def compared(
     low, high = np.percentile(means, [2.5, 97.5])
     tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (tail + 1) / (draws + 1))
-    return Difference(value, float(low), float(high), p, len(seeds), pairs)
+    return Difference(value, float(low), float(high), p, len(seeds), items)
 
 
 def _of_seeds(differences: Sequence[float]) -> Difference | None:
-    """Return the difference of scores of which no pairs are known: Student's t over the seeds.
+    """Return the difference of scores of which no items are known: Student's t over the seeds.
 
     Counts of a small set are often the same for all seeds: their error is unknown, not zero.
     """

@@ -12,9 +12,10 @@ from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.results.bootstrap import LEVEL, Difference, holm
+from cse_study.results.draws import Draws
 from cse_study.results.rows import Row
 from cse_study.results.scores import columns_of
-from cse_study.results.table import Draws, difference_of, scored_points
+from cse_study.results.table import difference_of, scored_points
 
 HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
 
@@ -64,7 +65,7 @@ def verdicts_of(
     """Return what the runs say of each claim of the study.
 
     A claim holds, or does not, where its corrected p is below the level of all tables; differences
-    that nothing can be drawn for, such as those of one seed without pairs, decide nothing.
+    that nothing can be drawn for, such as those of one seed without items, decide nothing.
     """
     study = definition.study
     draws = Draws(folder, scoring)

@@ -28,12 +28,17 @@ class Shown:
     Attributes:
         name: Its full name.
         value: The number.
-        sets: Test sets of graded pairs that it is the mean Spearman of; empty of other scores.
+        sets: Test sets that it is the mean over; empty of scores that are no such mean.
     """
 
     name: str
     value: float
     sets: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> str:
+        """Return what it is of each set, ``spearman`` or ``recall@5``."""
+        return self.name.removesuffix(")").rpartition(".")[2]
 
 
 def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, float]:
@@ -61,9 +66,10 @@ def flat_scores(results: Mapping[str, Any]) -> dict[str, float]:
 def means_of(results: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Return the sets that each mean of ``cse eval --json`` is the mean of."""
     return {
-        name: tuple(content["sets"])
+        name: tuple(content[key])
         for name, content in results.items()
-        if isinstance(content, Mapping) and isinstance(content.get("sets"), list)
+        for key in ("sets", "tasks")
+        if isinstance(content, Mapping) and isinstance(content.get(key), list)
     }
 
 
@@ -90,6 +96,7 @@ def find_shown(
             return None
         sets = tuple(name for part in known for name in part.sets)
         whole = all(len(part.sets) == 1 for part in known)
+        whole = whole and len({part.number for part in known}) == 1
         value = sum(part.value for part in known) / len(known)
         name = f"mean({', '.join(part.name for part in known)})"
         return Shown(name, value, sets if whole else ())
@@ -100,7 +107,11 @@ def find_shown(
         wanted = f"*.{wanted}"
     patterns = [wanted, *(f"{wanted}.{number}" for number in _MAIN)]
     if rest == "mean" and suite in _SUITES:
-        patterns = [f"mean-of-*.{_SUITES[suite]}", f"*.test.{_SUITES[suite]}"]
+        # Means of graded pairs have no suite in their names; one set alone has no mean.
+        heads = ("mean", "mean-of-*", "*.test")
+        if _SUITES[suite] != "spearman":
+            heads = (wanted, f"{wanted}-of-*", "*")
+        patterns = [f"{head}.{_SUITES[suite]}" for head in heads]
     for pattern in patterns:
         names = [pattern] if pattern in scores else _matching(pattern, scores)
         if names:
@@ -130,9 +141,11 @@ def _matching(pattern: str, scores: Mapping[str, float]) -> list[str]:
 
 
 def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the sets of graded pairs behind a score, nothing where it is another number."""
+    """Return the sets behind a score, nothing where it is no mean over items of them."""
     head, _, number = name.rpartition(".")
-    if number != "spearman" or head not in results:
+    if head not in results or not (
+        number in ("spearman", "accuracy") or number.startswith("recall@")
+    ):
         return ()
     return means_of(results).get(head, (head,))
 

@@ -7,22 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cse_core.runtime.atomic_files import whole_file
 from cse_study.definition.points import Point
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import (
-    DRAWS,
-    LEVEL,
-    Difference,
-    compared,
-    draws_of,
-    holm,
-    read_cosines,
-)
+from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, holm
+from cse_study.results.draws import Draws
 from cse_study.results.rows import Row
 from cse_study.results.scores import Shown, columns_of, find_shown, first_score
 
@@ -77,7 +68,7 @@ class Line:
             "interval": found and [found.low, found.high],
             "p": found and found.p,
             "p_corrected": self.p,
-            "pairs": found and found.pairs,
+            "items": found and found.items,
             "words": self.words,
         }
 
@@ -186,32 +177,6 @@ def _shown(name: str, row: Row) -> Shown | None:
     return found or first_score(row.scores, row.results, name)
 
 
-class Draws:
-    """Draws of the scores of runs, kept beside the scores: they are the same each time."""
-
-    def __init__(self, folder: StudyFolder, scoring: Scoring | None) -> None:
-        self.folder, self.scoring = folder, scoring
-
-    def of(self, row: Row, shown: Shown) -> tuple[NDArray[np.float64], int] | None:
-        """Return a run's score in every draw of pairs ``[draws]``, and how many pairs there are."""
-        if self.scoring is None or not shown.sets:
-            return None
-        pairs = self.folder.pairs(row.key, self.scoring.key)
-        if not pairs.is_file():
-            return None
-        cosines = read_cosines(pairs)
-        if not set(shown.sets) <= cosines.keys():
-            return None
-        count = sum(len(cosines[name][0]) for name in shown.sets)
-        kept = pairs.with_name(f"{self.scoring.key}.{'+'.join(shown.sets)}.npy")
-        if kept.is_file():
-            return np.load(kept), count
-        drawn = draws_of(cosines, shown.sets)
-        with whole_file(kept) as beside, beside.open("wb") as file:
-            np.save(file, drawn)
-        return drawn, count
-
-
 def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Line:
     """Return a line with its difference to the baseline."""
     if {row.key for row, _ in of_point.values()} == {row.key for row, _ in of_base.values()}:
@@ -226,7 +191,7 @@ def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Li
 def difference_of(of_point: Scored, of_base: Scored, draws: Draws) -> Difference | None:
     """Return how the runs of a point differ from those of another one with the same seeds."""
     common = sorted(of_point.keys() & of_base.keys())
-    drawn_point, drawn_base, pairs = {}, {}, 0
+    drawn_point, drawn_base, items = {}, {}, 0
     for seed in common:
         here, there = draws.of(*of_point[seed]), draws.of(*of_base[seed])
         if (
@@ -234,14 +199,14 @@ def difference_of(of_point: Scored, of_base: Scored, draws: Draws) -> Difference
             and there is not None
             and of_point[seed][1].sets == of_base[seed][1].sets
         ):
-            drawn_point[seed], pairs = here
+            drawn_point[seed], items = here
             drawn_base[seed] = there[0]
     return compared(
         {seed: of_point[seed][1].value for seed in common},
         {seed: of_base[seed][1].value for seed in common},
         drawn_point,
         drawn_base,
-        pairs,
+        items,
     )
 
 
@@ -260,6 +225,14 @@ def _corrected(lines: Sequence[Line]) -> list[Line]:
     return found
 
 
+def _items(lines: Sequence[Line]) -> str:
+    """Return what a score is measured on."""
+    score = next((line.score for line in lines if line.difference is not None), "")
+    if ".recall@" in score:
+        return "documents"
+    return "labelled texts" if ".accuracy" in score else "test pairs"
+
+
 def caption(lines: Sequence[Line], definition: Definition) -> str:
     """Return what the columns are, in a line or two."""
     paper = definition.study.paper
@@ -267,8 +240,8 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
     tested = [line.difference for line in lines if line.difference is not None]
     if tested:
-        how = f"of {DRAWS:,} paired draws of test pairs and seeds"
-        if not any(each.pairs for each in tested):
+        how = f"of {DRAWS:,} paired draws of {_items(lines)} and seeds"
+        if not any(each.items for each in tested):
             how = "of a paired t-test over seeds, in which other texts are not"
         said.append(
             f"difference: to the baseline, with the 95% interval {how}; p corrected by Holm for "
