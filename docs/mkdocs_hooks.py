@@ -17,6 +17,7 @@ FIRST = {
         "quickstart",
         "domains",
         "studies/adapt-news",
+        "studies/equal-footing",
         "options",
         "recipes",
         "combine",

@@ -103,6 +103,9 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     runs = place.folder / "studies" / "runs"
     logs = {log.name: log.stat().st_size for log in runs.glob("*.log")}
     assert len(logs) == 2
+    shown = cse(*words, "--no-run", "--seeds", "2")
+    assert shown.code == 0 and "no finished run" in shown.out
+    assert {log.name: log.stat().st_size for log in runs.glob("*.log")} == logs
     done = [runs / key for key in weights(place, "studies")]
     assert [(run / "checkpoints").exists() for run in done] == [False]
     file.write_bytes((tiny_encoder(place.folder / "whole", hidden=64) / file.name).read_bytes())

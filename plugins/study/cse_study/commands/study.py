@@ -154,6 +154,14 @@ def study(
         bool,
         typer.Option("--dry-run", help="Show what would be run, and stop.", rich_help_panel=_SHOW),
     ] = False,
+    no_run: Annotated[
+        bool,
+        typer.Option(
+            "--no-run",
+            help="Show what the runs that are there say; nothing is trained.",
+            rich_help_panel=_SHOW,
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_SHOW)
     ] = False,
@@ -197,8 +205,10 @@ def study(
         return
     if html is not None:
         check_pages("--html")
+    if no_run:
+        session.write()
     try:
-        failed = session.run(shown=not json)
+        failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
         words = " ".join(["cse study", *map(quote, sys.argv[2:])])
         tell(f"stopped; runs that had begun go on where they were with: {words}")
