@@ -141,7 +141,7 @@ def _matching(pattern: str, scores: Mapping[str, float]) -> list[str]:
 
 
 def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the sets behind a score, nothing where it is no mean over items of them."""
+    """Return the sets behind a score, nothing where it is not a mean over their items."""
     head, _, number = name.rpartition(".")
     if head not in results or not (
         number in ("spearman", "accuracy") or number.startswith("recall@")
