@@ -205,14 +205,14 @@ def study(
         return
     if html is not None:
         check_pages("--html")
-    if no_run:
-        session.write()
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
         words = " ".join(["cse study", *map(quote, sys.argv[2:])])
         tell(f"stopped; runs that had begun go on where they were with: {words}")
         raise typer.Exit(130) from None
+    if no_run:
+        session.write()
     session.show(json=json)
     if markdown is not None:
         session.write_markdown(markdown, " ".join(["cse", *map(quote, sys.argv[1:])]))
