@@ -85,7 +85,7 @@ class OptionReader:
 
     def _value(self, value: Any, wanted: Accepts, where: str) -> Any:
         """Return a value in the type that an option wants, as far as that is open."""
-        if isinstance(value, FlagText):
+        if typed := isinstance(value, FlagText):
             value = _typed_text(value, wanted)
         if isinstance(value, list | tuple):
             if wanted.items is None:
@@ -104,7 +104,8 @@ class OptionReader:
         if isinstance(value, str) and numeric and not wanted.text and not wanted.anything:
             return self._number(value, wanted, where)
         if isinstance(value, bool) and not wanted.flag and not wanted.anything:
-            raise _must_be(wanted, where, value)
+            hint = f"a flag without a value means true: type --{where} VALUE"
+            raise _must_be(wanted, where, value, hint if typed else None)
         if isinstance(value, float) and not math.isfinite(value) and wanted.numeric:
             raise CseError("must be a finite number", where=where, value=value)
         if wanted.items is not None and not wanted.fixed and isinstance(value, str):

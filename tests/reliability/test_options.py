@@ -89,11 +89,12 @@ class Lists(Options):
         ("layers", "[2]", (2,)),
         ("layers", "none", None),
         ("layers", "2.5", "must be a list of integers or none (got '2.5')"),
-        ("layers", "true", "must be a list of integers or none (got True)"),
+        ("layers", "true", "must be a list of integers or none (got True); "
+         "a flag without a value means true: type --part.layers VALUE"),
         ("sizes", "2", "must be 2 numbers (got '2')"),
         ("sizes", "2,3", (2.0, 3.0)),
     ],
-)
+)  # fmt: skip
 def test_one_number_on_the_command_line_is_a_list_of_one(
     name: str, value: str, wanted: object
 ) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cse_evaluation.item_files import check_file_out, write_pairs_out
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
-from cse_evaluation.pairs_out import check_file_out, write_pairs_out
 from cse_evaluation.report import comparison_table, difference, results_json, results_tables
 from cse_evaluation.sts import Result, evaluate_sts
 from rich.console import Console

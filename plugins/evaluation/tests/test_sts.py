@@ -189,7 +189,7 @@ def test_dev_score_that_the_pairs_do_not_define_is_left_out(encoder: Any) -> Non
 
 
 def test_nothing_here_imports_torch() -> None:
-    modules = ("report", "sts", "pairs_out", "suite")
+    modules = ("report", "sts", "item_files", "suite")
     code = "import sys\nimport cse_evaluation.dev\n"
     code += "".join(f"import cse_evaluation.{name}\n" for name in modules)
     code += "print([m for m in ('torch', 'transformers', 'sklearn', 'rich') if m in sys.modules])"

@@ -157,7 +157,8 @@ def test_flags_of_their_own_stand_before_settings() -> None:
          "did you mean positive?"),
         ("train.lr=-1", "train.lr: must be at least 0 (got '-1')"),
         ("train.lr=fast", "train.lr: must be a number >= 0 and <= 1 (got 'fast')"),
-        ("train.lr=true", "train.lr: must be a number >= 0 and <= 1 (got True)"),
+        ("train.lr=true", "train.lr: must be a number >= 0 and <= 1 (got True); "
+         "a flag without a value means true: type --train.lr VALUE"),
         ("train.lr=inf", "train.lr: must be a finite number"),
         ("train.batch_size=1.5", "train.batch_size: must be an integer >= 1"),
         ("train.batch_size=0", "train.batch_size: must be at least 1 (got '0')"),

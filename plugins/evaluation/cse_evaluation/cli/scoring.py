@@ -205,7 +205,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     _check_changes(changes, request.models, sets, plugins)
     for wanted in request.metric:
         plugins.registry.find("metric", wanted, where="--metric")
-    from cse_evaluation.pairs_out import check_file_out, write_items_out, write_pairs_out
+    from cse_evaluation.item_files import check_file_out, write_items_out, write_pairs_out
     from cse_evaluation.sts import evaluate_sts
     from cse_evaluation.vectors import EncodedTexts
 
