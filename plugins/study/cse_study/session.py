@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
@@ -29,6 +29,9 @@ from cse_study.results.markdown import page_of
 from cse_study.results.rows import Row, merged, read_rows, rows_of, write_rows
 from cse_study.results.table import Line, tables_of
 from cse_study.results.text_table import Table
+
+if TYPE_CHECKING:
+    from cse_study.pages.study_results import Results
 
 PLAN = "plan.json"
 """What the rows of a study belong to."""
@@ -227,13 +230,21 @@ class Session:
         return [*score_tables(self.definition, self.tables()), *([claims] if claims else [])]
 
     def write_markdown(self, file: Path, command: str) -> None:
-        """Write the tables, the claims and what is behind them as a page.
+        """Write figures, tables, claims and what is behind them as a page, figures beside it.
 
         Raises:
-            CseError: If it cannot be written.
+            CseError: If it cannot be written, or what draws is not installed.
         """
-        page = page_of(self.definition, self._laid_out(), self.rows(), command)
+        from cse_study.pages.drawing import alone
+        from cse_study.pages.study_page import study_pictures
+
+        drawn = study_pictures(self._results())
+        pictures = {f"{file.stem}-{number}.svg": each for number, each in enumerate(drawn, 1)}
+        titles = {name: each.title for name, each in pictures.items()}
+        page = page_of(self.definition, self._laid_out(), self.rows(), command, titles)
         with disk_errors(file):
+            for name, each in pictures.items():
+                write_whole(file.with_name(name), alone(each))
             write_whole(file, page)
 
     def write_page(self, path: Path) -> None:
@@ -243,15 +254,19 @@ class Session:
             CseError: If it cannot be written, or what makes it is not installed.
         """
         from cse_study.pages.study_page import write_study_page
+
+        write_study_page(self._results(), path)
+
+    def _results(self) -> Results:
+        """Return what figures are drawn from: the runs of this plan's seeds and points."""
         from cse_study.pages.study_results import Results
 
         plan, scoring = self.plan, self.scoring
         shown = {point.number for point in plan.shown}
         rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
-        results = Results(
+        return Results(
             self.definition, plan.shown, rows, self.tables(), self.folder, scoring, self.verdicts()
         )
-        write_study_page(results, path)
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""

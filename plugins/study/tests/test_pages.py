@@ -9,19 +9,21 @@ from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from cse_study.definition.reading import read_study
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
 from cse_study.pages.charts import scatter_picture
-from cse_study.pages.drawing import Look, Series
+from cse_study.pages.drawing import Look, Series, alone
 from cse_study.pages.grouping import find_key, groups_of, over_steps
 from cse_study.pages.lines import lines_picture, log_places
 from cse_study.pages.run_files import read_run
-from cse_study.pages.study_page import study_page
+from cse_study.pages.study_page import study_page, study_pictures
 from cse_study.pages.study_results import Results
 from cse_study.planning.plan import Wish, plan_study
+from cse_study.results.markdown import page_of
 from cse_study.results.rows import rows_of
 from cse_study.results.table import tables_of
 
@@ -326,6 +328,18 @@ def test_the_page_of_a_study(results: Results) -> None:
     ]
     assert [row[2] for row in curve.rows] == ["70.00", "72.00", "73.00"]
     assert [row[4] for row in curve.rows] == ["71.00", "-", "74.00"]
+
+
+def test_figures_stand_beside_a_page_of_markdown(results: Results) -> None:
+    drawn = study_pictures(results)
+    files = {f"batches-{number}.svg": each.title for number, each in enumerate(drawn, 1)}
+    page = page_of(results.definition, [], results.rows, "cse study batches.toml", files)
+    assert len(drawn) == 9
+    assert "![starter.test.spearman by batch](batches-1.svg)" in page
+    root = ElementTree.fromstring(alone(drawn[0]))
+    style = root.find("{http://www.w3.org/2000/svg}style")
+    assert style is not None and "prefers-color-scheme:dark" in str(style.text)
+    assert "currentColor" in drawn[0].svg
 
 
 def test_what_is_missing_is_said(results: Results, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def study(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the tables as a page of Markdown too.",
+            help="Write tables and figures as a page of Markdown; the figures lie beside it.",
             rich_help_panel=_SHOW,
         ),
     ] = None,
@@ -203,8 +203,9 @@ def study(
     if dry_run:
         session.show_plan(json=json)
         return
-    if html is not None:
-        check_pages("--html")
+    for flag, file in (("--markdown", markdown), ("--html", html)):
+        if file is not None:
+            check_pages(flag)
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:

@@ -171,6 +171,12 @@ def svg_of(figure: Figure, title: str, alt: str) -> str:
     )
 
 
+def alone(picture: Picture) -> str:
+    """Return a picture as a file of its own, whose ink follows the reader's light or dark page."""
+    ink = "svg{color:#1b1b1b}@media (prefers-color-scheme:dark){svg{color:#e8e8e8}}"
+    return picture.svg.replace("<title>", f"<style>{ink}</style><title>", 1) + "\n"
+
+
 def numeric(values: Sequence[Any]) -> bool:
     """Tell whether places are numbers."""
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)

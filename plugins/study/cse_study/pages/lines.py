@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from cse_study.pages.drawing import (
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_MARKERS = 12
+_WIDE = 26
+"""Letters of a name beside one of several panels, which are low."""
 
 
 def lines_picture(
@@ -52,7 +55,7 @@ def lines_picture(
     looks = {series.label: Look.of(own.index(_own(series))) for series in every}
     for here, (name, each) in zip(axes, panels.items(), strict=True):
         _lines(here, each, looks, log=log)
-        here.set_ylabel(name)
+        here.set_ylabel(fill(name, _WIDE, break_long_words=False))
         if here is axes[-1]:
             here.set_xlabel(xlabel)
     figure.subplots_adjust(hspace=0.3)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from cse_study.definition.schema import Figure
+from cse_study.pages.drawing import Picture
 from cse_study.pages.grouping import find_key, over_steps
 from cse_study.pages.lines import lines_picture
 from cse_study.pages.page import Page, Section
@@ -38,8 +40,7 @@ def study_page(results: Results) -> Page:
     if claims := claims_table(results.verdicts):
         page.sections.append(Section("Claims", tables=[claims]))
     figures = Section("Figures")
-    for figure in study.figures or _standard(results):
-        drawn = FIGURES[figure.type](results, figure) if results.done else []
+    for figure, drawn in _drawn(results):
         figures.pictures += drawn
         figures.tables += text_tables(results, figure) if figure.type == "table" else []
         if not drawn and figure.type != "table":
@@ -47,6 +48,16 @@ def study_page(results: Results) -> Page:
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
     page.sections += [figures, _training(results), _ran(results)]
     return page
+
+
+def study_pictures(results: Results) -> list[Picture]:
+    """Return the figures of a study that have numbers."""
+    return [picture for _, drawn in _drawn(results) for picture in drawn]
+
+
+def _drawn(results: Results) -> Iterator[tuple[Figure, list[Picture]]]:
+    for figure in results.definition.study.figures or _standard(results):
+        yield figure, FIGURES[figure.type](results, figure) if results.done else []
 
 
 def _standard(results: Results) -> list[Figure]:

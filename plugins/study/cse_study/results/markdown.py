@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cse_study.definition.reading import Definition
 from cse_study.results.rows import Row
@@ -11,13 +11,26 @@ from cse_study.results.text_table import Table
 
 
 def page_of(
-    definition: Definition, tables: Sequence[Table], rows: Sequence[Row], command: str
+    definition: Definition,
+    tables: Sequence[Table],
+    rows: Sequence[Row],
+    command: str,
+    pictures: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the page; nothing on it is written by hand but what the study's file says."""
+    """Return the page; nothing on it is written by hand but what the study's file says.
+
+    Args:
+        definition: The study.
+        tables: Scores and claims.
+        rows: A row a run.
+        command: What writes the page.
+        pictures: Titles of the figures by the names of their files beside the page.
+    """
     study = definition.study
     parts = [f"# {study.summary}", f"Written by `{command}`."]
     parts += [f"{definition.paper}, {study.source}."] if definition.paper else []
     parts += [study.note.strip()] if study.note else []
+    parts += [f"![{title}]({file})" for file, title in (pictures or {}).items()]
     for table in tables:
         parts += [f"## {table.title}", _markdown(table), table.caption]
     parts.append(_provenance(rows))
