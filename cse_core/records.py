@@ -310,6 +310,7 @@ class Facts:
         views: ``branch`` and ``column`` of each view; the composer adds it.
         branches: Options of each branch as plain values; the composer adds it.
         stores: The same of each store.
+        heads: Number of its attention heads.
     """
 
     model: str
@@ -329,3 +330,4 @@ class Facts:
     views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    heads: int | None = None

@@ -11,7 +11,7 @@ from cse_core.recipes.composition import Composition
 VOCABULARY = 30_000
 """Words of a table whose size the plan does not know."""
 _HEAD = 64
-"""Numbers of an attention head, in nearly every encoder."""
+"""Numbers of an attention head where the plan does not know how many heads there are."""
 
 
 def needed(
@@ -47,7 +47,7 @@ def needed(
     wide = composition.train.precision == "fp32"
     of_layer = (68 if wide else 40) * width
     if not on_gpu:
-        of_layer += (10 if wide else 6) * width // _HEAD * length
+        of_layer += (10 if wide else 6) * (facts.heads or width // _HEAD) * length
     rows = -(-composition.train.batch_size // processes)
     passes = (p for p in composition.passes if p.gradient and not p.off)
     tokens = min(rows, chunk or rows) * length * max((len(p.views) for p in passes), default=0)

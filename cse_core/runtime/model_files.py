@@ -101,6 +101,7 @@ def facts_of_files(
         embedding=_whole(config, "embedding_size") or hidden,
         layers=_whole(config, "num_hidden_layers", "n_layers", "n_layer"),
         positions=positions,
+        heads=_whole(config, "num_attention_heads", "n_heads", "n_head"),
         cased=_cased(files),
         mask_token=_mask_token(files),
         starter=starter or files.get(MANIFEST, {}).get("starter") is True,

@@ -99,6 +99,17 @@ def test_what_to_type() -> None:
     assert memory_warning(unknown, 1) is None
 
 
+def test_more_heads_keep_more_scores() -> None:
+    run = composed("train.batch_size=8", "model.max_length=512")
+    assert run.facts.heads is None  # as of a model that is 768 wide: 12
+    twice = replace(run, facts=replace(run.facts, heads=24))
+    how: Any = {"on_gpu": False, "chunk": None, "again": False}
+    more = (needed(twice, 1, **how) or 0) - (needed(run, 1, **how) or 0)
+    assert more == 2 * 8 * 512 * 12 * 10 * 12 * 512  # tokens, layers, bytes of 12 heads' scores
+    how["on_gpu"] = True
+    assert needed(twice, 1, **how) == needed(run, 1, **how)
+
+
 def test_the_plan_asks_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def free(*_: Any) -> int:
         return 8 * 10**9

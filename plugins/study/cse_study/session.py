@@ -15,6 +15,7 @@ from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of
 from cse_study.execution.folder import StudyFolder, read_json, write_json
 from cse_study.execution.jobs import Done, Scoring
+from cse_study.execution.packing import pack, unpack
 from cse_study.execution.progress import Shown, names_of, watching
 from cse_study.execution.running import Work, carry_out, work_of
 from cse_study.planning.composing import Composer
@@ -246,6 +247,25 @@ class Session:
             for name, each in pictures.items():
                 write_whole(file.with_name(name), alone(each))
             write_whole(file, page)
+
+    def pack(self, file: Path) -> None:
+        """Write what the finished runs of the plan say into one file, without their models.
+
+        Raises:
+            CseError: If it cannot be written.
+        """
+        count = pack(self.folder, self.plan.runs, file)
+        tell(f"{count} of {len(self.plan.runs)} runs are packed: {file}")
+
+    def unpack(self, file: Path) -> None:
+        """Take the runs of such a file, before the plan is made.
+
+        Raises:
+            CseError: If it is a file of something else, or the folder cannot be written to.
+        """
+        writable_folder(self.folder.runs, "--out")
+        taken, count = unpack(self.folder, file)
+        tell(f"{taken} of {count} runs of {file} are new here")
 
     def write_page(self, path: Path) -> None:
         """Write the page with the table and the figures.

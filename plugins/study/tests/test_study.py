@@ -108,6 +108,11 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     assert {log.name: log.stat().st_size for log in runs.glob("*.log")} == logs
     done = [runs / key for key in weights(place, "studies")]
     assert [(run / "checkpoints").exists() for run in done] == [False]
+    packed = place.folder / "packed.gz"
+    assert cse(*words, "--no-run", "--pack", str(packed)).code == 0
+    there = ["--out", str(place.folder / "there"), "--unpack", str(packed)]
+    plan = json.loads(cse(*words, *there, "--dry-run", "--json").out)
+    assert plan["done"] == [run.name for run in done] and len(plan["new"]) == 1
     file.write_bytes((tiny_encoder(place.folder / "whole", hidden=64) / file.name).read_bytes())
     again = cse(*words, "--json", "--points", "model=model:first")
     assert again.code == 0

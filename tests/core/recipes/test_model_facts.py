@@ -48,6 +48,8 @@ def test_facts_of_a_folder(tmp_path: Path) -> None:
     assert (facts.layers, facts.positions, facts.cased, facts.mask_token, facts.starter) == (
         4, 512, False, True, False,
     )  # fmt: skip
+    (path / "config.json").write_text('{"model_type": "distilbert", "n_heads": 12}')
+    assert model_facts(str(path), made_up_registry()).heads == 12
 
 
 @pytest.mark.parametrize(

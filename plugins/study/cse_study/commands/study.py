@@ -118,6 +118,14 @@ def study(
             rich_help_panel=_RUN,
         ),
     ] = False,
+    unpack: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take finished runs from a file that --pack wrote; may be repeated.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     suite: Annotated[
         list[str] | None,
         typer.Option(
@@ -147,6 +155,14 @@ def study(
         typer.Option(
             metavar="FILE",
             help="Write tables and figures as a page of Markdown; the figures lie beside it.",
+            rich_help_panel=_SHOW,
+        ),
+    ] = None,
+    pack: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what finished runs say, without their models, for others to add to.",
             rich_help_panel=_SHOW,
         ),
     ] = None,
@@ -200,11 +216,13 @@ def study(
         workers,
         drop_checkpoints,
     )
+    for file in unpack or ():
+        session.unpack(file)
     if dry_run:
         session.show_plan(json=json)
         return
-    for flag, file in (("--markdown", markdown), ("--html", html)):
-        if file is not None:
+    for flag, page in (("--markdown", markdown), ("--html", html)):
+        if page is not None:
             check_pages(flag)
     try:
         failed = {} if no_run else session.run(shown=not json)
@@ -217,6 +235,8 @@ def study(
     session.show(json=json)
     if markdown is not None:
         session.write_markdown(markdown, " ".join(["cse", *map(quote, sys.argv[1:])]))
+    if pack is not None:
+        session.pack(pack)
     if html is not None:
         session.write_page(html)
         tell(f"page: {html}")

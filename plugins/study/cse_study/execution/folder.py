@@ -73,6 +73,10 @@ class StudyFolder:
         """Tell whether a run is finished."""
         return (self.run(key) / RESULT).is_file()
 
+    def without_model(self, key: str) -> bool:
+        """Tell whether a finished run was unpacked: what it says is here, and its model is not."""
+        return self.trained(key) and not (self.run(key) / RUN_FILE).is_file()
+
     def begun(self, key: str) -> bool:
         """Tell whether a run can be resumed."""
         folder = RunFolder(self.run(key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import threading
@@ -190,6 +191,8 @@ def _make(job: Job, lock: int) -> None:
         write_json(given, job.settings)
         _run(job, lock, child.function(job.call, str(given), str(place.output(key))))
         return
+    if place.without_model(key):  # asked for more than it says
+        shutil.rmtree(place.run(key))
     if not place.trained(key) and not job.untrained:
         if place.begun(key):
             words = ["--resume", str(place.run(key))]
@@ -236,7 +239,10 @@ def _recipe(job: Job) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(json.dumps(job.recipe))
     name = content["model"]["name"]
     if name.startswith(_STARTED):
-        content["model"]["name"] = str(job.place.run(name.removeprefix(_STARTED)))
+        start = name.removeprefix(_STARTED)
+        if job.place.without_model(start):
+            raise _Failed(f"starts from run {start}, unpacked without its model; delete {start}")
+        content["model"]["name"] = str(job.place.run(start))
     return content
 
 

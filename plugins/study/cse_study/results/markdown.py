@@ -47,8 +47,20 @@ def _markdown(table: Table) -> str:
 def _provenance(rows: Sequence[Row]) -> str:
     """Return what the runs ran on, each fact once."""
     done = [row for row in rows if row.status == "done"]
-    words = []
-    for name in ("commit", "processor", "device", "precision", "threads", "scored_by", "setting"):
+    models = {
+        _public(str(row.options["model.name"])) for row in done if "model.name" in row.options
+    }
+    words = [f"model: {', '.join(sorted(models))}"] if models else []
+    for name in (
+        "steps",
+        "commit",
+        "processor",
+        "device",
+        "precision",
+        "threads",
+        "scored_by",
+        "setting",
+    ):
         found = sorted({_public(str(row.facts[name])) for row in done if row.facts.get(name)})
         words += [f"{name.replace('_', ' ')}: {', '.join(found)}"] if found else []
     seconds = sum(float(row.facts.get("seconds") or 0) for row in done)

@@ -148,7 +148,7 @@ def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
     """Return what a run was, took and ran on."""
     result = read_json(folder.run(key) / RESULT)
     facts = read_json(folder.beside(key, "facts.json"))
-    record = _record(folder.run(key) / RUN_FILE)
+    record = _record(folder.run(key) / RUN_FILE) or facts  # of a run that was unpacked
     ran = record.get("run", {})
     return {
         "line": read_json(folder.beside(key, "failed.json")).get("line", ""),
