@@ -16,8 +16,6 @@ FIRST = {
     "Start": (
         "quickstart",
         "domains",
-        "studies/adapt-news",
-        "studies/equal-footing",
         "options",
         "recipes",
         "combine",
@@ -104,6 +102,7 @@ def navigation() -> list[Any]:
         {"cse": "index.md"},
         *({section: [f"{name}.md" for name in names]} for section, names in FIRST.items()),
         {"Methods": of("methods")},
+        {"Tables of studies": [{PurePosixPath(page).stem: page} for page in of("studies")]},
         {"Distributions": of("plugins")},
         {"In Python": [{name: f"modules/{name}.md"} for name in MODULES]},
         {"The project": ["contributing.md", "changelog.md"]},

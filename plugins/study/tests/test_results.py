@@ -208,9 +208,10 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         folder.scores(key, "s").write_text(json.dumps(said))
     rows = rows_of(plan, folder, SCORING)
     study, shown = plan.definition.study, ["*.recall@5", "trec", "mean(trec, *.recall@5)"]
-    scores = study.scores.model_copy(update={"shown": shown})
+    scores = study.scores.model_copy(update={"shown": [*shown, "*.recall@1"]})
     definition = replace(plan.definition, study=study.model_copy(update={"scores": scores}))
     found = tables_of(definition, plan.points, rows, folder, SCORING)
+    assert list(found) == shown, "what was not measured has no table"
     for lines, count in zip(list(found.values())[:2], (200, 100), strict=True):
         _, near, far = lines
         assert near.words == NOT_SHOWN and far.words == "lower"

@@ -90,9 +90,13 @@ def tables_of(
     if study.kind != "train":
         own = [each for each in study.scores.columns if each.strip()]
         wanted = own or list(study.values) or _numbers(rows)
+    done = [row for row in rows if row.status == "done"]
+    there = {name for name in wanted if any(_found(name, row) for row in done)}
+    # Another score stands in where none was measured, beside one that was it says nothing.
     return {
         name: _lines(name, number, definition, points, rows, folder, scoring, variant)
         for number, name in enumerate(wanted)
+        if name in there or not there
     }
 
 
@@ -170,11 +174,14 @@ def paper_number(numbers: Any, name: str, column: int, point: Point) -> float | 
     return held[point.number - 1] if point.number <= len(held) else None
 
 
-def _shown(name: str, row: Row) -> Shown | None:
+def _found(name: str, row: Row) -> Shown | None:
     if name in row.scores and not row.results:
         return Shown(name, row.scores[name])
-    found = find_shown(name, row.scores, row.results, row.chosen_by)
-    return found or first_score(row.scores, row.results, name)
+    return find_shown(name, row.scores, row.results, row.chosen_by)
+
+
+def _shown(name: str, row: Row) -> Shown | None:
+    return _found(name, row) or first_score(row.scores, row.results, name)
 
 
 def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Line:
