@@ -15,6 +15,7 @@ from cse_study.results.scores import scores_of
 from cse_core.errors import CseError
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
+from tests.fixtures.command_line import Cse, refused
 
 TRAINED, LOST, AS_IT_IS, UNDER_WAY = "a" * 16, "b" * 16, "c" * 16, "d" * 16
 SCORING = "5" * 16
@@ -71,6 +72,13 @@ def test_a_run_that_others_start_from_needs_its_model(here: StudyFolder, tmp_pat
     done = make(Job(folder=str(there.path), key=UNDER_WAY, recipe=recipe))
     assert done.status == "failed"
     assert done.line == f"starts from run {TRAINED}, unpacked without its model; delete {TRAINED}"
+
+
+def test_numbers_of_commands_are_not_packed(cse: Cse, tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text('summary = "x"\nkind = "command"\ncommand = ["bench", "--json"]\n')
+    printed = cse("study", str(file), "--pack", str(tmp_path / "runs.gz"))
+    refused(printed, "--pack: is for runs, and this study calls commands or functions")
 
 
 @pytest.mark.parametrize(

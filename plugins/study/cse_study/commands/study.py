@@ -218,6 +218,9 @@ def study(
     )
     for file in unpack or ():
         session.unpack(file)
+    if pack is not None and not session.plan.runs:
+        what = "is for runs, and this study calls commands or functions"
+        raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
     if dry_run:
         session.show_plan(json=json)
         return
