@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
     except ElsewhereError:  # the process that failed says why
         return 2
     except CseError as error:
-        fail(error)
+        fail(_in_our_names(error))
         return 2
     except KeyboardInterrupt:
         tell("interrupted")
@@ -260,6 +260,20 @@ def _of_other_trainers(flag: str) -> str | None:
         flag.lstrip("-").replace("-", "_")
     )
     return ours
+
+
+def _in_our_names(error: CseError) -> CseError:
+    """Return an error in which another trainer's name of an option is answered with ours."""
+    if isinstance(error, CseErrors):
+        return CseErrors([_in_our_names(each) for each in error.errors])
+    _, dot, name = (error.where or "").rpartition(".")
+    unknown = dot and error.what == "unknown option"
+    close = (error.hint or "").startswith("did you mean")
+    ours = _of_other_trainers(name) if unknown and not close else None
+    if ours is None:
+        return error
+    hint = f"cse calls it {ours}"
+    return CseError(error.what, where=error.where, value=error.value, hint=hint)
 
 
 def _close_setting(flag: str) -> str | None:

@@ -61,6 +61,9 @@ def test_all_unknown_flags_are_named_at_once_beside_other_mistakes(cse: Cse) -> 
                   "--nothing; see cse train --help", "did you mean lr?",
                   "nothere.txt: no such"):  # fmt: skip
         assert words in said.err, words
+    refused(
+        cse("train", "--train.learning_rate", "1e-4"), "(got '1e-4'); cse calls it --train.lr 3e-5"
+    )
     # Columns that an unknown flag would have brought are not missed.
     refused(cse("train", "--recipe", "simcse-supervised", "--train_file", "a.csv"), "--train_file")
     refused(cse("train", "-x"), "unknown option -x")
