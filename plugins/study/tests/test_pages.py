@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,7 +16,7 @@ import pytest
 from cse_study.definition.reading import read_study
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
-from cse_study.pages.charts import scatter_picture
+from cse_study.pages.charts import box_picture, scatter_picture
 from cse_study.pages.drawing import Look, Series, alone
 from cse_study.pages.grouping import find_key, groups_of, over_steps
 from cse_study.pages.lines import lines_picture, log_places
@@ -361,3 +362,13 @@ def test_diagrams_are_drawn_from_plans(tmp_path: Path, cse: Cse) -> None:
         assert word in picture.svg
     assert "view positive of text, encoded by online, changed by aug.fgsm" in picture.alt
     assert len(picture.rows) == len(plan["passes"])
+
+
+def test_the_names_of_many_boxes_stand_apart_in_a_small_picture() -> None:
+    groups = {f"a method with a long name {each}": [1.0, 2.0, 4.0] for each in range(20)}
+    picture = box_picture("seeds", groups, "method", "score")
+    assert picture is not None and len(picture.svg) < 150_000
+    named = r' y="(\S+)"[^>]*>a method with a long name \d+, n = 3<'
+    heights = sorted(float(found) for found in re.findall(named, picture.svg))
+    assert len(heights) == 20
+    assert min(below - above for above, below in pairwise(heights)) > 10  # of the font: 10

@@ -15,6 +15,8 @@ from cse_study.pages.drawing import (
     svg_of,
 )
 
+_ROW = 0.28
+"""Height of a box and its name, in inches."""
 _MOST_POINTS = 2000
 _MOST_NAMES = 16
 
@@ -93,26 +95,29 @@ def box_picture(
         return None
     import numpy as np
 
-    figure, (axes,) = new_figure()
+    figure, (axes,) = new_figure(height=max(HEIGHT, 0.9 + _ROW * len(groups)))
     for number, each in enumerate(groups.values()):
         look = Look.of(number)
         if len(each) > 2:
             drawn = axes.boxplot(
                 [each], positions=[number], widths=0.5, patch_artist=True, showfliers=False,
-                medianprops={"color": INK, "linewidth": 1.6}, whiskerprops={"color": INK},
-                capprops={"color": INK},
+                orientation="horizontal", medianprops={"color": INK, "linewidth": 1.6},
+                whiskerprops={"color": INK}, capprops={"color": INK},
             )  # fmt: skip
             for box in drawn["boxes"]:
                 box.set(facecolor=look.colour, alpha=0.45, edgecolor=INK, hatch=look.hatch)
         shift = np.linspace(-0.12, 0.12, len(each)) if len(each) > 1 else np.zeros(1)
         axes.plot(
-            number + shift, each, linestyle="", marker=look.marker, markersize=4.5, color=INK,
+            each, number + shift, linestyle="", marker=look.marker, markersize=4.5, color=INK,
             markerfacecolor="none", zorder=4,
         )  # fmt: skip
-    names = [f"{name}\nn = {len(each)}" for name, each in groups.items()]
-    axes.set_xticks(range(len(groups)), names)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
+    names = [f"{name}, n = {len(each)}" for name, each in groups.items()]
+    axes.set_yticks(range(len(groups)), names)
+    axes.invert_yaxis()  # the first one above
+    axes.grid(axis="x")
+    axes.grid(visible=False, axis="y")
+    axes.set_ylabel(xlabel)
+    axes.set_xlabel(ylabel)
     heads = [xlabel, "seeds", "lowest", "first quarter", "median", "third quarter", "highest"]
     rows = [
         [name, str(len(each)), *[plain_number(float(np.percentile(each, p)))

@@ -24,7 +24,8 @@ _COLOURS = ("#3b7dc4", "#c4661f", "#2f8f5b", "#9a62c2", "#cf4a5a", "#188c99", "#
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 2, 2)), (0, (1, 1)),
                             (0, (7, 2, 2, 2, 2, 2)), (0, (4, 4)), (0, (10, 3)))  # fmt: skip
-_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++", "oo", "--")
+_HATCHES = ("", "////", "||||", "xxxx", "\\\\\\\\", "++", "----", "//")
+"""Straight lines alone: of dots, a picture of twenty boxes has a megabyte."""
 _PIXELS = 1.45
 """Of a page for each point of a picture."""
 _NEAR_END = 0.85

@@ -123,7 +123,8 @@ def _box(results: Results, figure: Figure) -> list[Picture]:
         groups: dict[str, list[float]] = {}
         for line in lines:
             place = _text(_value(line.point, figure.x)) if figure.x else line.point.label
-            for row in results.of_point(line.point):
+            # A model without training is one run, whatever the seed.
+            for row in {row.key: row for row in results.of_point(line.point)}.values():
                 value = row.scores.get(line.score)
                 if value is not None:
                     groups.setdefault(place, []).append(value)
