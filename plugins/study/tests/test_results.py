@@ -12,10 +12,12 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from cse_study.definition.reading import read_study
+from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.results.claims import verdicts_of
 from cse_study.results.rows import at, merged, numbers_of, read_rows, rows_of, write_rows
 from cse_study.results.scores import find_shown, flat_scores
 from cse_study.results.table import NOT_SHOWN, caption, tables_of
@@ -217,8 +219,8 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         assert near.words == NOT_SHOWN and far.words == "lower"
         assert far.difference is not None and far.difference.items == count
         assert far.difference.low < far.difference.value < far.difference.high
-    assert "of documents and seeds" in caption(found["*.recall@5"], definition)
-    assert "of labelled texts and seeds" in caption(found["trec"], definition)
+    assert "draws of documents, Student's t over seeds" in caption(found["*.recall@5"], definition)
+    assert "draws of labelled texts, Student's t" in caption(found["trec"], definition)
     mixed = found["mean(trec, *.recall@5)"][2]
     assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
 
@@ -234,3 +236,10 @@ def test_a_run_that_is_missing_or_failed_has_its_row(plan: Plan, folder: StudyFo
     lines = tables_of(plan.definition, plan.points, rows, folder, SCORING)["a.test"]
     assert lines[0].seeds == 1 and lines[0].deviation is None
     assert lines[1].difference is not None and lines[1].difference.seeds == 1
+    assert lines[2].words == "lower with this seed"
+    claim = Claim(says="0.1 above 0.2", better="0.1", than="0.2")
+    study = plan.definition.study.model_copy(update={"claims": [claim]})
+    definition = replace(plan.definition, study=study)
+    for kept, words in ((rows, "holds"), ([r for r in rows if r.seed == 3], "cannot be decided")):
+        found = verdicts_of(definition, plan.points, kept, folder, SCORING)
+        assert [each.words for each in found] == [words]

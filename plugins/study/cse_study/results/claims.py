@@ -64,8 +64,8 @@ def verdicts_of(
 ) -> list[Verdict]:
     """Return what the runs say of each claim of the study.
 
-    A claim holds, or does not, where its corrected p is below the level of all tables; differences
-    that nothing can be drawn for, such as those of one seed without items, decide nothing.
+    A claim holds, or does not, where its corrected p is below the level of all tables; one seed
+    decides nothing, since of other seeds nothing is known.
     """
     study = definition.study
     draws = Draws(folder, scoring)
@@ -80,7 +80,7 @@ def verdicts_of(
     for claim, found in zip(study.claims, differences, strict=True):
         p = None if found is None else next(corrected)
         words = OPEN
-        if found is not None and p is not None and p < LEVEL:
+        if found is not None and found.seeds > 1 and p is not None and p < LEVEL:
             words = HOLDS if (found.value < 0) == claim.lower else CONTRADICTED
         verdicts.append(Verdict(claim, found, p, words))
     return verdicts

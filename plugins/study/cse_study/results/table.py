@@ -20,6 +20,8 @@ from cse_study.results.scores import Shown, columns_of, find_shown, first_score
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
 SAME_OF_ALL = "the same with every seed, nothing to draw from"
+WITH_ONE_SEED = "{} with this seed"
+"""Other items would hardly turn it; another seed, of which nothing is known, may."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Line:
         paper_deviation: And its deviation.
         difference: To the baseline; None where nothing can be compared.
         p: Corrected for the number of comparisons of the table.
-        words: ``higher``, ``lower``, ``no difference shown``, ``baseline``, or why nothing is said.
+        words: ``higher`` or ``lower``, ``with this seed`` where there is one, ``no difference
+            shown``, ``baseline``, or why nothing is said.
     """
 
     point: Point
@@ -227,7 +230,11 @@ def _corrected(lines: Sequence[Line]) -> list[Line]:
             found.append(line)
             continue
         p = next(values)
-        words = NOT_SHOWN if p >= LEVEL else "higher" if line.difference.value > 0 else "lower"
+        words = "higher" if line.difference.value > 0 else "lower"
+        if p >= LEVEL:
+            words = NOT_SHOWN
+        elif line.difference.seeds == 1:
+            words = WITH_ONE_SEED.format(words)
         found.append(replace(line, p=p, words=words))
     return found
 
@@ -247,7 +254,7 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
     tested = [line.difference for line in lines if line.difference is not None]
     if tested:
-        how = f"of {DRAWS:,} paired draws of {_items(lines)} and seeds"
+        how = f"of {DRAWS:,} paired draws of {_items(lines)}, Student's t over seeds"
         if not any(each.items for each in tested):
             how = "of a paired t-test over seeds, in which other texts are not"
         said.append(
