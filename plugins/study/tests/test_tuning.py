@@ -9,6 +9,8 @@ import pytest
 from cse_study.definition.reading import find_study
 from cse_study.execution.folder import StudyFolder
 from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.results.rows import rows_of
+from cse_study.results.table import tables_of
 
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
@@ -78,6 +80,17 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(study: Path, tmp_pat
     seeds = {n: [c.seed for c in plan.cells if c.point.number == n] for n in (1, 2, 3, 4)}
     assert seeds == {1: [1], 2: [1, 2, 3], 3: [1, 2, 3], 4: [1]}
     assert plan.scored == {c.run.key for c in plan.cells if c.point.number in (2, 3)}
+
+
+def test_a_model_without_training_has_no_tuned_setting(study: Path, tmp_path: Path) -> None:
+    study.write_text(STUDY.replace('"simcse", "esimcse"', '"@none", "simcse"'))
+    plan, folder = planned(study, tmp_path), StudyFolder(tmp_path)
+    rows = rows_of(plan, folder, None)
+    for seeds in ([1], [1, 2, 3]):
+        kept = [row for row in rows if row.seed in seeds]
+        tables = tables_of(plan.definition, plan.points, kept, folder, None)
+        labels = [line.label for line in next(iter(tables.values()))]
+        assert labels == ["none", "none", "simcse, 1e-05", "simcse, 0.0001"]
 
 
 def test_trials_that_all_failed_choose_nothing(study: Path, tmp_path: Path) -> None:

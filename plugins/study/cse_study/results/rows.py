@@ -35,6 +35,7 @@ class Row:
         options: Every resolved option.
         scores: Every number.
         results: What ``cse eval --json`` said, or the output of a command or a function.
+        untrained: Whether a model was scored as it is, the same one with every seed.
     """
 
     point: Point
@@ -45,6 +46,7 @@ class Row:
     options: Mapping[str, Any]
     scores: Mapping[str, float]
     results: Mapping[str, Any]
+    untrained: bool = False
 
     @property
     def chosen_by(self) -> str | None:
@@ -88,7 +90,8 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         about |= {"run": str(run.recipe["model"]["name"])} if run.untrained else {}
         facts = {**about, **_setting(scoring, results)}
         found = results.get("results", {})
-        rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, scores, found))
+        rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, scores, found,
+                        run.untrained))  # fmt: skip
     for call in plan.calls:
         output = read_json(folder.output(call.key))
         status = "done" if output else _status(folder, call.key, False)

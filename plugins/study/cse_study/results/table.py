@@ -134,14 +134,15 @@ def _lines(
     shown = scored_points(name, rows)
     paper = definition.study.paper.variants.get(variant, definition.study.paper)
     draws = Draws(folder, scoring)
+    tuned = definition.study.tuned
+    untrained = {row.point.number for row in rows if row.untrained}
     lines = []
     for point in points:
         of_point = shown.get(point.number, {})
         values = list({row.key: found.value for row, found in of_point.values()}.values())
-        once = len(values) == 1 < len(of_point)
         line = Line(
             point=point,
-            label=point.label_without(definition.study.tuned) if once else point.label,
+            label=point.label_without(tuned) if point.number in untrained else point.label,
             score=next((found.name for _, found in of_point.values()), name),
             mean=float(np.mean(values)) if values else None,
             deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
