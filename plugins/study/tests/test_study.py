@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from cse_testkit import tiny_encoder
 
-from tests.fixtures.command_line import CSE, Cse
+from tests.fixtures.command_line import CSE, Cse, refused
 
 STUDY = """
 summary = "Temperature"
@@ -250,3 +250,20 @@ def test_two_studies_at_once_make_each_run_once(cse: Cse, place: Place) -> None:
     logs = [log.read_text() for log in (place.folder / "studies" / "runs").glob("*.log")]
     assert len(logs) == 2
     assert [text.count("pairs with their cosines are in") for text in logs] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--markdown", "encoder"], "--markdown: is a folder"),
+        (["--html", "texts.txt/page.html"], "--html: is a file, not a folder"),
+        (["--pack", "texts.txt/page.gz"], "--pack: is a file, not a folder"),
+        (["--executor", "dsk", "--dry-run"], "--executor: no such executor (got 'dsk'); local,"),
+    ],
+)
+def test_what_cannot_be_written_or_run_is_refused_before_any_run(
+    place: Place, cse: Cse, monkeypatch: pytest.MonkeyPatch, words: list[str], line: str
+) -> None:
+    monkeypatch.chdir(place.folder)
+    refused(cse(*place.words(*words)), line)
+    assert not (place.folder / "studies").exists()

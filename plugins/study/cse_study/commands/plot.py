@@ -52,10 +52,11 @@ def plot(
         if name not in KINDS:
             hint = did_you_mean(name, list(KINDS))
             raise CseError("no such picture", where="--show", value=name, hint=hint)
-    from cse_study.pages.page import check_pages
+    from cse_study.pages.page import check_drawing, check_file
     from cse_study.pages.run_files import find_runs, read_run
 
-    check_pages("cse plot")
+    check_file(out, "--out")
+    check_drawing("cse plot")
     found = []
     for path in runs:
         below = find_runs([path]) if path.is_dir() else []

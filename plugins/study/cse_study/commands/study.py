@@ -198,12 +198,14 @@ def study(
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
-    from cse_study.pages.page import check_pages
+    from cse_study.execution.executors import check_executor
+    from cse_study.pages.page import check_drawing, check_file
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish
     from cse_study.planning.scoring import ScoreWish
     from cse_study.session import Session
 
+    check_executor(executor)
     definition = find_study(name, plugins)
     inputs = Inputs.of(model or (), data or (), dev or ())
     session = Session(
@@ -216,17 +218,19 @@ def study(
         workers,
         drop_checkpoints,
     )
-    for file in unpack or ():
-        session.unpack(file)
+    for packed in unpack or ():
+        session.unpack(packed)
     if pack is not None and not session.plan.runs:
         what = "is for runs, and this study calls commands or functions"
         raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
     if dry_run:
         session.show_plan(json=json)
         return
-    for flag, page in (("--markdown", markdown), ("--html", html)):
-        if page is not None:
-            check_pages(flag)
+    for flag, file in (("--markdown", markdown), ("--html", html), ("--pack", pack)):
+        if file is not None:
+            check_file(file, flag)
+            if file is not pack:
+                check_drawing(flag)
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:

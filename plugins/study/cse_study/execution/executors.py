@@ -15,9 +15,21 @@ from typing import Any
 
 from cse_core.errors import CseError
 
-NAMES = ("local", "submitit", "submitit-local", "dask")
+_NAMES = ("local", "submitit", "submitit-local", "dask")
 _POLL = 1.0
 """Seconds between two looks at a job of a cluster."""
+
+
+def check_executor(text: str) -> None:
+    """Refuse a name that no executor has.
+
+    Raises:
+        CseError: If there is none of this name.
+    """
+    name, _, rest = text.partition(":")
+    if name not in _NAMES or (name == "local" and rest):
+        hint = "local, submitit, submitit-local, dask, dask:tcp://HOST:PORT"
+        raise CseError("no such executor", where="--executor", value=text, hint=hint)
 
 
 @contextmanager
@@ -34,8 +46,9 @@ def executor_of(text: str, workers: int | None, logs: Path) -> Iterator[Executor
     Raises:
         CseError: If there is none of this name, a package is missing, or the cluster cannot be had.
     """
+    check_executor(text)
     name, _, rest = text.partition(":")
-    if name == "local" and not rest:
+    if name == "local":
         pool = ThreadPoolExecutor(workers or 1, thread_name_prefix="run")
         try:
             yield pool
@@ -47,12 +60,9 @@ def executor_of(text: str, workers: int | None, logs: Path) -> Iterator[Executor
             yield jobs
         finally:
             jobs.shutdown()
-    elif name == "dask":
+    else:
         with _dask(rest, workers) as workers_of_dask:
             yield workers_of_dask
-    else:
-        hint = "local, submitit, submitit-local, dask, dask:tcp://HOST:PORT"
-        raise CseError("no such executor", where="--executor", value=text, hint=hint)
 
 
 def at_once(text: str, workers: int | None) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cse_core import __version__
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
 from cse_study.pages.drawing import Picture
 from cse_study.results.text_table import Table
 
@@ -76,13 +76,22 @@ class Page:
             CseError: If it cannot be written, or what makes it is not installed.
         """
         text = self.html()
-        if path.is_dir():
-            raise CseError("is a folder", where="--out", value=str(path), hint="name a file")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        with disk_errors(path):
+            write_whole(path, text)
 
 
-def check_pages(where: str) -> None:
+def check_file(path: Path, where: str) -> None:
+    """Make the folder of a file, and refuse one that cannot be written before the work for it.
+
+    Raises:
+        CseError: If it is a folder, or its own can neither be made nor written to.
+    """
+    if path.is_dir():
+        raise CseError("is a folder", where=where, value=str(path), hint="name a file")
+    writable_folder(path.parent, where)
+
+
+def check_drawing(where: str) -> None:
     """Refuse to begin where what makes pages is not installed.
 
     Raises:
