@@ -172,7 +172,9 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(STUDY + '[scores]\nsuites = ["sts"]\noptions = { pairs = ["stsb.dev"] }\n')
     scores, plugins = read_study(file).study.scores, Installed()
-    wish = ScoreWish(data_dir=tmp_path / "nowhere")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    wish = ScoreWish(data_dir=empty)
     found = plan_scoring(scores, wish, Inputs(), plugins)
     assert found.scoring.words == ("--data", "starter", "--no-baselines")
     assert len(found.notes) == 2

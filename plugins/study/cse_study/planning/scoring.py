@@ -13,7 +13,10 @@ from typing import Any
 from cse_cli.machine.caches import cache_folder
 from cse_cli.plugins.data_folder import data_folder
 from cse_cli.plugins.installed import Installed
+from cse_cli.plugins.known_sets import known_set
+from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
+from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import whole_file
 from cse_core.runtime.loading import load_factory
 from cse_study.definition.schema import Scores
@@ -77,12 +80,16 @@ def plan_scoring(
     """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
 
     Raises:
-        CseError: If a suite is unknown, or its class cannot be imported.
+        CseError: If a suite is unknown, its class cannot be imported, or what was asked for in
+            place of the study's own is not here.
     """
+    folder, origin = data_folder(wish.data_dir)
+    if wish.data_dir is not None and not folder.is_dir():
+        raise CseError("no such folder", where=origin, value=str(folder))
     made = _Words()
     if wish.suites or wish.pairs:
         _suites(made, wish.suites, wish, plugins, asked=True)
-        _pairs(made, wish.pairs)
+        _pairs(made, wish.pairs, plugins)
         options = {name: value for name, value in scores.options.items() if name not in _TEXTS}
     else:
         _suites(made, scores.suites, wish, plugins, asked=False)
@@ -110,7 +117,10 @@ def _suites(
     for name in names:
         plugins.registry.suite(name)
         there = plugins.locate(name, folder).there
-        if not there and not asked:
+        if not there and asked:
+            hint = "--data-dir names another"
+            raise CseError(f"no file of it is in {folder}", where="--suite", value=name, hint=hint)
+        if not there:
             made.notes.append(f"suite {name}: no file of it in {folder}; --data-dir names another")
             continue
         made.add("--suite", name, {file: str(path.resolve()) for file, path in there.items()})
@@ -120,9 +130,12 @@ def _suites(
         made.words += ["--data-dir", os.path.abspath(wish.data_dir)]
 
 
-def _pairs(made: _Words, files: Sequence[str]) -> None:
-    for file in files:
-        made.add("--pairs", os.path.abspath(file) if os.path.exists(file) else file)
+def _pairs(made: _Words, names: Sequence[str], plugins: Installed) -> None:
+    for name in names:
+        file = known_set(name, plugins, "--pairs")
+        if hub_name(file) is None:
+            file = str(open_file(file, Path(file)).path.absolute())
+        made.add("--pairs", file)
         made.named = made.graded = True
 
 
