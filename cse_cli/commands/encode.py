@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -132,8 +132,7 @@ def _check_out(path: Path) -> None:
             if not path.suffix
             else did_you_mean(path.suffix, ENDINGS),
         )
-    with beside(path, keep=False):
-        pass
+    check_out_file(path)
 
 
 def _write_jsonl(path: Path, blocks: Blocks) -> tuple[int, int]:
@@ -146,7 +145,7 @@ def _write_jsonl(path: Path, blocks: Blocks) -> tuple[int, int]:
             dimension = vectors.shape[1]
             yield texts, vectors
 
-    with beside(path) as file:
+    with out_file(path) as made, made.open("wb") as file:
         for line in _lines(counted()):
             file.write(line.encode() + b"\n")
     return count, dimension
@@ -157,7 +156,7 @@ def _write_npy(path: Path, blocks: Blocks) -> tuple[int, int]:
     from numpy.lib import format as npy
 
     count = dimension = 0
-    with beside(path) as file:
+    with out_file(path) as made, made.open("wb") as file:
 
         def write_header() -> None:
             # A header is padded to a fixed length by numpy, with room for more digits.
@@ -173,26 +172,3 @@ def _write_npy(path: Path, blocks: Blocks) -> tuple[int, int]:
             count += len(vectors)
         write_header()
     return count, dimension
-
-
-@contextlib.contextmanager
-def beside(path: Path, *, keep: bool = True) -> Iterator[IO[bytes]]:
-    """Give a file beside ``path`` to write to, and rename it to ``path`` when all is written.
-
-    Raises:
-        CseError: If it cannot be written.
-    """
-    from cse_core.runtime.atomic_files import whole_file
-
-    if path.is_dir():
-        raise CseError("is a folder", where="--out", value=str(path), hint="name a file")
-    try:
-        with whole_file(path, keep=keep) as made, made.open("wb") as file:
-            yield file
-    except OSError as error:
-        raise CseError(
-            f"cannot be written: {error.strerror or error}",
-            where="--out",
-            value=str(path),
-            hint="name a file in a folder that is there and may be written to",
-        ) from None

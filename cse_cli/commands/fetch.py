@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.commands.encode import beside
+from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
 from cse_core.errors import CseError
@@ -222,8 +222,8 @@ def _write(path: Path, content: bytes) -> None:
         hint = "name another folder with --data-dir DIR"
         raise CseError(f"cannot be made: {error.strerror}", where=str(path.parent),
                        hint=hint) from None  # fmt: skip
-    with beside(path) as file:
-        file.write(content)
+    with out_file(path) as made:
+        made.write_bytes(content)
 
 
 def _read_lock(path: Path) -> dict[str, Any]:
@@ -257,11 +257,10 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
     assert source.hub is not None
     path = out if out is not None else Path(f"{source.hub.set_name}.parquet")
     written_format(str(path))
-    with beside(path, keep=False):
-        pass
+    check_out_file(path)
     options = DataOptions.model_validate({"path": (name,)})
     corpus = load_corpus(options, datasets=plugins.datasets)
-    with beside(path) as file:
+    with out_file(path) as made, made.open("wb") as file:
         write_rows(corpus.table, file, path.name)
     if json:
         say_json({"file": str(path), "rows": len(corpus), "columns": list(corpus.names)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cse_cli.machine.out_files import out_file
 from cse_cli.options.flags import Choice
 from cse_cli.terminal.console import tell, warn
 from cse_core.errors import CseError
@@ -214,18 +215,8 @@ def save_recipe(composition: Composition, path: Path) -> None:
     Raises:
         CseError: If it cannot be written.
     """
-    from cse_core.runtime.atomic_files import write_whole
     from cse_core.training.recipe_file import dump_recipe
 
-    if path.is_dir():
-        raise CseError("is a folder", where="--save-recipe", value=str(path), hint="name a file")
-    try:
-        write_whole(path, dump_recipe(composition))
-    except OSError as error:
-        raise CseError(
-            f"cannot be written: {error.strerror or error}",
-            where="--save-recipe",
-            value=str(path),
-            hint="name a file in a folder that is there",
-        ) from None
+    with out_file(path, "--save-recipe") as made:
+        made.write_text(dump_recipe(composition), encoding="utf-8")
     tell(f"the resolved recipe is in {path}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import whole_file
+from cse_cli.machine.out_files import out_file
 from cse_evaluation.pairs import PairSet
 
 if TYPE_CHECKING:
@@ -46,7 +44,10 @@ def write_pairs_out(
     """
     if [len(pairs.pairs) for pairs in sets] != [len(values) for values in cosines]:
         raise ValueError("there must be one cosine for each pair of each set")
-    with _beside(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        out_file(Path(path), "--pairs-out") as made,
+        made.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.write("\t".join(COLUMNS) + "\n")
         for pairs, values in zip(sets, cosines, strict=True):
             for pair, cosine in zip(pairs.pairs, values, strict=True):
@@ -73,7 +74,10 @@ def write_items_out(
     Raises:
         CseError: If it cannot be written.
     """
-    with _beside(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        out_file(Path(path), "--items-out") as made,
+        made.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.write("\t".join(ITEM_COLUMNS) + "\n")
         for task in classified:
             for number, right in enumerate(task.right if task.right is not None else (), start=1):
@@ -81,34 +85,3 @@ def write_items_out(
         for found in retrieved:
             for number, before in enumerate(found.before if found.before is not None else (), 1):
                 file.write(f"{found.name}\t{number}\t{int(before) + 1}\t\n")
-
-
-def check_file_out(path: str | os.PathLike[str]) -> None:
-    """Raise at once what writing the file would raise after a long evaluation.
-
-    Raises:
-        CseError: If the file cannot be written.
-    """
-    with _beside(path, keep=False):
-        pass
-
-
-@contextlib.contextmanager
-def _beside(path: str | os.PathLike[str], keep: bool = True) -> Iterator[Path]:
-    where = os.fspath(path)
-    target = Path(path)
-    if target.is_dir():
-        raise CseError("this is a directory", where=where, hint="name a file, such as pairs.tsv")
-    if not target.parent.is_dir():
-        raise CseError(
-            "its folder does not exist", where=where, hint=f"make it: mkdir -p {target.parent}"
-        )
-    try:
-        with whole_file(target, keep=keep) as beside:
-            yield beside
-    except OSError as error:
-        raise CseError(
-            f"the file cannot be written: {error.strerror or error}",
-            where=where,
-            hint="name another place",
-        ) from None

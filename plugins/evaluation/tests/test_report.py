@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cse_evaluation.item_files import check_file_out, write_pairs_out
+from cse_evaluation.item_files import write_pairs_out
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
 from cse_evaluation.report import comparison_table, difference, results_json, results_tables
 from cse_evaluation.sts import Result, evaluate_sts
 from rich.console import Console
 from rich.table import Table
 
+from cse_cli.machine.out_files import check_out_file
 from cse_core.errors import CseError
 
 
@@ -137,13 +138,13 @@ def test_pairs_out_can_be_read_again(tmp_path: Path, results: list[Result]) -> N
 
 
 def test_pairs_out_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CseError, match="this is a directory"):
-        check_file_out(tmp_path)
-    with pytest.raises(CseError, match="folder does not exist; make it: mkdir -p"):
-        check_file_out(tmp_path / "no" / "out.tsv")
+    with pytest.raises(CseError, match="is a folder"):
+        check_out_file(tmp_path)
+    with pytest.raises(CseError, match=r"folder does not exist \(got .*\); make it: mkdir -p"):
+        check_out_file(tmp_path / "no" / "out.tsv")
     with pytest.raises(CseError, match="not an ordinary file"):
-        check_file_out("/dev/null")
-    check_file_out(tmp_path / "out.tsv")
+        check_out_file(Path("/dev/null"))
+    check_out_file(tmp_path / "out.tsv")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="one cosine for each pair"):
         write_pairs_out(tmp_path / "out.tsv", [graded("x")], [np.zeros(3)])

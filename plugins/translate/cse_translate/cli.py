@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.commands.encode import beside
+from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.models.loading import DeviceOption
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import installed
@@ -102,8 +102,7 @@ def translate(
 
     written_format(str(out))
     _check_other(out, paths)
-    with beside(out, keep=False):
-        pass
+    check_out_file(out)
     plugins = installed(context)
     corpus = load_corpus(DataOptions(path=tuple(paths), limit=limit), datasets=plugins.datasets)
     _check_columns(corpus, column, into)
@@ -127,7 +126,7 @@ def translate(
             _translate_rest(corpus.column(column), translator, begun, reporter)
     finally:
         begun.close()
-    with beside(out) as file:
+    with out_file(out) as made, made.open("wb") as file:
         write_rows(_with_column(corpus, into, begun.texts), file, out.name)
     begun.remove()
     _tell(corpus, out, into, begun.texts, translator, column, json)

@@ -177,7 +177,7 @@ def test_what_is_refused(cse: Cse, model: str, numbers: Path, tmp_path: Path) ->
 
     said: tuple[str, ...] = ("--out", "unknown file type", "*.jsonl")
     call(out="out.txt")
-    said = ("--out", "cannot be written")
+    said = ("--out", "its folder does not exist")
     call(out="no/out.tsv")
     said = ("--out", "is the data itself", "name another file")
     call(out=numbers.name)

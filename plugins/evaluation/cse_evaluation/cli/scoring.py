@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from cse_cli.machine.out_files import check_out_file
 from cse_cli.models.approximate import chosen_index
 from cse_cli.models.loading import TextEncoder, check_model, load_model
 from cse_cli.plugins.installed import Installed
@@ -205,13 +206,13 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     _check_changes(changes, request.models, sets, plugins)
     for wanted in request.metric:
         plugins.registry.find("metric", wanted, where="--metric")
-    from cse_evaluation.item_files import check_file_out, write_items_out, write_pairs_out
+    from cse_evaluation.item_files import write_items_out, write_pairs_out
     from cse_evaluation.sts import evaluate_sts
     from cse_evaluation.vectors import EncodedTexts
 
-    for file in (pairs_out, items_out):
+    for flag, file in {"--pairs-out": pairs_out, "--items-out": items_out}.items():
         if file is not None:
-            check_file_out(file)
+            check_out_file(file, flag)
     words = read_texts(request.idf, plugins) if request.idf is not None else None
     found = Evaluation(request, sets, tasks, others)
     lengths: list[int] = []

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
+from cse_cli.machine.out_files import check_out_file
 from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
@@ -84,11 +85,10 @@ def check_file(path: Path, where: str) -> None:
     """Make the folder of a file, and refuse one that cannot be written before the work for it.
 
     Raises:
-        CseError: If it is a folder, or its own can neither be made nor written to.
+        CseError: If it cannot be written, or its folder can neither be made nor written to.
     """
-    if path.is_dir():
-        raise CseError("is a folder", where=where, value=str(path), hint="name a file")
     writable_folder(path.parent, where)
+    check_out_file(path, where)
 
 
 def check_drawing(where: str) -> None:
