@@ -132,6 +132,20 @@ def test_compared_models_read_the_same_texts(cse: Cse, folder: Path, short: Path
     assert "slices of 16 tokens" in json.loads(said.out)["models"][1]["results"]["mr"]["texts"]
 
 
+def test_a_dry_run_lists_what_would_be_scored(cse: Cse, folder: Path) -> None:
+    words = ("eval", "starter", "--suite", "transfer", "--suite", "sts", "--data-dir", ".")
+    found = json.loads(cse(*words, "--dry-run", "--json").out)
+    assert found["sets"] == [
+        {"name": "stsb.test", "kind": "graded pairs", "size": 2},
+        {"name": "mr", "kind": "labelled texts", "size": len(ROWS)},
+        {"name": "mrpc", "kind": "labelled texts", "size": 63},
+    ]
+    assert {"sts12.test", "cr"} <= set(found["missing"])
+    said = cse(*words, "--dry-run")
+    assert "│ mrpc" in said.out and "spearman" not in said.out.lower()
+    refused(cse("eval", "starter", "--labelled", "broken/mr.tsv", "--dry-run"), "broken/mr.tsv")
+
+
 def test_tables_that_are_no_labelled_texts_are_told(cse: Cse, folder: Path) -> None:
     (folder / "classify" / "graded.tsv").write_text("score\ttext1\ttext2\n1\ta\tb\n")
     said = cse("eval", "starter", "--suite", "classify", "--data-dir", ".", "--no-baselines")

@@ -14,14 +14,14 @@ from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_wh
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of
 from cse_study.execution.folder import StudyFolder, read_json, write_json
-from cse_study.execution.jobs import Done, Scoring
+from cse_study.execution.jobs import Done, Scoring, check_scoring
 from cse_study.execution.packing import pack, unpack
 from cse_study.execution.progress import Shown, names_of, watching
 from cse_study.execution.running import Work, carry_out, work_of
 from cse_study.planning.composing import Composer
 from cse_study.planning.durations import State, in_words, state_of
 from cse_study.planning.keys import digest
-from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.report import plan_json, plan_lines
 from cse_study.planning.scoring import PlannedScoring, ScoreWish, plan_scoring
 from cse_study.results.claims import Verdict, verdicts_of
@@ -87,7 +87,8 @@ class Session:
         if not self.plan.cells:
             return None
         scores = self.definition.study.scores
-        return plan_scoring(scores, self.score_wish, self.wish.inputs, self.plugins)
+        trained = roles_of(self.definition, scored=False)
+        return plan_scoring(scores, self.score_wish, self.wish.inputs, self.plugins, trained)
 
     @property
     def scoring(self) -> Scoring | None:
@@ -105,8 +106,13 @@ class Session:
         return state_of(self.plan, self.work, self.folder, self.scoring)
 
     def show_plan(self, *, json: bool) -> None:
-        """Print the plan; nothing is written."""
+        """Print the plan; nothing is written.
+
+        Raises:
+            CseError: If a point cannot be composed, or runs could not be scored.
+        """
         state, notes = self.state(), self._notes()
+        check_scoring(self.work.jobs.values())
         if json:
             say_json(
                 {
@@ -147,6 +153,7 @@ class Session:
 
     def _run(self, shown: bool) -> Mapping[str, Done]:
         state = self.state()
+        check_scoring(self.work.jobs.values())
         writable_folder(self.folder.runs, "--out")
         if shown:
             for line in plan_lines(self.plan)[:1]:

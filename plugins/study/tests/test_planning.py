@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from cse_study.definition.reading import find_study, read_study
+from cse_study.definition.schema import Scores
 from cse_study.planning import keys
 from cse_study.planning.composing import Composer
 from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
-from cse_study.planning.scoring import ScoreWish, plan_scoring
+from cse_study.planning.scoring import ScoreWish, plan_scoring, showing
 
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
@@ -183,6 +184,23 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path) -> None:
     assert here.scoring.words[:2] == ("--suite", "sts")
     assert str(tmp_path / "stsb.dev.tsv") in here.scoring.words
     assert here.scoring.key != found.scoring.key
+
+
+def test_texts_without_a_role_train_and_are_not_taken_for_titles(texts: Path) -> None:
+    scores, plugins = Scores(options={"documents": "@titles", "idf": "@sentences"}), Installed()
+    inputs = Inputs(data={"": [str(texts)]})
+    found = plan_scoring(scores, ScoreWish(), inputs, plugins, ["@sentences"])
+    assert "--documents" not in found.scoring.words and "--idf" in found.scoring.words
+    assert found.notes == ("documents: left out; --data titles=FILE names texts for it",)
+    named = Inputs(data={"": [str(texts)], "titles": ["mine.jsonl"]})
+    assert inputs.has("@model", ()) and named.has("@titles", ())
+
+
+def test_sets_of_named_files_are_shown() -> None:
+    study = find_study("cse/adapt", Installed())
+    pairs = Inputs(data={"pairs": ["here/ours.tsv.gz", "more.csv"]})
+    assert showing(study, pairs).study.scores.columns[2:] == ["ours", "more", "sts.mean"]
+    assert showing(study, Inputs()).study.scores.columns[2:] == ["sts.mean"]
 
 
 def test_the_plan_is_shown_and_nothing_is_written(

@@ -262,11 +262,13 @@ def test_two_studies_at_once_make_each_run_once(cse: Cse, place: Place) -> None:
         (["--data-dir", "nodir", "--dry-run"], "--data-dir: no such folder (got 'nodir')"),
         (["--suite", "sts", "--data-dir", "encoder", "--dry-run"], "--suite: no file of it is in"),
         (["--pairs", "nope.tsv", "--dry-run"], "nope.tsv: no such file; in folder "),
+        (["--pairs", "bad.tsv"], "cse eval: runs could not be scored: "),
     ],
 )
 def test_what_cannot_be_written_or_run_is_refused_before_any_run(
     place: Place, cse: Cse, monkeypatch: pytest.MonkeyPatch, words: list[str], line: str
 ) -> None:
     monkeypatch.chdir(place.folder)
+    (place.folder / "bad.tsv").write_text("sentence1\tsentence2\tscore\n", encoding="utf-8")
     refused(cse(*place.words(*words)), line)
     assert not (place.folder / "studies").exists()

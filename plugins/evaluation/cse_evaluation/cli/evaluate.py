@@ -20,9 +20,11 @@ from cse_cli.options.completion import complete_data, complete_model, complete_s
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import say_json, tell
 from cse_evaluation.cli.probes import show_tasks, shown_progress
+from cse_evaluation.cli.request import Request
 from cse_evaluation.cli.retrieval import show_retrieval
 from cse_evaluation.cli.scores import show_scores
-from cse_evaluation.cli.scoring import Request, score_models
+from cse_evaluation.cli.scoring import score_models
+from cse_evaluation.cli.sources import read_sources, show_sources
 from cse_evaluation.cli.suites import show_suites
 
 
@@ -167,6 +169,9 @@ def evaluate(
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read all of it, list it, and score nothing.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
@@ -198,6 +203,9 @@ def evaluate(
         dropout=dropout,
         no_baselines=no_baselines,
     )
+    if dry_run:
+        show_sources(read_sources(request, installed(context)), json=json)
+        return
     with shown_progress(json) as progress:
         found = score_models(request, installed(context), progress)
     if json:
@@ -206,9 +214,9 @@ def evaluate(
     for name, description in zip(models, found.described, strict=True):
         tell(f"{name}: {description}")
     if found.results:
-        show_scores(models, found.results, found.sets, subsets)
+        show_scores(models, found.results, found.sources.sets, subsets)
     if found.classified:
         show_tasks(models, found.classified)
     if found.retrieved:
         show_retrieval(models, found.retrieved)
-    show_suites(found.others, models, found.scores)
+    show_suites(found.sources.others, models, found.scores)

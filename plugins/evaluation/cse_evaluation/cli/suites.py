@@ -78,7 +78,9 @@ def check_sets(names: Sequence[str]) -> None:
     """Refuse two sets of one name, of which results could show one alone."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise CseError(f"two sets are called {twice!r}", hint="evaluate the suites one by one")
+        raise CseError(
+            f"two sets are called {twice!r}", hint="rename a file, or evaluate them one by one"
+        )
 
 
 def add_suites(

@@ -202,12 +202,12 @@ def study(
     from cse_study.pages.page import check_drawing, check_file
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish
-    from cse_study.planning.scoring import ScoreWish
+    from cse_study.planning.scoring import ScoreWish, showing
     from cse_study.session import Session
 
     check_executor(executor)
-    definition = find_study(name, plugins)
     inputs = Inputs.of(model or (), data or (), dev or ())
+    definition = showing(find_study(name, plugins), inputs)
     session = Session(
         definition,
         Wish(_seeds(seeds), tuple(points or ()), steps, rows, inputs),

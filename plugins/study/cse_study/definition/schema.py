@@ -200,7 +200,7 @@ class Scores(Table):
         suites: Suites of ``cse eval``; without any, and without ``options`` that name texts, the
             starter's test pairs.
         shown: The score of the table, a name or a pattern such as ``sts.mean``; several make
-            several columns.
+            several columns; ``@pairs`` stands for the sets of the files of that role.
         options: More options of ``cse eval``: ``{ pooling = "mean", documents = "@titles" }``.
     """
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import tomlkit
 
-from cse_cli.machine.processor import processor
+from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import write_whole
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
+from cse_study.execution.machine import machine
 
 Status = Literal["done", "failed", "stopped"]
 _INTERRUPTED = 130
@@ -95,6 +94,11 @@ class Job:
     without: tuple[str, ...] = ()
     threads: int | None = None
     lean: bool = False
+
+    @property
+    def flags(self) -> list[str]:
+        """Return the flags that leave plugins out."""
+        return [word for name in self.without for word in ("--no-plugin", name)]
 
     @property
     def place(self) -> StudyFolder:
@@ -179,7 +183,7 @@ class _Failed(Exception):
 
 def _make(job: Job, lock: int) -> None:
     place, key = job.place, job.key
-    out = [word for name in job.without for word in ("--no-plugin", name)]
+    out = job.flags
     if job.command:
         said = parsed(_run(job, lock, child.command(*job.command, *out)))
         if not said:
@@ -280,41 +284,40 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
         return out
     if stopping.is_set() or code == _INTERRUPTED:
         raise Stop
-    raise _Failed(_line(log, start, code))
-
-
-def _line(log: Path, start: int, code: int) -> str:
-    """Return the line that says why a process failed."""
     with log.open("rb") as file:
         file.seek(start)
-        lines = file.read().decode(errors="replace").splitlines()
+        raise _Failed(_line(file.read(), code))
+
+
+def check_scoring(jobs: Iterable[Job]) -> None:
+    """Have ``cse eval`` read what runs are scored on, before the first of them begins.
+
+    Raises:
+        CseError: If it cannot.
+    """
+    for job in jobs:
+        if job.done or job.scoring is None or job.recipe is None:
+            continue
+        model = str(job.recipe["model"]["name"])
+        if model.startswith(_STARTED):
+            continue
+        words = [*job.scoring.words, "--dry-run", "--json", *job.flags]
+        words = child.command("eval", model, *words)
+        tried = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if tried.returncode:
+            line = _line(tried.stderr, tried.returncode)
+            raise CseError(f"runs could not be scored: {line}", where="cse eval")
+        return
+
+
+def _line(said: bytes, code: int) -> str:
+    """Return the line that says why a process failed."""
+    lines = said.decode(errors="replace").splitlines()
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     if errors:
         return errors[-1]
     if code < 0:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
-    return f"exit code {code}: {said[:300]}"
-
-
-def machine() -> dict[str, Any]:
-    """Return what a run was made on: the commit of the toolkit, and the machine."""
-    return {
-        "commit": _commit(),
-        "machine": platform.node(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": processor(),
-        "cpus": os.cpu_count(),
-    }
-
-
-def _commit() -> str:
-    """Return the commit that the toolkit runs from, empty outside of a checkout."""
-    spec = find_spec("cse_core")
-    folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
-    words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude", "*"]
-    with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20)
-        return done.stdout.strip() if done.returncode == 0 else ""
-    return ""
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return f"exit code {code}: {last[:300]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,18 @@ class Inputs:
         if head == "model":
             return [self.models.get(which, self.models.get("", STARTER))]
         return list(self.data.get(role, self.data.get("", (STARTER,))))
+
+    def has(self, text: str, plain: Collection[str]) -> bool:
+        """Tell whether something was named for a role, the starter where nothing was named at all.
+
+        Args:
+            text: The role, ``@titles``.
+            plain: Roles for which texts that were named without a role stand too.
+        """
+        role = text.removeprefix("@")
+        if role == "dev" or role.partition(":")[0] == "model":
+            return True
+        return not self.data or role in self.data or ("" in self.data and text in plain)
 
     def check(self, roles: Sequence[str]) -> None:
         """Refuse names for roles that the study does not have.

@@ -237,10 +237,16 @@ def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator
         yield CseError(each.what, where=where, value=each.value, hint=each.hint)
 
 
-def roles_of(definition: Definition) -> list[str]:
-    """Return the roles of a study, ``@model`` and ``@sentences``, in the order of its file."""
+def roles_of(definition: Definition, *, scored: bool = True) -> list[str]:
+    """Return the roles of a study, ``@model`` and ``@sentences``, in the order of its file.
+
+    Args:
+        definition: The study.
+        scored: Also those that runs are only scored on.
+    """
     study = definition.study
-    settings: list[Mapping[str, Any]] = [study.settings, *study.runs.values(), study.scores.options]
+    settings: list[Mapping[str, Any]] = [study.settings, *study.runs.values()]
+    settings += [study.scores.options] if scored else []
     settings += [point.settings for point in definition.points]
     found = [text for text in texts_of(settings) if is_role(text) and not text.startswith(RUN)]
     return list(dict.fromkeys(found))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,16 @@ from cse_cli.machine.caches import cache_folder
 from cse_cli.plugins.data_folder import data_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.known_sets import known_set
+from cse_cli.texts.tables import stem
 from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import whole_file
 from cse_core.runtime.loading import load_factory
+from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
-from cse_study.planning.inputs import STARTER, Inputs, filled
+from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
 from cse_study.planning.keys import digest
 
 GRADED = ("sts", "chinese")
@@ -75,9 +77,21 @@ class _Words:
 
 
 def plan_scoring(
-    scores: Scores, wish: ScoreWish, inputs: Inputs, plugins: Installed
+    scores: Scores,
+    wish: ScoreWish,
+    inputs: Inputs,
+    plugins: Installed,
+    trained: Collection[str] = (),
 ) -> PlannedScoring:
     """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
+
+    Args:
+        scores: What the study is scored on.
+        wish: What was asked for in its place.
+        inputs: What stands for roles.
+        plugins: What is installed.
+        trained: Roles of texts that train. What was named without a role stands for these alone:
+            texts that train have seldom the labels or titles that scores need.
 
     Raises:
         CseError: If a suite is unknown, its class cannot be imported, or what was asked for in
@@ -95,6 +109,10 @@ def plan_scoring(
         _suites(made, scores.suites, wish, plugins, asked=False)
         options = scores.options
     for name, value in options.items():
+        if is_role(value) and not inputs.has(value, trained):
+            role = value.removeprefix("@")
+            made.notes.append(f"{name}: left out; --data {role}=FILE names texts for it")
+            continue
         _option(made, name, value, wish, inputs, plugins)
     if not made.named:
         made.add("--data", STARTER)
@@ -103,6 +121,18 @@ def plan_scoring(
     key = digest([made.content, plugins_version(plugins)])
     scoring = Scoring(key, tuple(made.words), made.graded, made.items)
     return PlannedScoring(scoring, tuple(made.notes))
+
+
+def showing(definition: Definition, inputs: Inputs) -> Definition:
+    """Return a study that shows the sets of the files that were named, in the places of roles."""
+    scores, shown = definition.study.scores, list[str]()
+    for each in scores.columns:
+        files = inputs.data.get(each.removeprefix("@"), ())
+        shown += map(stem, files) if is_role(each) else [each]
+    filled = definition.study.model_copy(
+        update={"scores": scores.model_copy(update={"shown": shown})}
+    )
+    return replace(definition, study=filled)
 
 
 def plugins_version(plugins: Installed) -> str:
