@@ -16,18 +16,23 @@ WORDS = (None, "auto", "none", "self")
 """Values that name no file, whatever lies in the working folder."""
 
 
-def with_whole_paths(composition: Composition, registry: Registry) -> Composition:
-    """Return a composition that names its files and folders by their whole paths.
+def whole_path(value: Any, registry: Registry) -> Any:
+    """Return the whole path of a file or folder that is there; any other value as it is.
 
-    Names of installed encoders and data sets, which go before files, stay as they are.
+    Names of installed encoders and data sets go before files.
     """
+    path = os.path.expanduser(value or "")
+    name = value in WORDS or registry.has("encoder", value) or registry.has("dataset", value)
+    return value if name or not os.path.exists(path) else os.path.abspath(path)
+
+
+def with_whole_paths(composition: Composition, registry: Registry) -> Composition:
+    """Return a composition that names its files and folders by their whole paths."""
 
     def whole(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(whole, value))
-        path = os.path.expanduser(value or "")
-        name = value in WORDS or registry.has("encoder", value) or registry.has("dataset", value)
-        return value if name or not os.path.exists(path) else os.path.abspath(path)
+        return whole_path(value, registry)
 
     def located(options: OptionsT) -> OptionsT:
         fields = type(options).model_fields.items()

@@ -13,7 +13,7 @@ from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
 from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, threads_of
-from cse_study.execution.folder import StudyFolder, read_json, write_json
+from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Done, Scoring, check_scoring
 from cse_study.execution.packing import pack, unpack
 from cse_study.execution.progress import Shown, names_of, watching
@@ -28,7 +28,7 @@ from cse_study.results.claims import Verdict, verdicts_of
 from cse_study.results.layout import claims_table, score_tables
 from cse_study.results.markdown import page_of
 from cse_study.results.rows import Row, merged, read_rows, rows_of, write_rows
-from cse_study.results.table import Line, tables_of
+from cse_study.results.table import Line, paper_number, tables_of
 from cse_study.results.text_table import Table
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Session:
             CseError: If a point cannot be composed, or runs could not be scored.
         """
         state, notes = self.state(), self._notes()
-        check_scoring(self.work.jobs.values())
+        check_scoring(self.scoring, self.work.jobs.values())
         if json:
             say_json(
                 {
@@ -143,17 +143,29 @@ class Session:
             CseError: If a point cannot be composed, or the folder cannot be written to.
             KeyboardInterrupt: If it was interrupted; what was made is kept.
         """
-        failed = dict(self._run(shown))
-        undecided = -1
-        while self.plan.undecided and self.plan.undecided != undecided:
-            undecided = self.plan.undecided
+        self._forget_failures()
+        failed = self._run(shown, {})
+        while self.plan.undecided:
+            kept = self.plan.kept
             del self.plan, self.work
-            failed |= self._run(shown) if self.plan.undecided < undecided else {}
+            if self.plan.kept == kept:
+                warn("of some trials none was chosen: see those that failed, and the dev scores")
+                break
+            failed = self._run(shown, failed)
         return failed
 
-    def _run(self, shown: bool) -> Mapping[str, Done]:
+    def _forget_failures(self) -> None:
+        """Forget what failed in an earlier session: trials that are tried again choose again."""
+        keys = [key for key, job in self.work.jobs.items() if not job.done]
+        places = [self.folder.beside(key, "failed.json") for key in keys]
+        for place in (failed := [each for each in places if each.is_file()]):
+            place.unlink(missing_ok=True)
+        if failed:
+            del self.plan, self.work
+
+    def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
         state = self.state()
-        check_scoring(self.work.jobs.values())
+        check_scoring(self.scoring, self.work.jobs.values())
         writable_folder(self.folder.runs, "--out")
         if shown:
             for line in plan_lines(self.plan)[:1]:
@@ -163,14 +175,14 @@ class Session:
                 tell(f"note: {note}")
             self._warn_of_plans(state)
         self.write()
-        left = len(state.begun) + len(state.new)
+        left = len(state.begun) + len(state.new) - len(failed)
         if not left:
-            return {}
+            return failed
         watcher = Shown(self.plan, self.folder, left, self.write, shown)
         logs = self.folder.runs / ".submitit"
         try:
             with executor_of(self.executor, self.workers, logs) as executor, watching(watcher):
-                ended = carry_out(self.work, executor, watcher)
+                ended = carry_out(self.work, executor, watcher, failed)
         finally:
             self.write()
         return {key: done for key, done in ended.items() if done.status != "done"}
@@ -199,10 +211,10 @@ class Session:
         folder = self.folder.study(name)
         rows = [row.as_dict(name) | self._paper(row) for row in self.rows()]
         base = self._base()
-        before = read_rows(folder) if read_json(folder / PLAN).get("base") == base else []
-        write_rows(merged(rows, before), folder)
         words = list(self.scoring.words) if self.scoring else []
-        write_json(folder / PLAN, {"base": base, **plan_json(self.plan), "scored_by": words})
+        with self.folder.locked(f"table.{digest(name)}", lambda: None):
+            write_rows(merged(rows, read_rows(folder, base)), folder, base)
+            write_json(folder / PLAN, {**plan_json(self.plan), "scored_by": words})
 
     def _base(self) -> str:
         """Return a digest of what all rows of a table have in common."""
@@ -217,12 +229,12 @@ class Session:
     def _paper(self, row: Row) -> dict[str, Any]:
         numbers = self.definition.study.paper.numbers
         if isinstance(numbers, Mapping):
-            return {f"paper:{score}": _at(held, row) for score, held in numbers.items()}
-        return {"paper": _at(numbers, row)}
+            return {f"paper:{name}": paper_number(numbers, name, 0, row.point) for name in numbers}
+        return {"paper": paper_number(numbers, "", 0, row.point)}
 
     def tables(self) -> dict[str, list[Line]]:
         """Return the lines of each shown score."""
-        model = self.wish.inputs.models.get("", "")
+        model = Path(self.wish.inputs.models.get("", "")).name
         points = self.plan.shown
         rows = [row for row in self.rows() if row.seed in self.plan.seeds]
         return tables_of(self.definition, points, rows, self.folder, self.scoring, model)
@@ -280,9 +292,9 @@ class Session:
         Raises:
             CseError: If it cannot be written, or what makes it is not installed.
         """
-        from cse_study.pages.study_page import write_study_page
+        from cse_study.pages.study_page import study_page
 
-        write_study_page(self._results(), path)
+        study_page(self._results()).write(path)
 
     def _results(self) -> Results:
         """Return what figures are drawn from: the runs of this plan's seeds and points."""
@@ -328,10 +340,6 @@ class Session:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
         say(f"rows: {folder}/results.parquet, {folder}/results.csv")
-
-
-def _at(numbers: Any, row: Row) -> float | None:
-    return numbers[row.point.number - 1] if row.point.number <= len(numbers) else None
 
 
 def _left(state: State) -> str:

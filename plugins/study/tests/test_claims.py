@@ -87,7 +87,7 @@ def test_claims_hold_or_not_or_stay_open(tmp_path: Path) -> None:
     assert claims is not None
     page = page_of(definition, [*tables, claims], rows, "cse x")
     assert "Written by `cse x`." in page
-    assert "| ESimCSE above SimCSE (its Table 3) | +" in page
+    assert "| ESimCSE above SimCSE (its Table 3) | dev.spearman | +" in page
     assert "| sncse | 5 | " in page and "no difference shown" in page
     said = "15 rows of finished runs, 0.1 hours of training; model: starter; commit: abc; processor"
     assert said in page
@@ -109,6 +109,37 @@ def test_claims_without_runs_stay_open(tmp_path: Path) -> None:
         (folder.run(cell.run.key) / "result.json").unlink(missing_ok=True)
     verdicts = verdicts_of(definition, plan.shown, rows_of(plan, folder, None), folder, None)
     assert {each.words for each in verdicts} == {"cannot be decided"}
+
+
+def test_no_other_score_stands_in_for_a_claim_s(tmp_path: Path) -> None:
+    definition, plan, folder = made(tmp_path)
+    scores = definition.study.scores.model_copy(update={"shown": ["dev", "*.recall@5"]})
+    claims = [
+        each.model_copy(update={"score": "*.recall@5"}) if at == 0 else each
+        for at, each in enumerate(definition.study.claims)
+    ]
+    study = definition.study.model_copy(update={"scores": scores, "claims": claims})
+    definition, rows = replace(definition, study=study), rows_of(plan, folder, None)
+    first, second, _ = verdicts_of(definition, plan.shown, rows, folder, None)
+    assert (first.words, first.p, first.score) == ("cannot be decided", None, "")
+    assert (second.words, second.score) == ("does not hold", "dev.spearman")
+
+
+def test_p_is_of_all_claims_whatever_was_run(tmp_path: Path) -> None:
+    definition, plan, folder = made(tmp_path)
+    rows = rows_of(plan, folder, None)
+    whole = verdicts_of(definition, plan.shown, rows, folder, None)[2]
+    part = [row for row in rows if row.point.label != "esimcse"]
+    alone = verdicts_of(definition, plan.shown, part, folder, None)[2]
+    assert whole.difference == alone.difference and alone.difference is not None
+    assert alone.p == pytest.approx(min(1.0, 3 * alone.difference.p))
+
+
+def test_a_claim_names_a_shown_score(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY + 'score = "*.recal@5"\n')
+    with pytest.raises(CseError, match="claims.2.score: scores.shown lacks it"):
+        read_study(file)
 
 
 def test_a_claim_names_points(tmp_path: Path) -> None:

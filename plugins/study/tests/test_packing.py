@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.fixtures.command_line import Cse, refused
 
 TRAINED, LOST, AS_IT_IS, UNDER_WAY = "a" * 16, "b" * 16, "c" * 16, "d" * 16
 SCORING = "5" * 16
+PAGES = Path(__file__).parents[3] / "docs" / "studies"
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ def here(tmp_path: Path) -> StudyFolder:
     write_json(folder.beside(TRAINED, "facts.json"), {"commit": "c0", "machine": "mine"})
     for key, value in ((TRAINED, 61.5), (AS_IT_IS, 60.5)):
         said = {"model": "/x", "results": {"stsb.test": {"spearman": value}}, "words": ["/x"]}
+        said["folder"] = "/x/sts"
         write_json(folder.scores(key, SCORING), said)
     folder.run(UNDER_WAY).mkdir()
     (folder.run(UNDER_WAY) / RUN_FILE).write_text("")
@@ -54,6 +57,13 @@ def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> No
     assert unpack(there, file) == (0, 3)
     again = tmp_path / "again.gz"
     assert pack(there, keys, again) == 3 and again.read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("file", sorted(PAGES.glob("*.gz")), ids=lambda file: file.name)
+def test_what_stands_beside_a_page_names_no_folder(file: Path) -> None:
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert text.count("\n") > 5
+    assert not re.search(r'"(folder|file|machine|model)":|"[^"]*\S/\S+/\S+"', text)
 
 
 def test_a_run_that_is_there_stays(here: StudyFolder, tmp_path: Path) -> None:

@@ -135,6 +135,22 @@ values = { recipe = ["simcse", "mocose"], more = [[], ["--seed", "2"]] }
         planned(text.replace('"bench"', '"bensh"'))
 
 
+def test_a_command_s_key_is_of_what_its_texts_say(
+    planned: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        'summary = "x"\nkind = "command"\ncommand = ["inspect", "{data}", "--json"]\n'
+        '[settings]\ndata = "@sentences"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    keys_seen = set()
+    for content in ("one", "two"):
+        (tmp_path / "a.txt").write_text(content)
+        inputs = Inputs.of((), ["a.txt"], ()).whole(Installed().registry)
+        keys_seen.add(planned(text, Wish(inputs=inputs)).calls[0].key)
+    assert len(keys_seen) == 2
+
+
 def test_a_function_that_is_not_there_is_refused(planned: Planned) -> None:
     text = 'summary = "x"\nkind = "function"\ncall = "cse_study.planning.keys:nothing"\n'
     with pytest.raises(CseError, match="has no nothing"):

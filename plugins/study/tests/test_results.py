@@ -149,7 +149,7 @@ def folder(plan: Plan, tmp_path: Path) -> StudyFolder:
 
 def test_a_row_has_all_that_a_table_needs(plan: Plan, folder: StudyFolder, tmp_path: Path) -> None:
     rows = [row.as_dict("mine") for row in rows_of(plan, folder, SCORING)]
-    write_rows(rows, tmp_path / "out")
+    write_rows(rows, tmp_path / "out", "settings")
     table = pyarrow.parquet.read_table(tmp_path / "out" / "results.parquet")
     assert table.num_rows == 9
     first = table.to_pylist()[0]
@@ -161,7 +161,8 @@ def test_a_row_has_all_that_a_table_needs(plan: Plan, folder: StudyFolder, tmp_p
     }  # fmt: skip
     assert {name: first[name] for name in expected} == expected
     assert pyarrow.csv.read_csv(tmp_path / "out" / "results.csv").num_rows == 9
-    assert len(read_rows(tmp_path / "out")) == 9
+    assert len(read_rows(tmp_path / "out", "settings")) == 9
+    assert read_rows(tmp_path / "out", "others") == []
 
 
 def test_rows_of_other_points_and_seeds_stay() -> None:

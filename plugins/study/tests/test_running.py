@@ -88,21 +88,41 @@ def test_checkpoints_of_a_run_that_has_not_ended_stay(tmp_path: Path) -> None:
     assert not checkpoint.exists()
 
 
+def test_what_failed_in_an_earlier_pass_is_not_tried_again(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def make(job: Job) -> Done:
+        made.append(job.key)
+        return Done(job.key, "done")
+
+    wanted = work(tmp_path, {"a": (), "b": ("a",), "c": ()})
+    before = {"a": Done("a", "failed", "too hot")}
+    with ThreadPoolExecutor(1) as pool:
+        ended = carry_out(wanted, pool, Watcher(), before, function=make)
+    assert made == ["c"]
+    assert {key: done.status for key, done in ended.items()} == {
+        "a": "failed", "b": "failed", "c": "done"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("stopped", [True, False])
 @pytest.mark.parametrize(("times", "status"), [(1, "done"), (TRIES, "failed")])
 def test_a_job_whose_worker_ends_is_given_to_another(
-    tmp_path: Path, times: int, status: str
+    tmp_path: Path, times: int, status: str, stopped: bool
 ) -> None:
     calls: list[str] = []
 
     def make(job: Job) -> Done:
         calls.append(job.key)
+        if len(calls) <= times and stopped:  # as a cluster does that takes a machine back
+            return Done(job.key, "stopped")
         if len(calls) <= times:
             raise ConnectionError("the worker is gone")
         return Done(job.key, "done")
 
     with ThreadPoolExecutor(1) as pool:
         ended = carry_out(work(tmp_path, {"a": ()}), pool, Watcher(), function=make)
-    assert ended["a"].status == status
+    assert ended["a"].status == ("stopped" if stopped and status == "failed" else status)
     assert len(calls) == min(times + 1, TRIES)
 
 

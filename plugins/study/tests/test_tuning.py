@@ -52,7 +52,7 @@ def end(plan: Plan, folder: Path, number: int, score: float | None) -> None:
             if score is None:
                 (place.parent / f"{cell.run.key}.failed.json").write_text("{}")
             else:
-                result = {"chosen_by": "dev.spearman", "scores": {"dev.spearman": score}}
+                result = {"chosen_by": "mean", "score": score, "scores": {"a.dev.spearman": score}}
                 (place / "result.json").write_text(json.dumps(result))
 
 
@@ -100,8 +100,10 @@ def test_trials_that_all_failed_choose_nothing(study: Path, tmp_path: Path) -> N
     assert planned(study, tmp_path).undecided == 2
 
 
-def test_trials_need_a_dev_set(study: Path, tmp_path: Path) -> None:
-    study.write_text(STUDY.replace('dev = "@dev"', 'dev = "none"'))
+@pytest.mark.parametrize("dev", ['dev = "none"', 'data = "FOLDER/own.txt"'])
+def test_trials_need_a_dev_set(study: Path, tmp_path: Path, dev: str) -> None:
+    study.write_text(STUDY.replace('dev = "@dev"', dev.replace("FOLDER", str(tmp_path))))
+    (tmp_path / "own.txt").write_text("".join(f"the {n} of them are here\n" for n in range(64)))
     with pytest.raises(CseError, match="no dev set"):
         planned(study, tmp_path)
 

@@ -206,7 +206,7 @@ def study(
     from cse_study.session import Session
 
     check_executor(executor)
-    inputs = Inputs.of(model or (), data or (), dev or ())
+    inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins.registry)
     definition = showing(find_study(name, plugins), inputs)
     session = Session(
         definition,
@@ -234,7 +234,7 @@ def study(
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
-        words = " ".join(["cse study", *map(quote, sys.argv[2:])])
+        words = " ".join(["cse", *map(quote, sys.argv[1:])])
         tell(f"stopped; runs that had begun go on where they were with: {words}")
         raise typer.Exit(130) from None
     if no_run:
@@ -255,7 +255,8 @@ def _seeds(text: str | None) -> int | tuple[int, ...] | None:
     if text is None:
         return None
     try:
-        numbers = tuple(int(each) for each in text.split(",") if each.strip())
+        named = (int(each) for each in text.split(",") if each.strip())
+        numbers = tuple(dict.fromkeys(named))
     except ValueError:
         numbers = ()
     if (

@@ -139,6 +139,12 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
                     where = f"{label}: claims.{at}.{key}"
                     hint = did_you_mean(label_, labels)
                     raise CseError("no point has this label", where=where, value=label_, hint=hint)
+        with noted(errors):
+            shown = study.scores.columns
+            if claim.score and claim.score not in shown:
+                where = f"{label}: claims.{at}.score"
+                hint = did_you_mean(claim.score, shown)
+                raise CseError("scores.shown lacks it", where=where, value=claim.score, hint=hint)
     if study.kind == "train":
         for key in ("numbers", "deviations"):
             lists = getattr(study.paper, key)

@@ -23,11 +23,6 @@ ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS, "without")
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
 HEADS = (*CORE_OPTIONS, "views", "params", *PART_FLAGS)
 """First words of the paths of options."""
-KINDS = ("train", "command", "function")
-FIGURES = (
-    "curve", "table", "box", "trace", "scatter", "density", "spectrum", "histogram", "diagram",
-)  # fmt: skip
-"""Types of figures."""
 _ELSEWHERE = {
     "seed": "seeds of a study are its key seeds",
     "train.seed": "seeds of a study are its key seeds",

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,7 +170,7 @@ def make(job: Job) -> Done:
             if job.lean:
                 place.drop_checkpoints(job.key)
     except Stop:
-        status = "stopped"
+        status, line = "stopped", "its process was asked to stop, and goes on when started again"
     except _Failed as error:
         status, line = "failed", str(error)
         write_json(failed, {"line": line})
@@ -197,6 +197,7 @@ def _make(job: Job, lock: int) -> None:
         return
     if place.without_model(key):  # asked for more than it says
         shutil.rmtree(place.run(key))
+        shutil.rmtree(place.scores(key, "any").parent, ignore_errors=True)
     if not place.trained(key) and not job.untrained:
         if place.begun(key):
             words = ["--resume", str(place.run(key))]
@@ -289,20 +290,19 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
         raise _Failed(_line(file.read(), code))
 
 
-def check_scoring(jobs: Iterable[Job]) -> None:
+def check_scoring(scoring: Scoring | None, jobs: Collection[Job]) -> None:
     """Have ``cse eval`` read what runs are scored on, before the first of them begins.
 
     Raises:
         CseError: If it cannot.
     """
+    if scoring is None or all(job.done for job in jobs):
+        return
     for job in jobs:
-        if job.done or job.scoring is None or job.recipe is None:
+        model = "" if job.recipe is None else str(job.recipe["model"]["name"])
+        if not model or model.startswith(_STARTED):
             continue
-        model = str(job.recipe["model"]["name"])
-        if model.startswith(_STARTED):
-            continue
-        words = [*job.scoring.words, "--dry-run", "--json", *job.flags]
-        words = child.command("eval", model, *words)
+        words = child.command("eval", model, *scoring.words, "--dry-run", "--json", *job.flags)
         tried = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if tried.returncode:
             line = _line(tried.stderr, tried.returncode)

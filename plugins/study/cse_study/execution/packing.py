@@ -17,7 +17,7 @@ from cse_core.training.run_folder import RESULT
 from cse_study.execution.folder import StudyFolder, parsed, read_json, write_json
 
 _KEY = re.compile(r"[0-9a-f]{16}")
-_LEFT_OUT = frozenset({"machine", "model", "file", "words", "subsets"})
+_LEFT_OUT = frozenset({"machine", "model", "file", "folder", "words", "subsets"})
 """What says where something lay, and parts of scores that no table shows."""
 
 
@@ -41,7 +41,7 @@ def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
     result = read_json(folder.run(key) / RESULT)
     places = sorted(folder.scores(key, "any").parent.glob("*.json"))
     scores = {place.stem: read_json(place) for place in places if _KEY.fullmatch(place.stem)}
-    if not (result or scores) or folder.beside(key, "failed.json").is_file():
+    if not (result or scores):
         return None
     facts = read_json(folder.beside(key, "facts.json"))
     record: dict[str, Any] = {}

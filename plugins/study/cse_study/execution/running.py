@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from cse_core import __version__
@@ -99,28 +100,44 @@ def _placed(value: Any, folder: StudyFolder) -> Any:
 
 
 def carry_out(
-    work: Work, executor: Executor, watcher: Watcher, *, function: Callable[[Job], Done] = make
+    work: Work,
+    executor: Executor,
+    watcher: Watcher,
+    before: Mapping[str, Done] = MappingProxyType({}),
+    *,
+    function: Callable[[Job], Done] = make,
 ) -> Mapping[str, Done]:
     """Make every job that is not there, and return what became of those that were given out.
 
-    A job whose worker ends before it does is given to another one, up to ``TRIES`` times. A job
-    that waits for one that failed is not begun.
+    A job whose worker ends before it does, or is asked to stop, is given to another one, up to
+    ``TRIES`` times. A job that waits for one that failed is not begun.
+
+    Args:
+        work: The jobs.
+        executor: What makes them.
+        watcher: Hears of them.
+        before: What became of jobs in an earlier pass; those that failed are not tried again.
+        function: What makes one.
 
     Raises:
-        KeyboardInterrupt: If it was interrupted; every process was asked to stop, and has.
+        KeyboardInterrupt: If it was interrupted; every process was asked to stop, and ends with
+            the executor, as after any other error.
     """
-    ended: dict[str, Done] = {}
+    ended = dict(before)
     tries: dict[str, int] = {}
-    waiting = {key: job for key, job in work.jobs.items() if not job.done}
+    waiting = {key: job for key, job in work.jobs.items() if key not in ended and not job.done}
     running: dict[Future[Done], str] = {}
     stopping.clear()
+    for job in work.jobs.values():
+        if job.lean and job.done:
+            job.place.drop_checkpoints(job.key)
     try:
         while waiting or running:
-            for key in [key for key in waiting if _ready(key, work, waiting, running, tries)]:
-                lost = next((k for k in work.after[key] if k in ended and not _fine(ended[k])), "")
+            for key in [key for key in waiting if _ready(key, work, waiting, running)]:
                 job = waiting.pop(key)
+                lost = [k for k in work.after[key] if k in ended and ended[k].status != "done"]
                 if lost:
-                    ended[key] = Done(key, "failed", f"run {lost}, which it starts from, failed")
+                    ended[key] = Done(key, "failed", f"run {lost[0]}, which it starts from, failed")
                     watcher.ended(ended[key])
                     continue
                 tries[key] = tries.get(key, 0) + 1
@@ -137,14 +154,16 @@ def carry_out(
                         continue
                     line = " ".join(str(error).split())[:200] or type(error).__name__
                     done = Done(key, "failed", f"its workers ended {TRIES} times: {line}")
+                if done.status == "stopped" and not stopping.is_set() and tries[key] < TRIES:
+                    waiting[key] = work.jobs[key]  # as a cluster does that takes a machine back
+                    continue
                 ended[key] = done
                 watcher.ended(done)
             watcher.look()
-    except KeyboardInterrupt:
+    except BaseException:
         for future in running:
             future.cancel()
         stop_children()
-        _wait_for_children(executor)
         raise
     return ended
 
@@ -154,16 +173,6 @@ def _ready(
     work: Work,
     waiting: Mapping[str, Job],
     running: Mapping[Future[Done], str],
-    tries: Mapping[str, int],
 ) -> bool:
     under_way = {*waiting, *running.values()}
     return not any(before in under_way for before in work.after[key])
-
-
-def _fine(done: Done) -> bool:
-    return done.status == "done"
-
-
-def _wait_for_children(executor: Executor) -> None:
-    """Wait until runs have written their checkpoints; a second interrupt waits no longer."""
-    executor.shutdown(wait=True, cancel_futures=True)

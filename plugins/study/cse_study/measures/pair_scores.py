@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, pvariance
 from typing import Any
@@ -25,15 +25,25 @@ def by_gold(point: Mapping[str, Any]) -> dict[str, float]:
     with Path(file).open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     pairs = [(float(row["gold"]), float(row["cosine"])) for row in rows]
-    low, high = min(gold for gold, _ in pairs), max(gold for gold, _ in pairs)
-    count = int(point.get("groups", 5))
-    groups: dict[int, list[float]] = {}
-    for gold, cosine in pairs:
-        place = int(count * (gold - low) / ((high - low) or 1))
-        groups.setdefault(min(place, count - 1) + 1, []).append(cosine)
     cosines = [cosine for _, cosine in pairs]
     found = {"range of cosines": max(cosines) - min(cosines)}
-    for group, held in sorted(groups.items()):
+    for group, (_, held) in grouped(pairs, int(point.get("groups", 5))).items():
         found[f"group {group}: mean"] = fmean(held)
         found[f"group {group}: variance"] = pvariance(held)
     return found
+
+
+def grouped(
+    pairs: Sequence[tuple[float, float]], count: int
+) -> dict[int, tuple[tuple[float, float], list[float]]]:
+    """Return the range of gold scores and the cosines of each group of one width, from 1."""
+    low, high = min(gold for gold, _ in pairs), max(gold for gold, _ in pairs)
+    width = (high - low) / count
+    found: dict[int, list[float]] = {}
+    for gold, cosine in pairs:
+        place = int(count * (gold - low) / ((high - low) or 1))
+        found.setdefault(min(place, count - 1), []).append(cosine)
+    return {
+        number + 1: ((low + number * width, low + (number + 1) * width), found[number])
+        for number in sorted(found)
+    }

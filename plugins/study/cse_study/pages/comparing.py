@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cse_study.pages.run_files import MAIN, Run
+from cse_study.pages.run_files import Run
+from cse_study.results.scores import MAIN
 
 UNSET = "-"
 """What a run has at a path that it does not know."""

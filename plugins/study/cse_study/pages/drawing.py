@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cse_core.errors import CseError
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -112,20 +110,10 @@ def plain_spread(value: float) -> str:
 def new_figure(
     panels: int = 1, *, width: float = WIDTH, height: float = HEIGHT
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels under each other.
+    """Return a figure with panels under each other."""
+    import matplotlib
+    from matplotlib.figure import Figure
 
-    Raises:
-        CseError: If matplotlib is not installed.
-    """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise CseError(
-            f"pictures need matplotlib: {error}",
-            where="--out",
-            hint="pip install matplotlib jinja2",
-        ) from error
     look: dict[Any, Any] = {
         "font.size": 10, "font.family": "sans-serif", "hatch.linewidth": 0.6,
         "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK,

@@ -52,17 +52,9 @@ class Page:
         return f"Made by cse {__version__} on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
 
     def html(self) -> str:
-        """Return the page.
+        """Return the page; :func:`check_drawing` says whether what makes it is installed."""
+        from jinja2 import Environment
 
-        Raises:
-            CseError: If jinja2 is not installed.
-        """
-        try:
-            from jinja2 import Environment
-        except ImportError as error:
-            raise CseError(
-                f"pages need jinja2: {error}", where="--out", hint="pip install matplotlib jinja2"
-            ) from error
         self.sections = [section for section in self.sections if not section.empty]
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.tests["number_like"] = lambda text: bool(_NUMBER.fullmatch(str(text)))

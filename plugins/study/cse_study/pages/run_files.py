@@ -13,11 +13,11 @@ from cse_core.errors import CseError
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+from cse_study.planning.composing import flat_options
+from cse_study.results.scores import MAIN
 
 DEPTH = 4
 """Folders below the one that is searched for runs."""
-MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
-"""Numbers that stand for a set, in this order."""
 _OWN = ("run", "versions")
 """Tables of ``run.toml`` that say how it was run; the others are settings."""
 
@@ -113,18 +113,8 @@ class Run:
     @property
     def options(self) -> dict[str, Any]:
         """Return its settings by path; a part's begins with its kind and name."""
-        found: dict[str, Any] = {}
-        for table, content in self.settings.items():
-            if table in _OWN:
-                continue
-            if isinstance(content, list):
-                for part in content:
-                    _add(found, f"{table}.{part.get('name', part.get('use'))}", part)
-            elif isinstance(content, Mapping):
-                _add(found, table, content)
-            else:
-                found[table] = content
-        return found
+        own = {name: table for name, table in self.settings.items() if name not in _OWN}
+        return flat_options(own)
 
     @property
     def scores(self) -> list[Score]:
@@ -159,14 +149,6 @@ class Run:
             "state": self.state,
             "seconds": self.result.get("seconds"),
         }
-
-
-def _add(found: dict[str, Any], path: str, content: Mapping[str, Any]) -> None:
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            _add(found, f"{path}.{name}", value)
-        else:
-            found[f"{path}.{name}"] = value
 
 
 def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed
+from cse_cli.training.plan_text import plan_dict
 from cse_cli.training.resolving import resolve_choice
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
@@ -18,6 +19,7 @@ from cse_study.pages.drawing import plain_number
 from cse_study.pages.grouping import Group, groups_of
 from cse_study.pages.page import Page, Section
 from cse_study.pages.run_files import Run
+from cse_study.pages.run_lengths import composition_lengths
 from cse_study.pages.run_pictures import (
     alignment_picture,
     dev_picture,
@@ -30,7 +32,6 @@ from cse_study.pages.run_pictures import (
     spectrum_picture,
     spread_picture,
 )
-from cse_study.pages.study_plan import composition_lengths, plan_of
 from cse_study.results.text_table import Table
 
 KINDS: Mapping[str, str] = {
@@ -157,7 +158,7 @@ def _plans(groups: Sequence[Group], wanted: Sequence[str], plugins: Installed) -
             if found:
                 lengths[name] = found
         if "plan" in wanted:
-            picture = plan_picture(f"Plan of {group.label}", plan_of(composition))
+            picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))
             first = drawn.setdefault(picture.alt, group.label)
             if first == group.label:
                 plans.pictures.append(picture)

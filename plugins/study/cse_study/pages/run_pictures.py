@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cse_study.measures.pair_scores import grouped
 from cse_study.pages.charts import (
     bars_picture,
     density_picture,
@@ -176,17 +177,9 @@ def gold_pictures(
 
 
 def by_gold(pairs: Sequence[tuple[float, float]], groups: int) -> dict[str, list[float]]:
-    """Return cosines by the group of their gold score, groups of one width."""
-    golds = [gold for gold, _ in pairs]
-    low, high = min(golds), max(golds)
-    width = (high - low) / groups or 1.0
-    found: dict[int, list[float]] = {}
-    for gold, cosine in pairs:
-        found.setdefault(min(int((gold - low) / width), groups - 1), []).append(cosine)
-    return {
-        f"gold {low + number * width:.3g} to {low + (number + 1) * width:.3g}": found[number]
-        for number in sorted(found)
-    }
+    """Return cosines by the group of their gold score."""
+    found = grouped(pairs, groups).values()
+    return {f"gold {low:.3g} to {high:.3g}": cosines for (low, high), cosines in found}
 
 
 def negatives_pictures(groups: Sequence[Group]) -> list[Picture]:

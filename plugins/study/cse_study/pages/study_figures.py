@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from cse_study.definition.points import Point
@@ -94,7 +95,9 @@ def number_of(value: Any) -> float | int | None:
         number = float(str(value).rstrip("%"))
     except ValueError:
         return None
-    return int(number) if number == int(number) else number
+    if not isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _order(point: Point, name: str) -> tuple[float, int]:

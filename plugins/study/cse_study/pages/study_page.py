@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from cse_study.definition.schema import Figure
 from cse_study.pages.drawing import Picture
@@ -99,12 +98,3 @@ def _ran(results: Results) -> Section:
     if rows:
         section.tables.append(Table(["", ""], rows))
     return section
-
-
-def write_study_page(results: Results, path: Path) -> None:
-    """Write the page of a study.
-
-    Raises:
-        CseError: If it cannot be written, or jinja2 or matplotlib is missing.
-    """
-    study_page(results).write(path)

@@ -15,6 +15,8 @@ from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.training.recipe_file import as_recipe
+from cse_study.definition.points import Point
+from cse_study.definition.schema import flat
 from cse_study.planning.inputs import RUN, Inputs, filled
 from cse_study.planning.keys import digest, key_of, model_digest
 
@@ -37,6 +39,7 @@ class PlannedRun:
         warnings: What its plan warns of.
         without: Plugins that it leaves out.
         untrained: Whether nothing is trained: the model of the recipe is scored as it is.
+        selected: Whether a dev set chooses its checkpoint.
     """
 
     key: str
@@ -47,6 +50,7 @@ class PlannedRun:
     warnings: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     untrained: bool = False
+    selected: bool = False
     composition: Composition | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -55,26 +59,24 @@ class PlannedRun:
         return flat_options(self.recipe)
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A point with a seed, and the run that it is scored by."""
+
+    point: Point
+    seed: int
+    run: PlannedRun
+
+
 def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return every setting of a resolved recipe by its path, ``loss.infonce.temperature``."""
     found: dict[str, Any] = {}
     for table, content in recipe.items():
-        if isinstance(content, list):
-            for part in content:
-                _add(found, f"{table}.{part['name']}", part)
-        elif isinstance(content, Mapping):
-            _add(found, table, content)
-        else:
-            found[table] = content
+        parts = content if isinstance(content, list) else ()
+        for part in parts:
+            found |= flat(part, f"{table}.{part.get('name', part.get('use'))}.")
+        found |= {} if isinstance(content, list) else flat({table: content})
     return found
-
-
-def _add(found: dict[str, Any], path: str, content: Mapping[str, Any]) -> None:
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            _add(found, f"{path}.{name}", value)
-        else:
-            found[f"{path}.{name}"] = value
 
 
 @dataclass
@@ -91,10 +93,14 @@ class Composer:
     steps: int | None = None
     rows: int | None = None
     _plugins: dict[tuple[str, ...], Installed] = field(default_factory=dict)
-    _read: set[str] = field(default_factory=set)
+    _read: dict[str, bool] = field(default_factory=dict)
 
     def run(
-        self, settings: Mapping[str, Any], seed: int, runs: Mapping[str, Mapping[str, Any]]
+        self,
+        settings: Mapping[str, Any],
+        seed: int,
+        runs: Mapping[str, Mapping[str, Any]],
+        above: tuple[str, ...] = (),
     ) -> list[PlannedRun]:
         """Return the run of some settings, behind those that it starts from.
 
@@ -102,19 +108,11 @@ class Composer:
             settings: Of the run.
             seed: Its seed.
             runs: Settings of the runs that it may start from, by name.
+            above: Names of the runs that start from this one.
 
         Raises:
             CseError: If it cannot be composed.
         """
-        return self._run(settings, seed, runs, ())
-
-    def _run(
-        self,
-        settings: Mapping[str, Any],
-        seed: int,
-        runs: Mapping[str, Mapping[str, Any]],
-        above: tuple[str, ...],
-    ) -> list[PlannedRun]:
         model = settings.get("model")
         before: list[PlannedRun] = []
         if isinstance(model, str) and model.startswith(RUN):
@@ -124,7 +122,7 @@ class Composer:
                 raise CseError(what, where="runs", value=" -> ".join((*above, name)))
             shared = {key: settings[key] for key in ("data", "dev", "without") if key in settings}
             own = {"model": "@model", **shared, **runs[name]}
-            before = self._run(own, seed, runs, (*above, name))
+            before = self.run(own, seed, runs, (*above, name))
             # Facts of the encoder are those of the model at the beginning of the chain.
             first = before[0].composition
             assert first is not None
@@ -147,8 +145,7 @@ class Composer:
             default=str,
         )  # fmt: skip
         if read not in self._read:
-            check_read(composition, plugins)
-            self._read.add(read)
+            self._read[read] = bool(check_read(composition, plugins))
         recipe = as_recipe(with_whole_paths(composition, plugins.registry))
         key = key_of(recipe, composition, plugins, start)
         if start is not None:
@@ -167,6 +164,7 @@ class Composer:
             start=start,
             warnings=composition.warnings,
             without=tuple(without),
+            selected=self._read[read],
             composition=composition,
         )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cse_cli.training.whole_paths import whole_path
 from cse_core.errors import CseError, did_you_mean
+from cse_core.registry.registry import Registry
 
 STARTER = "starter"
 """Stands for every role that nothing was named for."""
@@ -46,6 +48,15 @@ class Inputs:
         for role, name in map(_split, data):
             files.setdefault(role, []).append(name)
         return Inputs(chosen, files, tuple(dev))
+
+    def whole(self, registry: Registry) -> Inputs:
+        """Return them with files and folders by their whole paths, whose contents are in keys."""
+        return replace(
+            self,
+            models={role: whole_path(name, registry) for role, name in self.models.items()},
+            data={role: [whole_path(name, registry) for name in names]
+                  for role, names in self.data.items()},
+        )  # fmt: skip
 
     def of_role(self, text: str) -> list[str]:
         """Return what stands for a role, ``@sentences``."""

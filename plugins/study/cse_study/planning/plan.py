@@ -13,8 +13,7 @@ from cse_study.definition.points import Point, chosen_points
 from cse_study.definition.reading import Definition, texts_of
 from cse_study.execution.folder import StudyFolder
 from cse_study.planning.calls import check_call, words_of
-from cse_study.planning.cells import Cell
-from cse_study.planning.composing import Composer, PlannedRun
+from cse_study.planning.composing import Cell, Composer, PlannedRun
 from cse_study.planning.inputs import RUN, Inputs, filled, is_role
 from cse_study.planning.keys import digest
 from cse_study.planning.tuning import check_selected, groups_of, kept_points, trial_seeds
@@ -175,7 +174,7 @@ def plan_study(
     undecided = 0
     if study.tune is not None:
         for cell in cells:
-            check_selected(cell.run.composition)
+            check_selected(cell.run)
         kept = frozenset() if folder is None else kept_points(study, cells, folder)
         undecided = len(groups_of(study, points)) - len(kept)
         for point in points:

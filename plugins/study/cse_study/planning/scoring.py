@@ -156,8 +156,8 @@ def _suites(
         made.add("--suite", name, {file: str(path.resolve()) for file, path in there.items()})
         made.named, made.graded = True, made.graded or name in GRADED
         made.items = made.items or name in OF_ITEMS
-    if made.named and wish.data_dir is not None:
-        made.words += ["--data-dir", os.path.abspath(wish.data_dir)]
+    if made.named:  # by name: a worker elsewhere may know another one
+        made.words += ["--data-dir", os.path.abspath(folder)]
 
 
 def _pairs(made: _Words, names: Sequence[str], plugins: Installed) -> None:

@@ -12,8 +12,7 @@ from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_json
 
 if TYPE_CHECKING:
-    from cse_core.recipes.composition import Composition
-    from cse_study.planning.cells import Cell
+    from cse_study.planning.composing import Cell, PlannedRun
 
 Group = tuple[tuple[str, str], ...]
 """The labels of a point on the axes that are not tuned."""
@@ -36,17 +35,17 @@ def trial_seeds(study: Study, seeds: Sequence[int]) -> tuple[int, ...]:
     return tuple(study.tune.seeds) or tuple(seeds[:1])
 
 
-def check_selected(composition: Composition | None) -> None:
+def check_selected(run: PlannedRun) -> None:
     """Refuse trials that have no dev set.
 
     Raises:
         CseError: If it has none.
     """
-    if composition is not None and composition.train.dev in ((), ("none",)):
+    if not (run.selected or run.untrained):
         raise CseError(
             "a dev score chooses among trials, and the run has no dev set",
             where="tune",
-            hint='write dev = "@dev" in [settings]',
+            hint='write dev = "@dev" in [settings], and name a file with --dev',
         )
 
 
@@ -81,7 +80,8 @@ def _score(keys: Sequence[str], folder: StudyFolder) -> float | None:
     for key in keys:
         result = read_json(folder.run(key) / RESULT)
         if result:
-            values.append(float(result.get("scores", {}).get(result.get("chosen_by"), "-inf")))
+            score = result.get("score")
+            values.append(float("-inf") if score is None else float(score))
         elif folder.beside(key, "failed.json").is_file():
             values.append(float("-inf"))
         else:

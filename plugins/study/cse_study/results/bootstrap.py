@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DRAWS = 10_000
-"""How often items and seeds are drawn."""
+"""How often items are drawn."""
 SEED = 20_261
 """Seed of the draws: one table has the same draws each time."""
 LEVEL = 0.05

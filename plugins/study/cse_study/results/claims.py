@@ -25,12 +25,14 @@ class Verdict:
     """What the runs say of a claim.
 
     Attributes:
+        score: The full name of what decides; empty without runs.
         difference: Of the point that should be better to the other one; None without runs.
         p: Corrected for the number of claims.
         words: ``holds``, ``does not hold`` or ``cannot be decided``.
     """
 
     claim: Claim
+    score: str
     difference: Difference | None
     p: float | None
     words: str
@@ -47,6 +49,7 @@ class Verdict:
         return {
             "says": self.claim.says,
             "source": self.claim.source,
+            "score": self.score,
             "difference": found and found.value,
             "interval": found and [found.low, found.high],
             "seeds": found and found.seeds,
@@ -65,22 +68,25 @@ def verdicts_of(
     """Return what the runs say of each claim of the study.
 
     A claim holds, or does not, where its corrected p is below the level of all tables; one seed
-    decides nothing, since of other seeds nothing is known.
+    decides nothing, since of other seeds nothing is known. No other score stands in for one that
+    was not measured, and claims without runs count in the correction: which of them are decided
+    does not depend on what else was run.
     """
     study = definition.study
     draws = Draws(folder, scoring)
     of_label = {point.label_without(study.tuned): point.number for point in points}
+    names: list[str] = []
     differences: list[Difference | None] = []
     for claim in study.claims:
         scored = scored_points(claim.score or columns_of(study.scores.columns)[0], rows)
         better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
+        names.append(next((shown.name for _, shown in better.values()), ""))
         differences.append(difference_of(better, than, draws) if better and than else None)
-    corrected = iter(holm([found.p for found in differences if found is not None]))
+    corrected = holm([1.0 if found is None else found.p for found in differences])
     verdicts = []
-    for claim, found in zip(study.claims, differences, strict=True):
-        p = None if found is None else next(corrected)
+    for claim, name, found, p in zip(study.claims, names, differences, corrected, strict=True):
         words = OPEN
-        if found is not None and found.seeds > 1 and p is not None and p < LEVEL:
+        if found is not None and found.seeds > 1 and p < LEVEL:
             words = HOLDS if (found.value < 0) == claim.lower else CONTRADICTED
-        verdicts.append(Verdict(claim, found, p, words))
+        verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
     return verdicts

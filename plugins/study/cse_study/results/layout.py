@@ -25,6 +25,7 @@ def claims_table(verdicts: Sequence[Verdict]) -> Table | None:
     rows = [
         [
             verdict.said,
+            verdict.score,
             interval(verdict.difference),
             _p(verdict.p),
             "" if verdict.difference is None else str(verdict.difference.seeds),
@@ -32,7 +33,7 @@ def claims_table(verdicts: Sequence[Verdict]) -> Table | None:
         ]
         for verdict in verdicts
     ]
-    heads = ["claim", "difference", "p", "seeds", "in words"]
+    heads = ["claim", "score", "difference", "p", "seeds", "in words"]
     words = "p corrected by Holm for the number of claims"
     return Table(heads, rows, words, "Claims") if rows else None
 

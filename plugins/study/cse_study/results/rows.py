@@ -21,6 +21,7 @@ from cse_study.planning.plan import Plan
 from cse_study.results.scores import flat_scores, scores_of
 
 PARQUET, CSV = "results.parquet", "results.csv"
+_BASE = b"cse.base"
 AXIS, COLUMN, OPTION, SCORE = "axis:", "column:", "option:", "score:"
 """What names of columns begin with: axes, columns of a study file, options and scores."""
 
@@ -79,14 +80,16 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
-        about = _about(folder, key)
+        about: dict[str, Any] = {}
         scores = scores_of(folder, key, scoring.key if scoring else None)
         results = read_json(folder.scores(key, scoring.key)) if scoring else {}
         if after is not None:
             found = read_json(folder.after(key, after.key))
             scores |= dict(numbers_of(found, {}))
             about |= {"after": str(folder.after(key, after.key))} if found else {}
-        status = _status(folder, key, bool(results) or key not in scored, run.untrained)
+        whole = key not in scored or (bool(results) and (after is None or "after" in about))
+        status = _status(folder, key, whole, run.untrained)
+        about = {**_about(folder, key, status), **about}
         about |= {"run": str(run.recipe["model"]["name"])} if run.untrained else {}
         facts = {**about, **_setting(scoring, results)}
         found = results.get("results", {})
@@ -147,14 +150,15 @@ def _status(folder: StudyFolder, key: str, scored: bool, untrained: bool = False
     return "begun" if folder.begun(key) else "missing"
 
 
-def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
+def _about(folder: StudyFolder, key: str, status: str) -> dict[str, Any]:
     """Return what a run was, took and ran on."""
     result = read_json(folder.run(key) / RESULT)
     facts = read_json(folder.beside(key, "facts.json"))
+    failure = read_json(folder.beside(key, "failed.json")) if status == "failed" else {}
     record = _record(folder.run(key) / RUN_FILE) or facts  # of a run that was unpacked
     ran = record.get("run", {})
     return {
-        "line": read_json(folder.beside(key, "failed.json")).get("line", ""),
+        "line": failure.get("line", ""),
         "run": str(folder.run(key)),
         "steps": result.get("steps"),
         "chosen_step": result.get("step"),
@@ -192,8 +196,14 @@ def _setting(scoring: Scoring | None, results: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write the table as parquet and as csv, each whole or not at all."""
+def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path, base: str) -> None:
+    """Write the table as parquet and as csv, each whole or not at all.
+
+    Args:
+        rows: The rows.
+        folder: Where it goes.
+        base: A digest of what all rows have in common; it stands in the parquet file.
+    """
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -201,6 +211,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [row.get(name) for row in rows] for name in names}
     table = pa.table({name: _column(values) for name, values in columns.items()})
+    table = table.replace_schema_metadata({_BASE: base})
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(folder / PARQUET) as beside:
         pa.parquet.write_table(table, beside)
@@ -208,14 +219,17 @@ def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         pa.csv.write_csv(table, beside)
 
 
-def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of a table that was written, none where there is none."""
+def read_rows(folder: Path, base: str) -> list[dict[str, Any]]:
+    """Return the rows of a table that was written with this base, none where there is none."""
     import pyarrow.parquet
 
     file = folder / PARQUET
     if not file.is_file():
         return []
-    found: list[dict[str, Any]] = pyarrow.parquet.read_table(file).to_pylist()
+    table = pyarrow.parquet.read_table(file)
+    if (table.schema.metadata or {}).get(_BASE) != base.encode():
+        return []
+    found: list[dict[str, Any]] = table.to_pylist()
     return [{name: value for name, value in row.items() if value is not None} for row in found]
 
 

@@ -15,7 +15,7 @@ _SUITES = {"sts": "spearman", "chinese": "spearman", "transfer": "accuracy",
            "classify": "accuracy", "retrieval": "recall@5"}  # fmt: skip
 """Suites whose mean ``SUITE.mean`` is, and the number that it is the mean of."""
 _MEAN = re.compile(r"mean\((.+)\)")
-_MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
+MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
 """Numbers that stand for a set, in this order, where the set alone is named."""
 DEV = "dev"
 """Stands for the dev score that chose the checkpoint."""
@@ -46,6 +46,8 @@ def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, f
     result = read_json(folder.run(key) / RESULT)
     found = {name: float(value) for name, value in result.get("scores", {}).items()
              if isinstance(value, int | float)}  # fmt: skip
+    if isinstance(chosen := result.get("score"), int | float):
+        found.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:
         found |= flat_scores(read_json(folder.scores(key, scoring)).get("results", {}))
     return found
@@ -105,7 +107,7 @@ def find_shown(
     suite, _, rest = wanted.partition(".")
     if suite == DEV and rest:
         wanted = f"*.{wanted}"
-    patterns = [wanted, *(f"{wanted}.{number}" for number in _MAIN)]
+    patterns = [wanted, *(f"{wanted}.{number}" for number in MAIN)]
     if rest == "mean" and suite in _SUITES:
         # Means of graded pairs have no suite in their names; one set alone has no mean.
         heads = ("mean", "mean-of-*", "*.test")
@@ -129,7 +131,7 @@ def first_score(
     """
     own = wanted.rpartition(".")[2]
     for name, content in results.items():
-        for number in (own, *_MAIN):
+        for number in (own, *MAIN):
             if f"{name}.{number}" in scores and isinstance(content, Mapping):
                 full = f"{name}.{number}"
                 return Shown(full, scores[full], _sets(full, results))

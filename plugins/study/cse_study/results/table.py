@@ -97,7 +97,17 @@ def tables_of(
     there = {name for name in wanted if any(_found(name, row) for row in done)}
     # Another score stands in where none was measured, beside one that was it says nothing.
     return {
-        name: _lines(name, number, definition, points, rows, folder, scoring, variant)
+        name: _lines(
+            scored_points(name, rows, stand_in=not there),
+            name,
+            number,
+            definition,
+            points,
+            rows,
+            folder,
+            scoring,
+            variant,
+        )
         for number, name in enumerate(wanted)
         if name in there or not there
     }
@@ -111,17 +121,25 @@ Scored = Mapping[int, tuple[Row, Shown]]
 """The runs of a point by seed, each with the score that is looked at."""
 
 
-def scored_points(name: str, rows: Sequence[Row]) -> dict[int, dict[int, tuple[Row, Shown]]]:
-    """Return the finished runs that have a score, by the number of their point and by seed."""
+def scored_points(
+    name: str, rows: Sequence[Row], *, stand_in: bool = False
+) -> dict[int, dict[int, tuple[Row, Shown]]]:
+    """Return the finished runs that have a score, by the number of their point and by seed.
+
+    With ``stand_in`` another score is taken of a run that does not have this one.
+    """
     found: dict[int, dict[int, tuple[Row, Shown]]] = {}
     for row in rows:
-        shown = _shown(name, row) if row.status == "done" else None
+        shown = _found(name, row) if row.status == "done" else None
+        if shown is None and stand_in and row.status == "done":
+            shown = first_score(row.scores, row.results, name)
         if shown is not None:
             found.setdefault(row.point.number, {})[row.seed] = (row, shown)
     return found
 
 
 def _lines(
+    shown: Mapping[int, Scored],
     name: str,
     column: int,
     definition: Definition,
@@ -131,7 +149,6 @@ def _lines(
     scoring: Scoring | None,
     variant: str,
 ) -> list[Line]:
-    shown = scored_points(name, rows)
     paper = definition.study.paper.variants.get(variant, definition.study.paper)
     draws = Draws(folder, scoring)
     tuned = definition.study.tuned
@@ -182,10 +199,6 @@ def _found(name: str, row: Row) -> Shown | None:
     if name in row.scores and not row.results:
         return Shown(name, row.scores[name])
     return find_shown(name, row.scores, row.results, row.chosen_by)
-
-
-def _shown(name: str, row: Row) -> Shown | None:
-    return _found(name, row) or first_score(row.scores, row.results, name)
 
 
 def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Line:

@@ -1,11 +1,8 @@
-"""A composition as its plan, and how long its texts are."""
+"""How long the texts of a composition are."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cse_cli.plugins.installed import Installed
-from cse_cli.training.plan_text import plan_dict
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
@@ -13,11 +10,6 @@ from cse_core.runtime.model_files import model_folder
 
 SAMPLE = 10_000
 """Texts that are counted, spread evenly over the data."""
-
-
-def plan_of(composition: Composition) -> dict[str, Any]:
-    """Return a plan as ``cse train --dry-run --json`` prints it."""
-    return plan_dict(composition)
 
 
 def composition_lengths(composition: Composition, plugins: Installed) -> list[int]:
