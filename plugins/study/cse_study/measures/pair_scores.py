@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean, pvariance
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse_study.measures.item_files import read_cosines
 
 
 def by_gold(point: Mapping[str, Any]) -> dict[str, float]:
@@ -19,31 +22,25 @@ def by_gold(point: Mapping[str, Any]) -> dict[str, float]:
         point: ``pairs``, the file with ``gold`` and ``cosine`` of each scored pair; ``groups``,
             how many; where the run has no scored pairs, there are no numbers.
     """
-    file = point.get("pairs")
-    if not file or not Path(file).is_file():
+    sets = read_cosines(Path(point["pairs"])) if point.get("pairs") else {}
+    if not sets:
         return {}
-    with Path(file).open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    pairs = [(float(row["gold"]), float(row["cosine"])) for row in rows]
-    cosines = [cosine for _, cosine in pairs]
-    found = {"range of cosines": max(cosines) - min(cosines)}
-    for group, (_, held) in grouped(pairs, int(point.get("groups", 5))).items():
-        found[f"group {group}: mean"] = fmean(held)
-        found[f"group {group}: variance"] = pvariance(held)
+    golds, cosines = (np.concatenate(each) for each in zip(*sets.values(), strict=True))
+    found = {"range of cosines": float(np.ptp(cosines))}
+    for group, (_, held) in grouped(golds, cosines, int(point.get("groups", 5))).items():
+        found[f"group {group}: mean"] = float(held.mean())
+        found[f"group {group}: variance"] = float(held.var())
     return found
 
 
 def grouped(
-    pairs: Sequence[tuple[float, float]], count: int
-) -> dict[int, tuple[tuple[float, float], list[float]]]:
+    golds: NDArray[np.float64], cosines: NDArray[np.float64], count: int
+) -> dict[int, tuple[tuple[float, float], NDArray[np.float64]]]:
     """Return the range of gold scores and the cosines of each group of one width, from 1."""
-    low, high = min(gold for gold, _ in pairs), max(gold for gold, _ in pairs)
-    width = (high - low) / count
-    found: dict[int, list[float]] = {}
-    for gold, cosine in pairs:
-        place = int(count * (gold - low) / ((high - low) or 1))
-        found.setdefault(min(place, count - 1), []).append(cosine)
+    ends = np.linspace(golds.min(), golds.max(), count + 1)
+    width = (ends[-1] - ends[0]) or 1
+    places = np.minimum((count * (golds - ends[0]) / width).astype(int), count - 1)
     return {
-        number + 1: ((low + number * width, low + (number + 1) * width), found[number])
-        for number in sorted(found)
+        int(place) + 1: ((float(ends[place]), float(ends[place + 1])), cosines[places == place])
+        for place in np.unique(places)
     }

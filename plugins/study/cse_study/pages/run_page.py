@@ -16,6 +16,7 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_study.pages.comparing import different_settings, scores_beside
 from cse_study.pages.diagram import plan_picture
 from cse_study.pages.drawing import plain_number
+from cse_study.pages.gold_pictures import gold_densities, gold_scatters
 from cse_study.pages.grouping import Group, groups_of
 from cse_study.pages.page import Page, Section
 from cse_study.pages.run_files import Run
@@ -23,7 +24,6 @@ from cse_study.pages.run_lengths import composition_lengths
 from cse_study.pages.run_pictures import (
     alignment_picture,
     dev_picture,
-    gold_pictures,
     lengths_picture,
     loss_picture,
     negatives_pictures,
@@ -68,7 +68,8 @@ def run_page(runs: Sequence[Run], wanted: Sequence[str], plugins: Installed) -> 
     if "spectrum" in wanted:
         vectors.add(spectrum_picture(spectra_of(groups)))
     if "gold" in wanted:
-        vectors.pictures += gold_pictures(pairs_of(groups))
+        pairs = pairs_of(groups)
+        vectors.pictures += gold_scatters(pairs) + gold_densities(pairs)
     page.sections += [vectors, *_plans(groups, wanted, plugins)]
     return page
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cse_study.measures.pair_scores import grouped
-from cse_study.pages.charts import (
-    bars_picture,
-    density_picture,
-    scatter_picture,
-)
+from cse_study.measures.item_files import Cosines, read_cosines
+from cse_study.pages.charts import bars_picture, scatter_picture
 from cse_study.pages.drawing import Picture, Series
+from cse_study.pages.gold_pictures import by_set
 from cse_study.pages.grouping import Group, find_key, over_steps
 from cse_study.pages.lines import lines_picture
 from cse_study.pages.run_files import Run
@@ -23,8 +19,6 @@ _SOURCES = re.compile(r"(?P<loss>.+)\.negatives\.(?P<source>[^.]+)(?P<age>\.age)
 _NO_SOURCE = ("weight_zero", "masked")
 _WIDE = 30
 """Ratio of the largest to the smallest loss from which the axis is logarithmic."""
-_BINS = 5
-"""Groups of gold scores in a density."""
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 """Longest length of each bar of a histogram, in tokens."""
 
@@ -126,21 +120,8 @@ def spectra_in(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[fl
             yield name, values["values"]
 
 
-def read_pairs(path: Path) -> dict[str, list[tuple[float, float]]]:
-    """Return gold score and cosine of each pair by set, from a file of ``--pairs-out``."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            try:
-                pair = (float(row["gold"]), float(row["cosine"]))
-            except (KeyError, TypeError, ValueError):
-                continue
-            found.setdefault(row.get("set") or path.stem, []).append(pair)
-    return found
-
-
-def pairs_of(groups: Sequence[Group]) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """Return gold score and cosine of pairs by set and group, where ``--pairs-out`` files remain.
+def pairs_of(groups: Sequence[Group]) -> dict[str, Cosines]:
+    """Return gold scores and cosines of each group by set, where ``--pairs-out`` files remain.
 
     A file that was written again for another run belongs to the last one.
     """
@@ -148,38 +129,11 @@ def pairs_of(groups: Sequence[Group]) -> dict[str, dict[str, list[tuple[float, f
     for group in groups:
         for evaluation in group.runs[0].evaluations:
             file = evaluation.get("options", {}).get("pairs_out")
-            if file and Path(file).is_file():
+            if file:
                 held = files.get(Path(file))
                 if held is None or str(evaluation.get("time", "")) >= held[1]:
                     files[Path(file)] = (group.label, str(evaluation.get("time", "")))
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for path, (label, _) in files.items():
-        for name, pairs in read_pairs(path).items():
-            found.setdefault(name, {})[label] = pairs
-    return found
-
-
-def gold_pictures(
-    pairs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
-) -> list[Picture]:
-    """Draw the cosine of pairs by their gold score: points, and the density of five groups."""
-    found: list[Picture | None] = []
-    for name, each in pairs.items():
-        points = {
-            label: [(gold, cosine, "") for gold, cosine in values] for label, values in each.items()
-        }
-        found.append(
-            scatter_picture(f"Cosine by gold score: {name}", points, "gold score", "cosine")
-        )
-        panels = {label: by_gold(values, _BINS) for label, values in each.items()}
-        found.append(density_picture(f"Cosines in groups of gold scores: {name}", panels, "cosine"))
-    return [picture for picture in found if picture is not None]
-
-
-def by_gold(pairs: Sequence[tuple[float, float]], groups: int) -> dict[str, list[float]]:
-    """Return cosines by the group of their gold score."""
-    found = grouped(pairs, groups).values()
-    return {f"gold {low:.3g} to {high:.3g}": cosines for (low, high), cosines in found}
+    return by_set((label, read_cosines(path)) for path, (label, _) in files.items())
 
 
 def negatives_pictures(groups: Sequence[Group]) -> list[Picture]:

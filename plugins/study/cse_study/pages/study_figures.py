@@ -9,19 +9,19 @@ from typing import Any
 
 from cse_study.definition.points import Point
 from cse_study.definition.schema import Figure
-from cse_study.pages.charts import bars_picture, box_picture, density_picture, scatter_picture
+from cse_study.measures.item_files import Cosines
+from cse_study.pages.charts import bars_picture, box_picture, scatter_picture
 from cse_study.pages.diagram import plan_picture
 from cse_study.pages.drawing import Picture, Series, plain_number
+from cse_study.pages.gold_pictures import GROUPS, by_set, gold_densities, gold_scatters
 from cse_study.pages.grouping import Group, find_key, over_steps
 from cse_study.pages.lines import lines_picture
 from cse_study.pages.run_files import Run
-from cse_study.pages.run_pictures import by_gold, spectra_in, spectrum_picture
+from cse_study.pages.run_pictures import spectra_in, spectrum_picture
 from cse_study.pages.study_results import Results
 from cse_study.results.rows import Row
 from cse_study.results.table import Line
 
-_GROUPS = 5
-"""Groups of gold scores, where a figure says nothing else."""
 _FIRST = "Of the first seed of each point."
 
 
@@ -159,13 +159,7 @@ def _finder(name: str) -> Callable[[Run], str | None]:
 def _scatter(results: Results, figure: Figure) -> list[Picture]:
     """Draw pairs by gold score and cosine, or points by two of their numbers."""
     if (figure.x, figure.y) == ("gold", "cosine"):
-        found: list[Picture] = []
-        for name, each in _pairs_by_set(results, figure).items():
-            points = {label: [(gold, cosine, "") for gold, cosine in pairs]
-                      for label, pairs in each.items()}  # fmt: skip
-            title = figure.title or f"Cosine by gold score: {name}"
-            found += _drawn(scatter_picture(title, points, "gold score", "cosine", _FIRST))
-        return found
+        return gold_scatters(_pairs_by_set(results, figure), figure.title, _FIRST)
     names = [figure.y] if isinstance(figure.y, str) else list(figure.y)
     groups: dict[str, list[tuple[float, float, str]]] = {}
     ylabel = ""
@@ -205,29 +199,20 @@ def _mean_of(
     return statistics.fmean(v for v, _ in values.values()), next(iter(values.values()))[1]
 
 
-def _pairs_by_set(
-    results: Results, figure: Figure
-) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """Return gold score and cosine of pairs by set and place, of the first seed of each point."""
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for point in results.points:
-        label = _label(results, point, figure)
-        for row in results.of_point(point)[:1]:
-            for name, pairs in results.pairs(row).items():
-                found.setdefault(name, {})[label] = pairs
-    return found
+def _pairs_by_set(results: Results, figure: Figure) -> dict[str, Cosines]:
+    """Return gold scores and cosines by set and place, of the first seed of each point."""
+    return by_set(
+        (_label(results, point, figure), results.cosines(row))
+        for point in results.points
+        for row in results.of_point(point)[:1]
+    )
 
 
 def _density(results: Results, figure: Figure) -> list[Picture]:
     """Draw the density of cosines in groups of gold scores, a panel for each point."""
     after = results.definition.study.after
-    count = int((after.model_extra or {}).get("groups", _GROUPS)) if after else _GROUPS
-    found: list[Picture] = []
-    for name, each in _pairs_by_set(results, figure).items():
-        panels = {label: by_gold(pairs, count) for label, pairs in each.items()}
-        title = figure.title or f"Cosines in groups of gold scores: {name}"
-        found += _drawn(density_picture(title, panels, "cosine", _FIRST))
-    return found
+    count = int((after.model_extra or {}).get("groups", GROUPS)) if after else GROUPS
+    return gold_densities(_pairs_by_set(results, figure), count, figure.title, _FIRST)
 
 
 def _spectrum(results: Results, figure: Figure) -> list[Picture]:

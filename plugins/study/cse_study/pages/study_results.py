@@ -11,9 +11,9 @@ from cse_study.definition.points import Point
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
+from cse_study.measures.item_files import Cosines, read_cosines
 from cse_study.pages.grouping import Group
 from cse_study.pages.run_files import Run, read_run
-from cse_study.pages.run_pictures import read_pairs
 from cse_study.results.claims import Verdict
 from cse_study.results.rows import Row
 from cse_study.results.table import Line
@@ -65,9 +65,8 @@ class Results:
         group = self.group(point)
         return group.runs if group else ()
 
-    def pairs(self, row: Row) -> dict[str, list[tuple[float, float]]]:
-        """Return gold score and cosine of each pair that a run was scored on, by set."""
+    def cosines(self, row: Row) -> Cosines:
+        """Return gold scores and cosines of the pairs that a run was scored on, by set."""
         if self.scoring is None:
             return {}
-        file = self.folder.pairs(row.key, self.scoring.key)
-        return read_pairs(file) if file.is_file() else {}
+        return read_cosines(self.folder.pairs(row.key, self.scoring.key))

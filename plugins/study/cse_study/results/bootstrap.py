@@ -9,13 +9,13 @@ eighth of cases, no sample would be below it.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cse_study.measures.item_files import Cosines
 
 DRAWS = 10_000
 """How often items are drawn."""
@@ -26,8 +26,6 @@ LEVEL = 0.05
 _CHUNK = 500
 _EQUAL = 1e-9
 """Points below which scores are the same number."""
-Cosines = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Gold scores and cosines ``[P]`` of each set by its name."""
 
 
 @dataclass(frozen=True)
@@ -49,36 +47,6 @@ class Difference:
     p: float
     seeds: int
     items: int
-
-
-def read_cosines(file: Path) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Return gold scores and cosines of each set of a file that ``cse eval --pairs-out`` wrote."""
-    columns: dict[str, tuple[list[float], list[float]]] = {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        next(reader, None)
-        for row in reader:
-            gold, cosine = columns.setdefault(row[0], ([], []))
-            gold.append(float(row[1]))
-            cosine.append(float(row[2]))
-    return {name: (np.array(gold), np.array(cosine)) for name, (gold, cosine) in columns.items()}
-
-
-def read_items(file: Path) -> dict[str, dict[str, NDArray[np.int64]]]:
-    """Return ``rank`` and ``right`` ``[N]`` of each set of a file of ``cse eval --items-out``.
-
-    A set has one of them.
-    """
-    columns: dict[tuple[str, str], list[int]] = {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-            for name in ("rank", "right"):
-                if row[name]:
-                    columns.setdefault((row["set"], name), []).append(int(row[name]))
-    found: dict[str, dict[str, NDArray[np.int64]]] = {}
-    for (set_, name), values in columns.items():
-        found.setdefault(set_, {})[name] = np.array(values)
-    return found
 
 
 def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.bool_] | None:

@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 from cse_core.runtime.atomic_files import whole_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import (
-    draws_of,
-    draws_of_hits,
-    hits_of,
-    read_cosines,
-    read_items,
-)
+from cse_study.measures.item_files import read_cosines, read_items
+from cse_study.results.bootstrap import draws_of, draws_of_hits, hits_of
 from cse_study.results.rows import Row
 from cse_study.results.scores import Shown
 
@@ -52,8 +47,7 @@ class Draws:
         return drawn, count
 
     def _of_pairs(self, key: str, scoring: str, shown: Shown) -> _Behind | None:
-        file = self.folder.pairs(key, scoring)
-        cosines = read_cosines(file) if file.is_file() else {}
+        cosines = read_cosines(self.folder.pairs(key, scoring))
         if not set(shown.sets) <= cosines.keys():
             return None
         count = sum(len(cosines[name][0]) for name in shown.sets)
