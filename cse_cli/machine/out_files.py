@@ -1,4 +1,4 @@
-"""Files that a command is asked to write."""
+"""Files and folders that a command is asked to write."""
 
 from __future__ import annotations
 
@@ -49,3 +49,18 @@ def check_out_file(path: Path, where: str = "--out") -> None:
     """
     with out_file(path, where, keep=False):
         pass
+
+
+def check_out_folder(path: Path, where: str = "--out") -> None:
+    """Refuse a folder that could not be made or written to; nothing is made.
+
+    Raises:
+        CseError: If a file is in its way, or its place may not be written to.
+    """
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "is a file" if not there.is_dir() else "may not be written to"
+        hint = "name a folder that can be made"
+        raise CseError(f"{there} {what}", where=where, value=str(path), hint=hint)

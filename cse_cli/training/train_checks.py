@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cse_cli.machine.out_files import out_file
+from cse_cli.machine.out_files import check_out_folder, out_file
 from cse_cli.options.flags import Choice
 from cse_cli.terminal.console import tell, warn
 from cse_core.errors import CseError
@@ -24,8 +24,6 @@ def check_out(folder: Path, *, force: bool = False) -> None:
     Raises:
         CseError: If it holds a run or a link, or cannot be made or written to.
     """
-    import os
-
     from cse_core.training.run_folder import RunFolder
 
     if not force:
@@ -43,17 +41,7 @@ def check_out(folder: Path, *, force: bool = False) -> None:
             value=str(folder),
             hint="name a new or an empty folder",
         )
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        what = "is a file" if not there.is_dir() else "may not be written to"
-        raise CseError(
-            f"{there} {what}",
-            where="--out",
-            value=str(folder),
-            hint="name a folder that can be made",
-        )
+    check_out_folder(folder)
 
 
 def _visible(path: Path) -> list[str] | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
 from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
@@ -109,8 +110,10 @@ class Session:
         """Print the plan; nothing is written.
 
         Raises:
-            CseError: If a point cannot be composed, or runs could not be scored.
+            CseError: If a point cannot be composed, runs could not be scored, or the folder could
+                not be made.
         """
+        check_out_folder(self.out)
         state, notes = self.state(), self._notes()
         check_scoring(self.scoring, self.work.jobs.values())
         if json:

@@ -259,6 +259,7 @@ def test_two_studies_at_once_make_each_run_once(cse: Cse, place: Place) -> None:
         (["--html", "texts.txt/page.html"], "--html: is a file, not a folder"),
         (["--pack", "texts.txt/page.gz"], "--pack: is a file, not a folder"),
         (["--executor", "dsk", "--dry-run"], "--executor: no such executor (got 'dsk'); local,"),
+        (["--out", "texts.txt", "--dry-run"], "texts.txt is a file (got"),
         (["--data-dir", "nodir", "--dry-run"], "--data-dir: no such folder (got 'nodir')"),
         (["--suite", "sts", "--data-dir", "encoder", "--dry-run"], "--suite: no file of it is in"),
         (["--pairs", "nope.tsv", "--dry-run"], "nope.tsv: no such file; in folder "),
