@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from cse_core.options import Options
 
-_NAME = r"^[^/\\]+$"
+
+def _free(name: str) -> str:
+    """Refuse the name of what the run itself writes into its folder."""
+    from cse_core.runtime.model_files import RUN_FILE
+    from cse_core.training.run_folder import EVALUATIONS, FOLDERS, METRICS, RESULT
+
+    if name in (RUN_FILE, RESULT, METRICS, EVALUATIONS, *FOLDERS) or name.startswith("tracked-"):
+        raise ValueError("is the name of a file of the run itself, name another one")
+    return name
+
+
+_Name = Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$"), AfterValidator(_free)]
+"""A name in the run's folder; one with a dot in front is the run's own."""
 
 
 class CsvOptions(Options):
     """Options of ``csv``."""
 
-    file: str = Field(default="metrics.csv", pattern=_NAME)
+    file: _Name = "metrics.csv"
     """Name of the file in the run's folder."""
 
 
 class TensorboardOptions(Options):
     """Options of ``tensorboard``."""
 
-    folder: str = Field(default="tensorboard", pattern=_NAME)
+    folder: _Name = "tensorboard"
     """Name of the folder of events in the run's folder."""
 
 

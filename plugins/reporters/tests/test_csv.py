@@ -6,8 +6,12 @@ import csv
 import json
 from pathlib import Path
 
+import pytest
 from cse_reporters.csv_reporter import CsvReporter
-from cse_reporters.options import CsvOptions
+from cse_reporters.options import CsvOptions, TensorboardOptions
+from pydantic import ValidationError
+
+from cse_core.options import Options
 
 
 def test_csv_has_a_column_for_each_key(tmp_path: Path) -> None:
@@ -42,3 +46,14 @@ def test_csv_of_a_run_that_goes_on(tmp_path: Path) -> None:
 def rows(folder: Path, name: str = "metrics.csv") -> list[dict[str, str]]:
     with (folder / name).open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("name", ["run.toml", "metrics.jsonl", "model", "..", ".lock", "a/b"])
+@pytest.mark.parametrize(
+    ("options", "field"), [(CsvOptions, "file"), (TensorboardOptions, "folder")]
+)
+def test_no_reporter_writes_where_the_run_does(
+    options: type[Options], field: str, name: str
+) -> None:
+    with pytest.raises(ValidationError, match=field):
+        options.model_validate({field: name})

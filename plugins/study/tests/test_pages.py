@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import html
 import json
 import math
 import re
@@ -21,6 +23,7 @@ from cse_study.pages.drawing import Look, Series, alone
 from cse_study.pages.grouping import find_key, groups_of, over_steps
 from cse_study.pages.lines import lines_picture, log_places
 from cse_study.pages.run_files import read_run
+from cse_study.pages.run_pictures import pairs_of, spectrum_picture
 from cse_study.pages.study_page import study_page, study_pictures
 from cse_study.pages.study_results import Results
 from cse_study.planning.plan import Wish, plan_study
@@ -100,7 +103,10 @@ def test_each_of_eight_things_has_a_look_of_its_own() -> None:
     for name in ("colour", "marker", "hatch"):
         assert len({getattr(look, name) for look in looks}) == 8
     assert len({str(look.dashes) for look in looks}) == 8
-    assert len({(look.colour, look.marker) for look in map(Look.of, range(16))}) == 16
+    # Beyond eight, lines and boxes can still be told apart without colour.
+    many = [Look.of(number) for number in range(64)]
+    assert len({(look.marker, str(look.dashes)) for look in many}) == 64
+    assert len({(look.marker, look.hatch) for look in many}) == 64
 
 
 def contrast(one: str, other: str) -> float:
@@ -125,6 +131,57 @@ def test_runs_of_equal_settings_are_one_line_with_its_spread(runs: list[Path]) -
     assert first.y[-1] == 61.0 and first.seeds[-1] == 2
     assert first.spread[-1] == pytest.approx(math.sqrt(2))
     assert second.spread[-1] is None
+
+
+def test_runs_of_other_texts_are_not_one_line(runs: list[Path]) -> None:
+    for number, path in enumerate(runs[:2]):
+        with (path / "run.toml").open("a") as file:
+            file.write(f'fingerprint = "sha256:{number}"\n')
+    assert [group.seeds for group in groups_of([read_run(path) for path in runs])] == [1, 1, 1]
+
+
+def test_what_changes_no_weight_may_differ_in_one_line(runs: list[Path]) -> None:
+    record = runs[1] / "run.toml"
+    record.write_text(record.read_text().replace("[run.data]", 'report = ["csv"]\n[run.data]'))
+    assert [group.seeds for group in groups_of([read_run(path) for path in runs])] == [2, 1]
+
+
+def test_a_loss_that_is_no_number_leaves_a_gap(runs: list[Path], tmp_path: Path, cse: Cse) -> None:
+    with (runs[2] / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 22, "round": 0, "loss": NaN}\n')
+    (series,) = over_steps(groups_of([read_run(runs[2])]), "loss")
+    assert series.x[-1] == 20
+    out = tmp_path / "p.html"
+    assert cse("plot", str(runs[2]), "--show", "loss", "--out", str(out)).code == 0
+
+
+@pytest.mark.parametrize("name", ["lr$5e^$x", "$a$", "_hidden", "<b>&", "中文 😀"])
+def test_names_are_drawn_as_they_are(tmp_path: Path, cse: Cse, name: str) -> None:
+    paths = [made(tmp_path / each, 1, level) for each, level in ((name, 40.0), ("other", 30.0))]
+    out = tmp_path / "p.html"
+    made(tmp_path / "third", 1, 20.0, "b")
+    found = cse("plot", *map(str, paths), "--out", str(out), "--show", "loss,alignment")
+    assert found.code == 0 and "Warning" not in found.err
+    svg = "".join(re.findall(r"<svg.*?</svg>", out.read_text(), flags=re.DOTALL))
+    assert f"{html.escape(name, quote=False)}</text>" in svg
+
+
+def test_vectors_with_a_singular_value_of_zero() -> None:
+    picture = spectrum_picture({"x.test": {"run": [1.0, 0.5, 0.0]}})
+    assert picture is not None and picture.rows
+
+
+def test_pairs_of_a_file_that_was_written_again_are_not_drawn(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "pairs.tsv"
+    for path, cosine in ((runs[0], 0.5), (runs[2], 0.9)):
+        file.write_text(f"set\tgold\tcosine\tsentence1\nx\t1.0\t{cosine}\ta\n")
+        line = {"options": {"pairs_out": str(file)}, "encoder": "", "results": {},
+                "pairs_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}  # fmt: skip
+        (path / "evaluations.jsonl").write_text(f"{json.dumps(line)}\n")
+    found = pairs_of(groups_of([read_run(path) for path in runs]))
+    assert list(found["x"]) == ["b-1"]
 
 
 def test_one_seed_twice_is_no_spread(tmp_path: Path) -> None:
@@ -203,7 +260,15 @@ def test_folders_hold_runs(runs: list[Path], tmp_path: Path, cse: Cse) -> None:
 def test_mistakes(runs: list[Path], tmp_path: Path, cse: Cse) -> None:
     refused(cse("plot"), "names no run")
     refused(cse("plot", str(runs[0]), "--show", "los"), "no such picture", "did you mean loss?")
-    refused(cse("plot", str(tmp_path / "none")), "is not a run")
+    refused(cse("plot", str(tmp_path / "none"), "--out", str(tmp_path / "new/p.html")), "no such")
+    assert not (tmp_path / "new").exists()
+    refused(cse("plot", str(runs[0] / "model")), "no such folder")
+    (tmp_path / "empty").mkdir()
+    refused(cse("plot", str(tmp_path / "empty")), "there are no runs")
+    refused(cse("plot", str(runs[0]), "--show", ","), "names no picture")
+    record = runs[0] / "run.toml"
+    refused(cse("plot", str(runs[0]), "--out", str(record)), "holds something else than a page")
+    assert record.read_text().startswith("name = ")
     refused(cse("plot", str(runs[0]), "--show", "loss", "--out", str(tmp_path)), "is a folder")
 
 

@@ -81,7 +81,7 @@ def test_half_a_line_of_metrics_is_left_out(runs: Path) -> None:
 def test_folders_of_models_and_links_are_no_runs(runs: Path) -> None:
     made(runs / "a/model/inside")
     (runs / "latest").symlink_to("a")
-    assert {run.name for run in find_runs([runs])} == {"a", "b", "c"}
+    assert {run.name for run in find_runs([runs, runs / "a"], pytest.fail)} == {"a", "b", "c"}
 
 
 def test_the_list_as_json(runs: Path, cse: Cse) -> None:
@@ -102,6 +102,9 @@ def test_the_list_as_json(runs: Path, cse: Cse) -> None:
         (["--where", "train.lr=0.00003"], ["a", "c"]),
         (["--where", "aug.cutoff.rate=0.1"], ["b"]),
         (["--where", "state=finished", "--where", "recipe=simcse"], ["a"]),
+        (["--where", "data.path=/somewhere/texts.txt", "--where", "steps=20"], ["a", "b", "c"]),
+        (["--where", "steps=2"], []),
+        (["--where", "recipe=hicl", "--where", "aug.cutoff.rate=0.1"], ["b"]),
         (["--sort", "dev"], ["b", "a", "c"]),
         (["--sort", "test"], ["a", "b", "c"]),
     ],
@@ -117,6 +120,7 @@ def test_runs_are_chosen_and_sorted(
     ("words", "line"),
     [
         (["--where", "recipes=x"], "--where: no column or option of a run (got 'recipes'); did"),
+        (["--where", "recipe=x", "--where", "recipes=x"], "--where: no column or option of a run"),
         (["--where", "recipe"], "--where: is not WHAT=VALUE (got 'recipe'); write recipe=simcse"),
         (["--sort", "devs"], "--sort: is not a column (got 'devs'); did you mean dev?"),
     ],
@@ -130,6 +134,55 @@ def test_a_folder_without_runs(tmp_path: Path, cse: Cse) -> None:
     refused(cse("runs", str(tmp_path / "none")), "no such folder")
     with pytest.raises(CseError, match="is not a run"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "line"),
+    [
+        ("metrics.jsonl", '{"loss": 1.0}', "metrics.jsonl:1: step: field required"),
+        ("evaluations.jsonl", '{"results": {"a": 3}}', "evaluations.jsonl:1: results.a: input"),
+        ("result.json", '{"steps": "four"}', "result.json: steps: input should be a valid integer"),
+        ("result.json", '{"scores": [1]}', "result.json: scores: input should be a valid dict"),
+        ("result.json", "nothing", "result.json: is not JSON"),
+        ("run.toml", 'model = "bert"', "run.toml: model: input should be a valid dictionary"),
+        ("run.toml", "model", "run.toml: is not valid TOML"),
+        ("metrics.jsonl", "\udcff", "metrics.jsonl: cannot be read"),
+    ],
+)
+def test_a_damaged_run_is_one_line_and_hides_no_other(
+    runs: Path, cse: Cse, file: str, content: str, line: str
+) -> None:
+    (runs / "a" / file).write_bytes(content.encode(errors="surrogateescape"))
+    found = cse("runs", str(runs), "--json")
+    assert [run["name"] for run in json.loads(found.out)["runs"]] == ["b", "c"]
+    assert found.err.count("\n") == 1 and line in found.err
+    refused(cse("compare", str(runs / "a"), str(runs / "c")), line)
+
+
+def test_the_test_score_is_the_newest(runs: Path) -> None:
+    made(runs / "d", test={"stsb.test": 65.0}, setting="pooling cls, at most 512 tokens")
+    line = {"encoder": SETTING, "results": {"stsb.test": {"spearman": 64.0}}}
+    dev = {"encoder": SETTING, "results": {"stsb.dev": {"spearman": 70.0}}}
+    with (runs / "d/evaluations.jsonl").open("a") as file:
+        file.write(f"{json.dumps(line)}\n{json.dumps(dev)}\n")
+    test = read_run(runs / "d").test
+    assert test is not None and (test.value, test.setting) == (64.0, SETTING)
+
+
+def test_a_score_so_far_is_none_of_a_finished_run(runs: Path) -> None:
+    found = [read_run(runs / name) for name in ("a", "c")]
+    scores = scores_beside(found)
+    assert scores["dev: stsb.dev.spearman"] == [70.0, None]
+    assert scores["dev so far: stsb.dev.spearman"] == [None, 69.0]
+    assert different_settings(found)["state"] == ["finished", "stopped"]
+
+
+def test_other_texts_in_a_file_of_one_name_differ(runs: Path) -> None:
+    for name in ("a", "c"):
+        with (runs / name / "run.toml").open("a") as file:
+            file.write(f'fingerprint = "sha256:{name}"\n')
+    found = [read_run(runs / name) for name in ("a", "c")]
+    assert different_settings(found)["contents of the texts"] == ["sha256:a", "sha256:c"]
 
 
 def test_what_differs(runs: Path) -> None:
@@ -167,3 +220,8 @@ def test_compare(runs: Path, cse: Cse) -> None:
     found = json.loads(cse("compare", str(runs / "a"), str(runs / "c"), "--json").out)
     assert found["scores"]["stsb.test.spearman"] == [65.0, None]
     assert [run["called"] for run in found["runs"]] == ["a", "c"]
+
+
+def test_compare_needs_two_runs(runs: Path, cse: Cse) -> None:
+    refused(cse("compare", str(runs / "a")), "names one run")
+    refused(cse("compare", str(runs / "a"), str(runs / "deep/../a")), "names a run twice")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ def keep(models: tuple[str, ...], options: Mapping[str, Any], found: Mapping[str
     from cse_core.runtime.model_files import RUN_FILE
     from cse_core.training.run_folder import EVALUATIONS
 
+    pairs = options.get("pairs_out")
     for name, scores in zip(models, found.get("models", [found]), strict=True):
         path = Path(name).expanduser() / EVALUATIONS
         if not path.with_name(RUN_FILE).is_file():
@@ -34,6 +36,8 @@ def keep(models: tuple[str, ...], options: Mapping[str, Any], found: Mapping[str
             "encoder": scores["encoder"],
             "results": scores["results"],
         }
+        if pairs:
+            line["pairs_sha256"] = hashlib.sha256(Path(pairs).read_bytes()).hexdigest()
         if path.is_symlink():
             warn(f"{path} is a link: the scores are not kept there")
             continue

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_core.errors import CseError
 
 
 def compare(
@@ -30,6 +31,10 @@ def compare(
     from cse_study.pages.comparing import called, different_settings, scores_beside
     from cse_study.pages.run_files import read_run
 
+    if len({path.resolve() for path in runs}) < max(len(runs), 2):
+        what = "names one run" if len(runs) == 1 else "names a run twice"
+        hint = "name two runs or more; cse runs lists them"
+        raise CseError(what, where="cse compare", value=" ".join(map(str, runs)), hint=hint)
     found = [read_run(path) for path in runs]
     names = called(found)
     settings, scores = different_settings(found, every=all_), scores_beside(found, every=all_)
@@ -44,14 +49,11 @@ def compare(
         say_table(table)
     else:
         say("no setting differs")
-    differs = len(found) > 1
-    heads = ("score", *names, *([f"{names[-1]} - {names[0]}"] if differs else []))
-    table = plain_table("scores", heads)
+    table = plain_table("scores", ("score", *names, f"{names[-1]} - {names[0]}"))
     for name, numbers in scores.items():
         shown = ["-" if number is None else f"{number:.2f}" for number in numbers]
-        if differs:
-            first, last = numbers[0], numbers[-1]
-            shown.append("-" if first is None or last is None else f"{last - first:+.2f}")
+        first, last = numbers[0], numbers[-1]
+        shown.append("-" if first is None or last is None else f"{last - first:+.2f}")
         table.add_row(name, *shown)
     if scores:
         say_table(table)

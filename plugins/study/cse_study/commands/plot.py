@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
 from cse_core.errors import CseError, did_you_mean
 
 
@@ -48,19 +48,20 @@ def plot(
     if not runs:
         raise CseError("names no run", where="cse plot", hint="name folders of runs")
     wanted = [name.strip() for name in (show or ",".join(KINDS)).split(",") if name.strip()]
+    if not wanted:
+        raise CseError("names no picture", where="--show", value=show, hint="see cse plot --list")
     for name in wanted:
         if name not in KINDS:
             hint = did_you_mean(name, list(KINDS))
             raise CseError("no such picture", where="--show", value=name, hint=hint)
-    from cse_study.pages.page import check_drawing, check_file
-    from cse_study.pages.run_files import find_runs, read_run
+    from cse_study.pages.page import check_page
+    from cse_study.pages.run_files import find_runs
 
-    check_file(out, "--out")
-    check_drawing("cse plot")
-    found = []
-    for path in runs:
-        below = find_runs([path]) if path.is_dir() else []
-        found += below or [read_run(path)]
+    found = find_runs(runs, lambda error: warn(str(error)))
+    if not found:
+        raise CseError("there are no runs", where="cse plot", value=", ".join(map(str, runs)),
+                       hint="name folders that `cse train` made, or one above them")  # fmt: skip
+    check_page(out, "--out")
     page = run_page(found, wanted, installed(context))
     page.write(out)
     pictures = [picture.title for section in page.sections for picture in section.pictures]
@@ -68,5 +69,8 @@ def plot(
         say_json({"page": str(out), "runs": [str(run.path) for run in found],
                   "pictures": pictures})  # fmt: skip
         return
+    if not pictures and show:
+        for name in wanted:
+            tell(f"note: {name} is {KINDS[name]}; these runs have none")
     say(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(found)} "
         f"run{'s' * (len(found) != 1)}")  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import plain_table, say, say_json, say_table, warn
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -41,14 +41,15 @@ def runs(
     """
     from cse_study.pages.run_files import find_runs
 
-    found = find_runs(folders or [Path("runs")])
+    found = find_runs(folders or [Path("runs")], lambda error: warn(str(error)))
+    conditions = []
     for text in where or ():
         name, equals, value = text.partition("=")
         if not equals:
             hint = "write recipe=simcse, or train.lr=3e-05"
             raise CseError("is not WHAT=VALUE", where="--where", value=text, hint=hint)
-        found = _chosen(found, name.strip(), value.strip())
-    found = _sorted(found, sort)
+        conditions.append((name.strip(), value.strip()))
+    found = _sorted(_chosen(found, conditions), sort)
     if json:
         say_json({"runs": [run_json(run) for run in found]})
         return
@@ -99,24 +100,28 @@ def _shown(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _chosen(runs: list[Run], name: str, value: str) -> list[Run]:
-    """Return the runs whose column holds a text, or whose option is a value.
+def _chosen(runs: list[Run], conditions: list[tuple[str, str]]) -> list[Run]:
+    """Return the runs whose columns hold texts, and whose options and numbers are values.
 
     Raises:
         CseError: If no run has such a column or option.
     """
+    known = {path for run in runs for path in run.options}
+    for name, _ in conditions:
+        if runs and name not in (*_COLUMNS, *known):
+            hint = did_you_mean(name, [*_COLUMNS, *known])
+            raise CseError("no column or option of a run", where="--where", value=name, hint=hint)
+    return [run for run in runs if all(_holds(run, *condition) for condition in conditions)]
+
+
+def _holds(run: Run, name: str, text: str) -> bool:
+    if name in ("steps", "seed", "state"):
+        return _equal(_row(run)[name], text)
     if name in _COLUMNS:
-        return [run for run in runs if value.casefold() in _shown(_row(run)[name]).casefold()]
-    options = [run.options for run in runs]
-    known = {path for each in options for path in each}
-    if runs and name not in known:
-        hint = did_you_mean(name, [*_COLUMNS, *known])
-        raise CseError("no column or option of a run", where="--where", value=name, hint=hint)
-    return [
-        run
-        for run, each in zip(runs, options, strict=True)
-        if name in each and _equal(each[name], value)
-    ]
+        return text.casefold() in _shown(_row(run)[name]).casefold()
+    value = run.options.get(name)
+    values = value if isinstance(value, list) else [value]
+    return name in run.options and any(_equal(each, text) for each in values)
 
 
 def _equal(found: Any, text: str) -> bool:

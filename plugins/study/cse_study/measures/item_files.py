@@ -19,14 +19,17 @@ def read_cosines(file: Path) -> Cosines:
     A file that is gone, or that something else was written to since, has none.
     """
     columns: dict[str, tuple[list[float], list[float]]] = {}
-    if file.is_file():
+    try:
         with file.open(encoding="utf-8", newline="") as lines:
             reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if next(reader, [])[:3] == ["set", "gold", "cosine"]:
-                for name, gold, cosine, *_ in reader:
-                    golds, cosines = columns.setdefault(name, ([], []))
-                    golds.append(float(gold))
-                    cosines.append(float(cosine))
+            if next(reader, [])[:3] != ["set", "gold", "cosine"]:
+                return {}
+            for name, gold, cosine, *_ in reader:
+                golds, cosines = columns.setdefault(name, ([], []))
+                golds.append(float(gold))
+                cosines.append(float(cosine))
+    except (OSError, ValueError):
+        return {}
     return {name: (np.array(gold), np.array(cosine)) for name, (gold, cosine) in columns.items()}
 
 

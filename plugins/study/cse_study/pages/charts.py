@@ -9,6 +9,7 @@ from cse_study.pages.drawing import (
     INK,
     Look,
     Picture,
+    in_picture,
     name_points,
     new_figure,
     plain_number,
@@ -48,9 +49,10 @@ def scatter_picture(
         every = max(1, len(each) // _MOST_POINTS)
         drawn = each[::every]
         axes.scatter(
-            [x for x, _, _ in drawn], [y for _, y, _ in drawn], marker=look.marker, label=name,
+            [x for x, _, _ in drawn], [y for _, y, _ in drawn], marker=look.marker,
             s=44 if named else 14, facecolors=look.colour if named else "none",
             edgecolors=INK if named else look.colour, linewidths=0.7, zorder=3,
+            label=in_picture(name),
         )  # fmt: skip
     if len(groups) > 1:
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
@@ -58,8 +60,8 @@ def scatter_picture(
     axes.autoscale_view()
     if named:
         name_points(axes, [point for each in groups.values() for point in each])
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
+    axes.set_xlabel(in_picture(xlabel))
+    axes.set_ylabel(in_picture(ylabel))
     parts = []
     for name, each in groups.items():
         if named:
@@ -111,7 +113,7 @@ def box_picture(
             each, number + shift, linestyle="", marker=look.marker, markersize=4.5, color=INK,
             markerfacecolor="none", zorder=4,
         )  # fmt: skip
-    names = [f"{name}, n = {len(each)}" for name, each in groups.items()]
+    names = [in_picture(f"{name}, n = {len(each)}") for name, each in groups.items()]
     axes.set_yticks(range(len(groups)), names)
     axes.invert_yaxis()  # the first one above
     axes.grid(axis="x")
@@ -149,13 +151,13 @@ def bars_picture(
         x = [at + (number + 0.5) * width - 0.4 for at in range(len(places))]
         values = [each.get(place, 0.0) for place in places]
         bars = axes.bar(
-            x, values, width * 0.94, label=name, color=look.colour, edgecolor=INK,
+            x, values, width * 0.94, label=in_picture(name), color=look.colour, edgecolor=INK,
             hatch=look.hatch, linewidth=0.7, alpha=0.8,
         )  # fmt: skip
         if len(places) * len(groups) <= 18:
             axes.bar_label(bars, [plain_number(value) for value in values], padding=2, fontsize=8)
     long = max(map(len, places)) * len(places) > 80
-    axes.set_xticks(range(len(places)), places, rotation=30 if long else 0,
+    axes.set_xticks(range(len(places)), [*map(in_picture, places)], rotation=30 if long else 0,
                     ha="right" if long else "center")  # fmt: skip
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
@@ -206,8 +208,10 @@ def density_picture(
             y = gaussian_kde(values)(x)
             top = int(y.argmax())
             marks = sorted({max(top - 9, 0), top, min(top + 9, len(x) - 1)})
-            here.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.6,
-                      marker=look.marker, markevery=marks, markersize=5, label=group)  # fmt: skip
+            here.plot(
+                x, y, color=look.colour, linestyle=look.dashes, linewidth=1.6, marker=look.marker,
+                markevery=marks, markersize=5, label=in_picture(group),
+            )  # fmt: skip
             mean, deviation = float(np.mean(values)), float(np.std(values))
             count = f"{len(values):,}"
             rows.append([name, group, count, plain_number(mean), plain_number(deviation)])
@@ -218,7 +222,7 @@ def density_picture(
             here.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9,
                         handlelength=3.5)  # fmt: skip
         here.set_ylabel("density")
-        here.set_title(name, loc="left", fontsize=10)
+        here.set_title(in_picture(name), loc="left", fontsize=10)
         if here is axes[-1]:
             here.set_xlabel(xlabel)
     figure.subplots_adjust(hspace=0.4)

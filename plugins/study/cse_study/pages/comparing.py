@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from cse_study.pages.run_files import Run
+from cse_study.pages.run_files import Run, shown
 from cse_study.results.scores import MAIN
 
 UNSET = "-"
@@ -17,7 +18,7 @@ def called(runs: Sequence[Run]) -> list[str]:
 
     Runs that cannot be distinguished so have a number behind the name.
     """
-    paths = [run.path.resolve().parts for run in runs]
+    paths = [Path(shown(run.path.resolve())).parts for run in runs]
     for count in range(1, max(map(len, paths), default=0) + 1):
         names = ["/".join(parts[-count:]) for parts in paths]
         if len(set(names)) == len(names):
@@ -27,6 +28,8 @@ def called(runs: Sequence[Run]) -> list[str]:
 
 def different_settings(runs: Sequence[Run], *, every: bool = False) -> dict[str, list[Any]]:
     """Return the settings that differ, by path, with the value of each run.
+
+    Texts in files of one name, and how far runs came, count as settings.
 
     Args:
         runs: The runs.
@@ -46,6 +49,12 @@ def different_settings(runs: Sequence[Run], *, every: bool = False) -> dict[str,
             path, values = part, [each.get(f"{part}.use", UNSET) for each in options]
         if any(value != values[0] for value in values):
             found[path] = values
+    for name, values in (
+        ("contents of the texts", [run.texts for run in runs]),
+        ("state", [run.state for run in runs]),
+    ):
+        if any(value != values[0] for value in values):
+            found[name] = values
     return found
 
 
@@ -62,7 +71,8 @@ def scores_beside(runs: Sequence[Run], *, every: bool = False) -> dict[str, list
     for place, run in enumerate(runs):
         if run.dev is not None:
             name, value = run.dev
-            _put(names, (f"dev: {name}", "", ""), place, value, len(runs))
+            so_far = "" if run.result else " so far"
+            _put(names, (f"dev{so_far}: {name}", "", ""), place, value, len(runs))
         for score in run.scores:
             if every or score.number in MAIN:
                 key = (score.name, score.setting, score.texts)

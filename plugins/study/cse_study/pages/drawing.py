@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,10 +44,13 @@ class Look:
 
     @staticmethod
     def of(number: int) -> Look:
-        """Return the look of the thing with this number, from 0; after eight colours repeat."""
+        """Return the look of the thing with this number, from 0.
+
+        After eight, colours and markers repeat, with other dashes and another hatch.
+        """
         turn, place = divmod(number, len(_COLOURS))
-        shifted = (place + 3 * turn) % len(_COLOURS)
-        return Look(_COLOURS[place], _MARKERS[shifted], _DASHES[shifted], _HATCHES[shifted])
+        shifted = (place + turn) % len(_COLOURS)
+        return Look(_COLOURS[place], _MARKERS[place], _DASHES[shifted], _HATCHES[shifted])
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,12 @@ class Picture:
     caption: str = ""
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+
+
+def in_picture(name: str) -> str:
+    """Return a name as matplotlib draws it: no formula, and in legends whatever it begins with."""
+    text = name.replace("$", r"\$")
+    return f"\u200b{text}" if text.startswith("_") else text
 
 
 def plain_number(value: object) -> str:
@@ -135,7 +145,10 @@ def svg_of(figure: Figure, title: str, alt: str) -> str:
     import matplotlib
 
     text = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title + alt}):
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title + alt}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # Letters are drawn by the reader's browser; that a font here lacks some does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.08, transparent=True,
                        metadata={"Date": None, "Creator": None})  # fmt: skip
     svg = text.getvalue()
@@ -195,8 +208,8 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         left, right = math.log(left), math.log(right)
     for x, y, name, _ in ends:
         if not _at_the_end(axes, x, left, right):
-            axes.annotate(_cut(name, 34), (x, y), xytext=(7, 0), textcoords="offset points",
-                          va="center", fontsize=9)  # fmt: skip
+            axes.annotate(in_picture(_cut(name, 34)), (x, y), xytext=(7, 0),
+                          textcoords="offset points", va="center", fontsize=9)  # fmt: skip
     ends = [end for end in ends if _at_the_end(axes, end[0], left, right)]
     places = sorted(range(len(ends)), key=lambda number: share(ends[number][1]))
     heights = [share(ends[number][1]) for number in places]
@@ -210,7 +223,7 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     for number, height in zip(places, heights, strict=True):
         x, y, name, colour = ends[number]
         axes.annotate(
-            _cut(name, 34), xy=(x, y), xycoords="data", xytext=(1.025, height),
+            in_picture(_cut(name, 34)), xy=(x, y), xycoords="data", xytext=(1.025, height),
             textcoords="axes fraction", va="center", ha="left", fontsize=9, annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.7, "shrinkA": 1, "shrinkB": 3,
                         "relpos": (0, 0.5)},
@@ -249,8 +262,8 @@ def name_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
             boxes.append((covered, box, right, up, align))
         _, box, right, up, align = min(boxes, key=lambda found: found[0])
         taken.append(box)
-        axes.annotate(name, point[:2], xytext=(right, up), textcoords="offset points", ha=align,
-                      va="bottom", fontsize=9)  # fmt: skip
+        axes.annotate(in_picture(name), point[:2], xytext=(right, up), textcoords="offset points",
+                      ha=align, va="bottom", fontsize=9)  # fmt: skip
 
 
 def _common(one: Sequence[float], other: Sequence[float]) -> float:

@@ -7,10 +7,15 @@ import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from cse_study.pages.comparing import called
 from cse_study.pages.drawing import Series
 from cse_study.pages.run_files import Run
+from cse_study.planning.keys import NO_MATTER
+
+_APART = frozenset(f"train.{name}" for name in ("seed", *NO_MATTER))
+"""Options in which runs that are drawn as one may differ."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ def groups_of(runs: Sequence[Run]) -> list[Group]:
     names = dict(zip(map(id, runs), called(runs), strict=True))
     found: dict[str, list[Run]] = {}
     for run in runs:
-        options = {path: value for path, value in run.options.items() if path != "train.seed"}
+        options = {path: value for path, value in run.options.items() if path not in _APART}
+        options["texts"] = run.texts
         # Runs with one seed twice are not draws of one thing.
         key = json.dumps(options, sort_keys=True, default=str)
         while any(_seed(each) == _seed(run) for each in found.get(key, [])):
@@ -76,8 +82,9 @@ def over_steps(groups: Sequence[Group], key: str | Callable[[Run], str | None]) 
         for run in group.runs:
             wanted = key if isinstance(key, str) else key(run)
             for step, line in places_of(run):
-                if wanted is not None and isinstance(line.get(wanted), int | float):
-                    values.setdefault(step, []).append(float(line[wanted]))
+                value = line.get(wanted) if wanted is not None else None
+                if isinstance(value, int | float) and isfinite(value):
+                    values.setdefault(step, []).append(float(value))
         if not values:
             continue
         steps = sorted(values)

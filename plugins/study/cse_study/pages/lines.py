@@ -12,6 +12,7 @@ from cse_study.pages.drawing import (
     Look,
     Picture,
     Series,
+    in_picture,
     name_lines,
     new_figure,
     numeric,
@@ -55,7 +56,7 @@ def lines_picture(
     looks = {series.label: Look.of(own.index(_own(series))) for series in every}
     for here, (name, each) in zip(axes, panels.items(), strict=True):
         _lines(here, each, looks, log=log)
-        here.set_ylabel(fill(name, _WIDE, break_long_words=False))
+        here.set_ylabel(fill(in_picture(name), _WIDE, break_long_words=False))
         if here is axes[-1]:
             here.set_xlabel(xlabel)
     figure.subplots_adjust(hspace=0.3)
@@ -90,7 +91,7 @@ def _lines(axes: Axes, series: Sequence[Series], looks: Mapping[str, Look], *, l
         axes.plot(
             x, y, color=look.colour, linestyle=(0, (1, 3)) if each.paper else look.dashes,
             marker=look.marker, markevery=every, markersize=5.5, markerfacecolor=fill,
-            linewidth=1.6, label=each.label, zorder=3,
+            linewidth=1.6, label=in_picture(each.label), zorder=3,
         )  # fmt: skip
         spread = [each.spread[n] if n < len(each.spread) else None for n in known]
         if any(value for value in spread):
@@ -112,7 +113,7 @@ def _lines(axes: Axes, series: Sequence[Series], looks: Mapping[str, Look], *, l
     elif not numbers:
         long = max((len(str(x)) for x in places), default=0) * len(places) > 80
         axes.set_xticks(
-            range(len(places)), [str(x) for x in places], rotation=30 if long else 0,
+            range(len(places)), [in_picture(str(x)) for x in places], rotation=30 if long else 0,
             ha="right" if long else "center",
         )  # fmt: skip
     elif len(places) <= _MOST_MARKERS:

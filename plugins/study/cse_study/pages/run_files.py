@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.recipes.reading import read_toml
@@ -18,6 +21,7 @@ from cse_study.results.scores import MAIN
 
 DEPTH = 4
 """Folders below the one that is searched for runs."""
+_HINT = "no run of this version writes it so; remove it, and what else the file says is shown"
 _OWN = ("run", "versions")
 """Tables of ``run.toml`` that say how it was run; the others are settings."""
 
@@ -71,7 +75,12 @@ class Run:
     @property
     def name(self) -> str:
         """Return the name of its folder."""
-        return self.path.resolve().name
+        return shown(self.path.resolve().name)
+
+    @property
+    def texts(self) -> str:
+        """Return the digest of the texts that it trained on."""
+        return str(self.settings.get("run", {}).get("data", {}).get("fingerprint", ""))
 
     @property
     def state(self) -> str:
@@ -118,27 +127,34 @@ class Run:
 
     @property
     def scores(self) -> list[Score]:
-        """Return every score that was kept, the newest of each set, number, setting and texts."""
+        """Return the newest score of each set, number, setting and texts, the newest at the end."""
         found: dict[tuple[str, ...], Score] = {}
         for evaluation in self.evaluations:
             for score in scores_of(evaluation):
-                found[score.set, score.number, score.setting, score.texts] = score
+                key = score.set, score.number, score.setting, score.texts
+                found.pop(key, None)
+                found[key] = score
         return list(found.values())
 
     @property
     def test(self) -> Score | None:
-        """Return the score that stands for its tests: a mean over sets, else the first set's."""
-        main = [score for score in self.scores if score.number in MAIN]
-        means = [score for score in main if score.set.startswith("mean-of-")]
-        tests = [score for score in main if ".dev" not in score.set]
-        return next(iter([*means[-1:], *tests, *main]), None)
+        """Return the newest score of its tests: a mean over sets, else the first set's."""
+        dev = None
+        for evaluation in reversed(self.evaluations):
+            main = [score for score in scores_of(evaluation) if score.number in MAIN]
+            means = [score for score in main if score.set.startswith("mean-of-")]
+            tests = [score for score in main if ".dev" not in score.set]
+            if means or tests:
+                return [*means[-1:], *tests][0]
+            dev = dev or next(iter(main), None)
+        return dev
 
     def about(self) -> dict[str, Any]:
         """Return what a listing says of it."""
         model, data = self.settings.get("model", {}), self.settings.get("data", {})
         train, own = self.settings.get("train", {}), self.settings.get("run", {})
         return {
-            "run": str(self.path),
+            "run": shown(self.path),
             "name": self.name,
             "recipe": str(self.settings.get("name") or "-"),
             "model": str(model.get("name", "")),
@@ -170,28 +186,72 @@ def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
                 )  # fmt: skip
 
 
+def shown(path: Path | str) -> str:
+    """Return a path as text that every page can hold, whatever its bytes are."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+class _Settings(BaseModel):
+    """What is read of ``run.toml``."""
+
+    name: str | None = None
+    model: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    train: dict[str, Any] = {}
+    run: dict[str, Any] = {}
+
+
+class _Result(BaseModel):
+    """What is read of ``result.json``."""
+
+    steps: int | None = None
+    chosen_by: str | None = None
+    score: float | None = None
+    scores: dict[str, float | None] = {}
+
+
+class _Line(BaseModel):
+    """What every line of metrics has."""
+
+    step: int
+    round: int = 0
+
+
+class _Evaluation(BaseModel):
+    """What is read of a line of ``evaluations.jsonl``."""
+
+    options: dict[str, Any] = {}
+    results: dict[str, dict[str, Any]] = {}
+
+
 def read_run(path: Path) -> Run:
     """Read the folder of a run.
 
     Raises:
-        CseError: If it holds none.
+        CseError: If it holds none, or what it holds was not written by a run.
     """
-    if not (path / RUN_FILE).is_file():
+    file = path / RUN_FILE
+    if not file.is_file():
         hint = "name the folder that `cse train` made, such as runs/NAME"
         raise CseError("is not a run: it has no run.toml", where="run", value=str(path), hint=hint)
-    result = next(iter(_objects(path / RESULT, whole=True)), {})
+    settings = read_toml(file, str(file))
+    _check(_Settings, settings, str(file))
     return Run(
         path,
-        read_toml(path / RUN_FILE, str(path / RUN_FILE)),
-        result,
+        settings,
+        next(iter(_objects(path / RESULT, _Result, whole=True)), {}),
         running=_held(path / LOCK),
-        lines=list(_objects(path / METRICS)),
-        evaluations=list(_objects(path / EVALUATIONS)),
+        lines=list(_objects(path / METRICS, _Line)),
+        evaluations=list(_objects(path / EVALUATIONS, _Evaluation)),
     )
 
 
-def find_runs(folders: Iterable[Path]) -> list[Run]:
-    """Return the runs in and below folders, the oldest first.
+def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> list[Run]:
+    """Return the runs in and below folders, the oldest first, none twice.
+
+    Args:
+        folders: Folders of runs, or above them.
+        failed: Is given the error of each run that cannot be read; the others are read.
 
     Raises:
         CseError: If no such folder is there.
@@ -199,10 +259,17 @@ def find_runs(folders: Iterable[Path]) -> list[Run]:
     found: dict[Path, Path] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise CseError("no such folder", where="cse runs", value=str(folder))
+            raise CseError("no such folder", where="run", value=str(folder))
         found |= {path.resolve(): path for path in _below(folder, DEPTH)}
-    runs = [read_run(path) for path in found.values()]
-    return sorted(runs, key=lambda run: (run.path / RUN_FILE).stat().st_mtime)
+    runs: list[tuple[float, Run]] = []
+    for path in found.values():
+        try:
+            runs.append(((path / RUN_FILE).stat().st_mtime, read_run(path)))
+        except FileNotFoundError:  # it was removed while the others were read
+            continue
+        except CseError as error:
+            failed(error)
+    return [run for _, run in sorted(runs, key=lambda each: each[0])]
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
@@ -214,19 +281,37 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(each, depth - 1)
 
 
-def _objects(file: Path, *, whole: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file; a line that is not whole yet is none."""
+def _objects(file: Path, kind: type[BaseModel], *, whole: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file; a line that is not whole, as of a killed run, is none.
+
+    Raises:
+        CseError: If an object is not of its kind, or a file that is one object is none.
+    """
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError):
+    except FileNotFoundError:
         return
-    for line in [text] if whole else text.splitlines():
+    except (OSError, ValueError) as error:
+        raise CseError(f"cannot be read: {error}", where=str(file)) from None
+    for number, line in enumerate([text] if whole else text.splitlines(), 1):
         try:
             value = json.loads(line)
         except ValueError:
+            if whole:
+                raise CseError("is not JSON", where=str(file), hint=_HINT) from None
             continue
-        if isinstance(value, dict):
-            yield value
+        _check(kind, value, str(file) if whole else f"{file}:{number}")
+        yield value
+
+
+def _check(kind: type[BaseModel], value: Any, where: str) -> None:
+    try:
+        kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        what = first["msg"][0].lower() + first["msg"][1:]
+        raise CseError(f"{place}: {what}" if place else what, where=where, hint=_HINT) from None
 
 
 def _held(path: Path) -> bool:

@@ -145,6 +145,7 @@ def _training(groups: Sequence[Group], wanted: Sequence[str]) -> Section:
 def _plans(groups: Sequence[Group], wanted: Sequence[str], plugins: Installed) -> list[Section]:
     texts, plans = Section("Texts"), Section("Plans")
     lengths: dict[str, list[int]] = {}
+    measured: set[tuple[str, str]] = set()
     drawn: dict[str, str] = {}
     for group in groups if {"lengths", "plan"} & set(wanted) else ():
         run = group.runs[0]
@@ -153,10 +154,12 @@ def _plans(groups: Sequence[Group], wanted: Sequence[str], plugins: Installed) -
         except CseError as error:
             plans.notes.append(f"{group.label}: no plan can be made any more: {error}")
             continue
-        name = ", ".join(Path(each).name for each in composition.data.path)
-        if "lengths" in wanted and name not in lengths:
-            found = composition_lengths(composition, plugins)
-            if found:
+        known = run.texts, composition.model.name
+        if "lengths" in wanted and known not in measured:
+            measured.add(known)
+            name = ", ".join(Path(each).name for each in composition.data.path)
+            name = f"{name}, {group.label}" if name in lengths else name
+            if found := composition_lengths(composition, plugins):
                 lengths[name] = found
         if "plan" in wanted:
             picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -91,14 +92,15 @@ def spectrum_picture(spectra: Mapping[str, Mapping[str, Sequence[float]]]) -> Pi
     common = [name for name, each in spectra.items() if len(each) == most]
     tests = sorted(common, key=lambda name: ".test" not in name)[:2]
     panels = {
-        name: [Series(label, list(range(1, len(values) + 1)), list(values))
+        name: [Series(label, list(range(1, len(values) + 1)), [value or None for value in values])
                for label, values in each.items()]
         for name, each in spectra.items()
         if name in tests
     }  # fmt: skip
     return lines_picture(
         "Spectrum of the vectors", panels, "number of the singular value", log=True,
-        caption="Singular values of the sentence vectors, the largest put to 1.",
+        caption="Singular values of the sentence vectors, the largest put to 1; those of 0 are "
+        "left out.",
     )  # fmt: skip
 
 
@@ -123,17 +125,22 @@ def spectra_in(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[fl
 def pairs_of(groups: Sequence[Group]) -> dict[str, Cosines]:
     """Return gold scores and cosines of each group by set, where ``--pairs-out`` files remain.
 
-    A file that was written again for another run belongs to the last one.
+    A file that was written again since, for another run, is not this run's.
     """
-    files: dict[Path, tuple[str, str]] = {}
-    for group in groups:
-        for evaluation in group.runs[0].evaluations:
-            file = evaluation.get("options", {}).get("pairs_out")
-            if file:
-                held = files.get(Path(file))
-                if held is None or str(evaluation.get("time", "")) >= held[1]:
-                    files[Path(file)] = (group.label, str(evaluation.get("time", "")))
-    return by_set((label, read_cosines(path)) for path, (label, _) in files.items())
+    return by_set(
+        (group.label, read_cosines(Path(evaluation["options"]["pairs_out"])))
+        for group in groups
+        for evaluation in group.runs[0].evaluations
+        if "pairs_sha256" in evaluation
+        and _digest(evaluation["options"]["pairs_out"]) == evaluation["pairs_sha256"]
+    )
+
+
+def _digest(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def negatives_pictures(groups: Sequence[Group]) -> list[Picture]:

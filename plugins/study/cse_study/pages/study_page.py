@@ -45,6 +45,11 @@ def study_page(results: Results) -> Page:
         if not drawn and figure.type != "table":
             what = figure.title or figure.type
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
+    if results.elsewhere:
+        figures.notes.append(
+            f"{results.elsewhere} runs were unpacked: their lines over steps, pairs and vectors "
+            "are where they were made."
+        )
     page.sections += [figures, _training(results), _ran(results)]
     return page
 

@@ -13,7 +13,7 @@ from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.measures.item_files import Cosines, read_cosines
 from cse_study.pages.grouping import Group
-from cse_study.pages.run_files import Run, read_run
+from cse_study.pages.run_files import read_run
 from cse_study.results.claims import Verdict
 from cse_study.results.rows import Row
 from cse_study.results.table import Line
@@ -52,18 +52,28 @@ class Results:
 
     def group(self, point: Point) -> Group | None:
         """Return the runs of a point; None where it has none."""
+        if point.number not in self._groups:
+            self._groups[point.number] = self._group(point)
+        return self._groups[point.number]
+
+    @cached_property
+    def _groups(self) -> dict[int, Group | None]:
+        return {}
+
+    def _group(self, point: Point) -> Group | None:
         runs = []
         for row in self.of_point(point):
             try:
                 runs.append(read_run(self.folder.run(row.key)))
-            except CseError:  # a model that is scored untrained has no run
+            except CseError:  # untrained, or made elsewhere: there is no run
                 continue
         return Group(point.label, tuple(runs)) if runs else None
 
-    def runs(self, point: Point) -> tuple[Run, ...]:
-        """Return the runs of a point."""
-        group = self.group(point)
-        return group.runs if group else ()
+    @cached_property
+    def elsewhere(self) -> int:
+        """Return how many runs have scores alone: others made them, and packed what they said."""
+        keys = {row.key for row in self.done}
+        return sum(self.folder.without_model(key) for key in keys)
 
     def cosines(self, row: Row) -> Cosines:
         """Return gold scores and cosines of the pairs that a run was scored on, by set."""

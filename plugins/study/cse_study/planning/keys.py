@@ -16,7 +16,7 @@ from cse_core.recipes.model_facts import find_model
 
 LENGTH = 16
 """Letters of a key."""
-_NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check", "shard")
+NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check", "shard")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
@@ -42,7 +42,7 @@ def key_of(
         start: Key of the run whose model it starts from, if there is one.
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
-    train = {name: value for name, value in content["train"].items() if name not in _NO_MATTER}
+    train = {name: value for name, value in content["train"].items() if name not in NO_MATTER}
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
