@@ -103,7 +103,7 @@ def test_each_of_eight_things_has_a_look_of_its_own() -> None:
     for name in ("colour", "marker", "hatch"):
         assert len({getattr(look, name) for look in looks}) == 8
     assert len({str(look.dashes) for look in looks}) == 8
-    # Beyond eight, lines and boxes can still be told apart without colour.
+    # Beyond eight, lines and boxes still differ without colour.
     many = [Look.of(number) for number in range(64)]
     assert len({(look.marker, str(look.dashes)) for look in many}) == 64
     assert len({(look.marker, look.hatch) for look in many}) == 64

@@ -85,7 +85,7 @@ def check_file(path: Path, where: str) -> None:
 
 
 def check_page(path: Path, where: str) -> None:
-    """Check the file of a page, and refuse to replace one that is no page.
+    """Check the file of a page, and refuse to replace a file that holds something else.
 
     Raises:
         CseError: As :func:`check_file` and :func:`check_drawing`, or if it holds something else.

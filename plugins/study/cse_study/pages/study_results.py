@@ -65,7 +65,7 @@ class Results:
         for row in self.of_point(point):
             try:
                 runs.append(read_run(self.folder.run(row.key)))
-            except CseError:  # untrained, or made elsewhere: there is no run
+            except CseError:  # untrained, or made elsewhere
                 continue
         return Group(point.label, tuple(runs)) if runs else None
 
