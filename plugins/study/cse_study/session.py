@@ -13,13 +13,13 @@ from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
 from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
 from cse_study.definition.reading import Definition
-from cse_study.execution.executors import executor_of, threads_of
+from cse_study.execution.executors import executor_of, is_here, threads_of
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Done, Scoring, check_scoring
 from cse_study.execution.packing import pack, unpack
 from cse_study.execution.progress import Shown, names_of, watching
 from cse_study.execution.running import Work, carry_out, work_of
-from cse_study.planning.composing import Composer
+from cse_study.planning.composing import Composer, check_models
 from cse_study.planning.durations import State, in_words, state_of
 from cse_study.planning.keys import digest
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
@@ -169,6 +169,8 @@ class Session:
     def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
         state = self.state()
         check_scoring(self.scoring, self.work.jobs.values())
+        if is_here(self.executor):
+            check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
         writable_folder(self.folder.runs, "--out")
         if shown:
             for line in plan_lines(self.plan)[:1]:

@@ -263,6 +263,10 @@ def test_two_studies_at_once_make_each_run_once(cse: Cse, place: Place) -> None:
         (["--data-dir", "nodir", "--dry-run"], "--data-dir: no such folder (got 'nodir')"),
         (["--suite", "sts", "--data-dir", "encoder", "--dry-run"], "--suite: no file of it is in"),
         (["--pairs", "nope.tsv", "--dry-run"], "nope.tsv: no such file; in folder "),
+        (
+            ["--model", "first=nobody/none"],
+            "--model: no folder of this name, and the hub cannot be reached (got 'nobody/none')",
+        ),
         (["--pairs", "bad.tsv"], "cse eval: runs could not be scored: "),
     ],
 )

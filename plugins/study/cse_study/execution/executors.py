@@ -65,6 +65,11 @@ def executor_of(text: str, workers: int | None, logs: Path) -> Iterator[Executor
             yield workers_of_dask
 
 
+def is_here(text: str) -> bool:
+    """Tell whether runs see the network and the cache of this machine."""
+    return text in ("local", "dask") or text.partition(":")[0] == "submitit-local"
+
+
 def at_once(text: str, workers: int | None) -> int:
     """Return how many runs share this machine's cores."""
     if text == "dask":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,6 +193,22 @@ class Composer:
             ),
             _names(arguments.get("without")),
         )  # fmt: skip
+
+
+def check_models(runs: Iterable[PlannedRun]) -> None:
+    """Refuse runs whose model is neither a folder nor on the hub, as far as this machine can see.
+
+    A composition does not: where the hub cannot be reached, a plan can still be shown.
+
+    Raises:
+        CseError: If nothing of a model was found.
+    """
+    for run in runs:
+        facts = run.composition.facts if run.composition is not None else None
+        if facts is not None and facts.family is None and facts.hidden is None:
+            what = "no folder of this name, and the hub cannot be reached"
+            hint = "check the spelling and the network, or give the path of a downloaded folder"
+            raise CseError(what, where="--model", value=facts.model, hint=hint)
 
 
 def _names(given: Any) -> list[str]:
