@@ -141,7 +141,7 @@ def both(folder: str, precision: str, texts: Sequence[str]) -> Sides:
     """Load both."""
     import numpy as np
 
-    from cse_cli.models.loading import encode_blocks, load_model
+    from cse_cli.models.loading import TextEncoder, encode_blocks, load_model
     from cse_core.models.sentence_encoder import tokens_at_once
     from tests.benchmarks.peer import Encoder
 
@@ -151,8 +151,8 @@ def both(folder: str, precision: str, texts: Sequence[str]) -> Sides:
     _same_default()
 
     def own(texts: Sequence[str], batch: int) -> Vectors:
-        blocks = [vectors for _, vectors in encode_blocks(loaded, texts, batch)]
-        return np.concatenate(blocks)
+        blocks = encode_blocks(TextEncoder(loaded, batch), texts)
+        return np.concatenate([vectors for _, vectors in blocks])
 
     tokens = int(table.offsets[-1]) / len(texts) + special
     with loaded.precision.autocast():
