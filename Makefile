@@ -68,10 +68,10 @@ gpu:
 	$(PYTHON) -m venv --without-pip --system-site-packages $(VENV)-gpu
 	$(PYTHON) -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(VENV)-gpu/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/around.pth"
 	$(PYTHON) -m pip --python $(VENV)-gpu/bin/python --disable-pip-version-check install --quiet --no-index --find-links "$(WHEELS)" "$(WHEELS)"/cse_*.whl pytest
-	$(VENV)-gpu/bin/python -m tests.gpu $(SECTIONS)
+	$(VENV)-gpu/bin/python -m tests.gpu $(SECTIONS) $(ARGS)
 else
 gpu: $(READY)
-	$(BIN)/python -m tests.gpu $(SECTIONS)
+	$(BIN)/python -m tests.gpu $(SECTIONS) $(ARGS)
 endif
 
 gpu-wheels: $(READY)

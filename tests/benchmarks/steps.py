@@ -6,6 +6,7 @@ python -m tests.benchmarks.steps --child JSON   one run in a process of its own,
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import tempfile
@@ -69,8 +70,12 @@ def composed(work: Work) -> Composition:
     )
 
 
+class _Made(Exception):
+    """All steps are made; what a run writes at its end is not measured."""
+
+
 def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
-    """Run ``cse train``; ``done`` is called after each step."""
+    """Make the steps of ``cse train``, which then writes nothing; ``done`` is called after each."""
     from cse_core.runtime.reporter import Reporter
     from cse_core.training.run import train
     from tests.benchmarks.inputs import registry
@@ -85,8 +90,10 @@ def own(work: Work, done: Callable[[int], object] | None = None) -> Watch:
             watch.step()
             if done is not None:
                 done(step)
+            if step > work.steps:
+                raise _Made
 
-    with tempfile.TemporaryDirectory() as out:
+    with tempfile.TemporaryDirectory() as out, contextlib.suppress(_Made):
         train(composed(work), registry(), out=Path(out) / "run", reporter=Watching())
     return watch
 

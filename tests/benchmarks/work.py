@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -72,6 +73,8 @@ class Watch:
         else:
             import torch
 
+            gc.collect()  # what an earlier run left in cycles is no memory of this one
+            torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
             self.before = torch.cuda.memory_allocated() / 2**20
 

@@ -183,6 +183,8 @@ def _waits(func: Any, args: Any, kwargs: dict[str, Any], to: str, there: bool) -
                 return "counts a mask"
             if index is not None and not isinstance(index, Pretended):
                 return "copies an index from the CPU"
+        if any(not isinstance(each, Pretended) for each in args[2:3]):
+            return "copies a value from the CPU"
     return None
 
 

@@ -1,6 +1,6 @@
 """Run the checks that need a GPU, and write one JSON and one page.
 
-    python -m tests.gpu [SECTION ...] [--device cuda] [--minutes 10] [--out FOLDER] [--page FILE]
+    python -m tests.gpu [SECTION ...] [--device cuda] [--minutes 9] [--out FOLDER] [--page FILE]
 
 Each section is a process of its own with a time of its own: one that is cut or that breaks the GPU
 loses nothing but what it had not yet written. On a CPU everything is small, and shows that it runs.
@@ -33,7 +33,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made = SectionParser("tests.gpu", __doc__, [section.name for section in SECTIONS], OUT)
     device = os.environ.get("CSE_GPU_DEVICE", "cuda")
     made.add_argument("--device", choices=("cuda", "cpu"), default=device)
-    made.add_argument("--minutes", type=float, default=10.0, help="for all sections together")
+    made.add_argument("--minutes", type=float, default=9.0, help="for all of it")
     made.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = made.read(words)
     if options.page is None:
@@ -43,6 +43,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> int:
     """Run the sections; return 1 if a check failed, 2 without such a device."""
+    began = time.monotonic()
     options = arguments(words)
     if options.child is not None:
         child(options)
@@ -57,7 +58,7 @@ def main(words: list[str] | None = None) -> int:
         kept = results.get("sections", {}) if options.sections else {}
         results = {"about": about(options.device), "sections": kept}
         wanted = [s for s in SECTIONS if not options.sections or s.name in options.sections]
-        until = time.monotonic() + 60 * options.minutes
+        until = began + 60 * options.minutes
         for number, section in enumerate(wanted):
             left = until - time.monotonic()
             share = section.seconds / sum(each.seconds for each in wanted[number:])
@@ -84,7 +85,7 @@ def measure(section: Section, device: str, seconds: float, folder: Path) -> dict
         "--minutes", str(max(seconds - 3, 1) / 60),
     ]  # fmt: skip
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
     if device == "cuda":
         env.setdefault("CUDA_VISIBLE_DEVICES", "0")
     log = folder / f"{section.name}.log"
@@ -98,7 +99,9 @@ def measure(section: Section, device: str, seconds: float, folder: Path) -> dict
             cut = True
         else:
             if done.returncode:
-                failed = log.read_text(encoding="utf-8", errors="replace")[-1500:]
+                # A signal leaves no traceback behind, and may leave nothing at all.
+                said_last = log.read_text(encoding="utf-8", errors="replace")[-1500:].rstrip()
+                failed = f"{said_last}\nexit status {done.returncode}".lstrip()
     found = [json.loads(line) for line in _whole_lines(lines)]
     took = round(time.monotonic() - began, 1)
     cut_at = ", cut" * cut

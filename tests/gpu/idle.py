@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
@@ -63,6 +62,9 @@ def measure(setting: Setting, folder: Path, about: dict[str, Any]) -> None:
         if each.device_type == wanted and not each.is_user_annotation
     ]
     spans = sorted((each.time_range.start, each.time_range.end) for each in events)
+    if not spans:
+        setting.keep("idle", None, **about, left_out="the profiler sees no work of the device")
+        return
     busy, kernels = 0.0, len(spans)
     until = spans[0][0]
     for start, end in spans:
@@ -79,5 +81,3 @@ def measure(setting: Setting, folder: Path, about: dict[str, Any]) -> None:
         ms_a_step=whole / STEPS / 1000,
         longest=[[name[:80], round(took / STEPS / 1000, 3)] for name, took in longest],
     )  # fmt: skip
-    if not setting.small:
-        torch.cuda.empty_cache()

@@ -20,6 +20,7 @@ page from `runs/gpu/results.json`. A section that runs longer than its share of 
 says so. `make gpu WHEELS=FOLDER` installs what the machine lacks from a folder that
 `make gpu-wheels WHEELS=FOLDER` has filled elsewhere. `make gpu SECTIONS="kernels parts"` runs some
 sections alone, and `CSE_GPU_DEVICE=cpu make gpu` all of them in a small form on the processor.
+`ARGS="--minutes 8 --out FOLDER --page FILE"` gives less time, and writes elsewhere.
 """
 NONE = "\n**Nothing has been measured yet: this page waits for its first GPU.**\n"
 

@@ -1,4 +1,8 @@
-"""Dev scores of short runs in bf16 beside those in fp32, over seeds."""
+"""Dev scores of short runs in bf16 beside those in fp32, over seeds.
+
+Number formats take other kernels, which draw other dropout masks, so that their scores differ as
+those of seeds do: the means must lie within three standard errors of their difference.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from pathlib import Path
 from tests.gpu.runs import simcse
 from tests.gpu.setting import Setting, exact
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2, 3, 4, 5)
 
 
 def run(setting: Setting) -> None:
@@ -33,7 +37,7 @@ def run(setting: Setting) -> None:
                     seconds=round(outcome.seconds, 2),
                 )  # fmt: skip
     means = {precision: statistics.mean(scores) for precision, scores in found.items()}
-    deviation = max(statistics.stdev(scores) for scores in found.values())
+    error = (sum(statistics.variance(scores) for scores in found.values()) / len(seeds)) ** 0.5
     difference = means["bf16"] - means["fp32"]
-    facts = {"difference": difference, "deviation": deviation, **means}
-    setting.keep("scores", abs(difference) <= max(deviation, 0.1), **facts)
+    facts = {"difference": difference, "standard_error": error, **means}
+    setting.keep("scores", abs(difference) <= max(3 * error, 0.1), **facts)

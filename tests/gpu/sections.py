@@ -22,10 +22,10 @@ class Section:
 
 SECTIONS = (
     Section("kernels", "Attention for rows of any length", 60),
-    Section("parts", "Every part, and what waits for the device", 130),
+    Section("parts", "Every part, and what waits for the device", 110),
     Section("startup", "What it costs to begin", 45),
-    Section("resume", "Resumed runs", 45),
-    Section("scores", "Scores in bf16", 40),
+    Section("resume", "Resumed runs", 60),
+    Section("scores", "Scores in bf16", 45),
     Section("idle", "The share of time that the device waits", 45),
     Section("speed", "Speed", 130),
     Section("memory", "Peak memory", 45),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import time
@@ -69,6 +70,7 @@ class Setting:
             self.keep(check, False, **facts, error=f"{type(error).__name__}: {error}"[:600])
         finally:
             if self.device != "cpu":
+                gc.collect()  # models stand in cycles, which keep them until somebody collects
                 torch.cuda.empty_cache()
 
     def wait(self) -> None:

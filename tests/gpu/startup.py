@@ -1,4 +1,4 @@
-"""What it costs to begin: imports, the first use of the device, the first steps, a compilation."""
+"""What it costs to begin: imports, the first use of the device, the first steps."""
 
 from __future__ import annotations
 

@@ -6,7 +6,9 @@ The project's own distributions are built; what they need comes from the package
 environment has it, but for torch, transformers and sentence-transformers and what comes with torch
 alone, which the machine must have. Python and platform are those of that machine; this one's by
 default. What else it has, a file names, as ``pip list --format=freeze`` there prints it: that and
-what only that needs is left out. ``make gpu WHEELS=FOLDER`` installs from the folder.
+what only that needs is left out. A line without a version counts as new enough, so name in this way
+what is large alone (numpy, scipy, pandas, pyarrow, scikit-learn, tokenizers). ``make gpu
+WHEELS=FOLDER`` installs from the folder.
 """
 
 from __future__ import annotations
