@@ -237,7 +237,7 @@ def _unknown_flags(
     unknown = [name for name in names if name not in {*known, "--help"}]
     errors: list[CseError] = []
     for flag in dict.fromkeys(unknown if first in unknown else [first, *unknown]):
-        ours, close = _of_other_trainers(flag), _close_setting(flag)
+        ours, close = _of_other_trainers(flag), _close_flag(flag, known)
         hint = f"cse calls it {ours}" if ours else f"see {path} --help"
         if close and not ours:
             hint = f"did you mean {close}? {hint}"
@@ -276,12 +276,14 @@ def _in_our_names(error: CseError) -> CseError:
     return CseError(error.what, where=error.where, value=error.value, hint=hint)
 
 
-def _close_setting(flag: str) -> str | None:
-    """Return the flag of a core option whose last name is like an unknown flag."""
+def _close_flag(flag: str, known: set[str]) -> str | None:
+    """Return what is like an unknown flag: one of the command, or a core option by its name."""
     from difflib import get_close_matches
 
     from cse_cli.options.paths import option_paths
 
+    if own := get_close_matches(flag, known, n=1, cutoff=0.75):
+        return own[0]
     paths = {option.path.partition(".")[2]: option.path for option in option_paths()}
     close = get_close_matches(flag.lstrip("-").replace("-", "_"), paths, n=1, cutoff=0.75)
     return f"--{paths[close[0]]}" if close else None

@@ -13,6 +13,7 @@ from cse_cli.commands.pairs import show_pairs
 from cse_cli.options.completion import complete_data, complete_model
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.texts.given import ColumnsOption, named_columns
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LARGEST
 
@@ -131,13 +132,14 @@ def stats(
             autocompletion=complete_model,
         ),
     ] = None,
+    sets: ColumnsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show how much text there is, how long its rows are, and what was dropped."""
     from cse_cli.texts.corpus_facts import describe
 
     plugins = installed(context)
-    corpus = _load(paths, unit, plugins)
+    corpus = _load(paths, unit, plugins, sets)
     facts = describe(corpus)
     tokens = _token_counts(corpus, model, plugins) if model is not None else None
     if json:
@@ -199,13 +201,14 @@ def show(
     ],
     rows: Annotated[int, typer.Option(metavar="N", help="How many of the first rows.")] = 5,
     unit: UnitOption = "sentence",
+    sets: ColumnsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show the first rows as training would read them."""
     if not 1 <= rows <= LARGEST:
         hint = f"write 1 to {LARGEST:,}"
         raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)
-    corpus = _load([path], unit, installed(context), limit=rows)
+    corpus = _load([path], unit, installed(context), sets, limit=rows)
     found: list[dict[str, str]] = corpus.table.to_pylist()
     if json:
         say_json({"columns": list(corpus.names), "rows": found})
@@ -223,14 +226,21 @@ app.command("fetch")(fetch)
 app.command("show-pairs")(show_pairs)
 
 
-def _load(paths: list[str], unit: str, plugins: Installed, limit: int | None = None) -> Corpus:
+def _load(
+    paths: list[str],
+    unit: str,
+    plugins: Installed,
+    sets: list[str] | None,
+    limit: int | None = None,
+) -> Corpus:
     from cse_core.data import load_corpus
     from cse_core.recipes.settings import DataOptions
 
     if unit not in UNITS:
         hint = did_you_mean(unit, UNITS)
         raise CseError("unknown unit", where="--unit", value=unit, hint=hint)
-    options = DataOptions.model_validate({"path": tuple(paths), "unit": unit, "limit": limit})
+    given = {"path": tuple(paths), "unit": unit, "columns": named_columns(sets), "limit": limit}
+    options = DataOptions.model_validate(given)
     return load_corpus(options, datasets=plugins.datasets)
 
 

@@ -24,7 +24,7 @@ from cse_cli.models.loading import (
 from cse_cli.models.processes import shared
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import say, tell, warn
-from cse_cli.texts.given import texts_of
+from cse_cli.texts.given import ColumnsOption, texts_of
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def encode(
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale each vector to length 1.")
     ] = False,
+    sets: ColumnsOption = None,
     pooling: PoolingOption = None,
     max_length: MaxLengthOption = None,
     device: DeviceOption = "auto",
@@ -76,7 +77,7 @@ def encode(
     if out is not None:
         _check_out(out)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
-    texts = texts_of(file, text or (), plugins.datasets)
+    texts = texts_of(file, text or (), plugins.datasets, sets)
     loaded = load_model(
         model,
         plugins.registry,

@@ -25,7 +25,7 @@ from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import plain_table, say_json, say_table, tell, warn
-from cse_cli.texts.given import rows_of
+from cse_cli.texts.given import ColumnsOption, named_columns, rows_of
 from cse_core.errors import CseError
 
 
@@ -46,6 +46,7 @@ def search(
     ],
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
     index: IndexOption = "auto",
+    sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     pooling: PoolingOption = None,
     max_length: MaxLengthOption = None,
@@ -62,7 +63,7 @@ def search(
     chosen_index(index, 0, 0)
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
-    texts = rows_of(data, plugins.datasets)
+    texts = rows_of(data, plugins.datasets, named_columns(sets))
     loaded = load_model(
         model,
         plugins.registry,

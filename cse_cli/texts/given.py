@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from cse_cli.terminal.console import tell
 from cse_core.errors import CseError, shortened
@@ -14,10 +16,40 @@ if TYPE_CHECKING:
     from cse_core.records import DatasetSpec
 
 STDIN = "-"
+_COLUMN = "data.columns."
+
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=NAME",
+        help="Which column of a table to take: data.columns.text=NAME.",
+    ),
+]
+
+
+def named_columns(sets: Sequence[str] | None) -> dict[str, str]:
+    """Return ``data.columns`` as ``--set`` gives it to a command that only reads texts.
+
+    Raises:
+        CseError: If something else is set.
+    """
+    found = {}
+    for each in sets or ():
+        path, _, name = each.partition("=")
+        ours = path.removeprefix(_COLUMN)
+        if ours in (path, "") or not name:
+            hint = f"write --set {_COLUMN}text=NAME"
+            raise CseError("sets no column of the texts", where="--set", value=each, hint=hint)
+        found[ours] = name
+    return found
 
 
 def texts_of(
-    file: str | None, given: Sequence[str], datasets: dict[str, DatasetSpec]
+    file: str | None,
+    given: Sequence[str],
+    datasets: dict[str, DatasetSpec],
+    sets: Sequence[str] | None = None,
 ) -> Iterator[str]:
     """Return the texts to encode, one for each vector.
 
@@ -28,6 +60,7 @@ def texts_of(
         file: A file, an installed data set, ``-`` for stdin, or None.
         given: Texts of ``--text``.
         datasets: The installed data sets.
+        sets: What ``--set`` gives.
 
     Raises:
         CseError: If nothing is given, a file cannot be read, or it holds no text.
@@ -37,13 +70,16 @@ def texts_of(
             hint = "write --text 'a sentence', or name a file; - reads stdin"
             raise CseError("no text to encode", hint=hint)
         file = STDIN
+    columns = named_columns(sets)
     found = iter(given) if given else iter(())
     if file is None:
         return found
-    return _both(found, _of_file(file, datasets))
+    return _both(found, _of_file(file, datasets, columns))
 
 
-def rows_of(file: str, datasets: dict[str, DatasetSpec]) -> list[str]:
+def rows_of(
+    file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str] | None = None
+) -> list[str]:
     """Return the texts of a file, read as training reads it, and tell what was dropped.
 
     Raises:
@@ -52,7 +88,7 @@ def rows_of(file: str, datasets: dict[str, DatasetSpec]) -> list[str]:
     from cse_core.data import load_corpus
     from cse_core.recipes.settings import DataOptions
 
-    corpus = load_corpus(DataOptions(path=(file,)), datasets=datasets)
+    corpus = load_corpus(DataOptions(path=(file,), columns=columns or {}), datasets=datasets)
     for message in corpus.report.messages:
         tell(message)
     return list(corpus.column("text"))
@@ -63,14 +99,14 @@ def _both(first: Iterator[str], second: Iterator[str]) -> Iterator[str]:
     yield from second
 
 
-def _of_file(file: str, datasets: dict[str, DatasetSpec]) -> Iterator[str]:
+def _of_file(file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str]) -> Iterator[str]:
     if file == STDIN:
         return _filled(_stdin(), "stdin")
     from cse_core.data.files import format_of, line_blocks, open_file
 
     known = format_of(file)
     if file in datasets or known is None or known[0] != "txt":
-        return iter(rows_of(file, datasets))
+        return iter(rows_of(file, datasets, columns))
     opened = open_file(file, Path(file).expanduser())
     return _filled((line for _, lines in line_blocks(opened) for line in lines), file)
 

@@ -207,6 +207,11 @@ def text_blocks(
 
 
 def _decode(name: str, data: bytes, number: int) -> str:
+    if (nul := data.find(b"\0")) >= 0:
+        line = number + data[:nul].count(b"\n")
+        what = "contains a NUL byte, so it is not text"
+        hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
+        raise CseError(what, where=f"{name}, line {line}", hint=hint)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -218,9 +223,4 @@ def _decode(name: str, data: bytes, number: int) -> str:
         ) from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\0" in text:
-        line = number + text[: text.index("\0")].count("\n")
-        what = "contains a NUL byte, so it is not text"
-        hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
-        raise CseError(what, where=f"{name}, line {line}", hint=hint)
     return text

@@ -73,7 +73,7 @@ class Watch:
         else:
             import torch
 
-            gc.collect()  # what an earlier run left in cycles is no memory of this one
+            gc.collect()  # what an earlier run left in cycles would count here too
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
             self.before = torch.cuda.memory_allocated() / 2**20

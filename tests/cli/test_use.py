@@ -95,6 +95,17 @@ def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:
     np.testing.assert_array_equal(written, vectors)
 
 
+def test_a_column_is_named_where_texts_are_only_read(cse: Cse, tmp_path: Path) -> None:
+    table = tmp_path / "texts.tsv"
+    table.write_text("foo\tbar\n1\ta dog\n2\ta boat\n", encoding="utf-8")
+    column = ("--set", "data.columns.text=bar")
+    lines = cse("encode", "starter", str(table), *column).out.splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["a dog", "a boat"]
+    assert "a dog" in cse("search", "starter", "dog", "--data", str(table), *column).out
+    assert json.loads(cse("data", "stats", str(table), *column, "--json").out)["rows"] == 2
+    assert cse("data", "show", str(table), *column, "--rows", "1").out.count("a dog") == 1
+
+
 def test_encode_texts_of_the_command_line_to_unit_length(cse: Cse, tmp_path: Path) -> None:
     out = tmp_path / "v.jsonl"
     said = cse("encode", "starter", "-t", "a dog", "-t", "a cat", "--normalize", "-o", str(out))

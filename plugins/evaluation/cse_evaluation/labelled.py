@@ -122,7 +122,7 @@ def _missing_column(where: str, columns: Sequence[str], label: bool) -> CseError
     return CseError(
         f"no column {'label' if label else 'text'}; the columns are {shown}",
         where=where,
-        hint="its first line must name label and text (sentence1 and sentence2 for pairs)",
+        hint="it needs columns label and text (sentence1 and sentence2 for pairs)",
     )
 
 

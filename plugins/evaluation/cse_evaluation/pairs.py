@@ -182,7 +182,7 @@ def _columns(names: Mapping[str, str], where: str) -> tuple[str, str, str]:
     raise NoPairs(
         f"no column {', '.join(missing)}; the columns are {shown}",
         where=where,
-        hint="its first line must name score, sentence1 and sentence2 (subset if there is one)",
+        hint="it needs columns score, sentence1 and sentence2 (subset if there is one)",
     )
 
 

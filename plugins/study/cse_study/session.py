@@ -211,10 +211,16 @@ class Session:
         return rows_of(self.plan, self.folder, self.scoring)
 
     def write(self) -> None:
-        """Write the table of runs; rows of other points and seeds with the same settings stay."""
+        """Write the table of runs; rows of other points and seeds with the same settings stay.
+
+        While nothing has been made, a table of runs with other settings stays too.
+        """
         name = self.definition.name
         folder = self.folder.study(name)
-        rows = [row.as_dict(name) | self._paper(row) for row in self.rows()]
+        found = self.rows()
+        if all(row.status == "missing" for row in found):
+            return
+        rows = [row.as_dict(name) | self._paper(row) for row in found]
         base = self._base()
         words = list(self.scoring.words) if self.scoring else []
         with self.folder.locked(f"table.{digest(name)}", lambda: None):
@@ -249,10 +255,10 @@ class Session:
         rows = [row for row in self.rows() if row.seed in self.plan.seeds]
         return verdicts_of(self.definition, self.plan.shown, rows, self.folder, self.scoring)
 
-    def _laid_out(self) -> list[Table]:
+    def _laid_out(self, tables: Mapping[str, list[Line]]) -> list[Table]:
         """Return the tables of scores and of claims as text."""
         claims = claims_table(self.verdicts())
-        return [*score_tables(self.definition, self.tables()), *([claims] if claims else [])]
+        return [*score_tables(self.definition, tables), *([claims] if claims else [])]
 
     def write_markdown(self, file: Path, command: str) -> None:
         """Write figures, tables, claims and what is behind them as a page, figures beside it.
@@ -266,7 +272,7 @@ class Session:
         drawn = study_pictures(self._results())
         pictures = {f"{file.stem}-{number}.svg": each for number, each in enumerate(drawn, 1)}
         titles = {name: each.title for name, each in pictures.items()}
-        page = page_of(self.definition, self._laid_out(), self.rows(), command, titles)
+        page = page_of(self.definition, self._laid_out(self.tables()), self.rows(), command, titles)
         with disk_errors(file):
             for name, each in pictures.items():
                 write_whole(file.with_name(name), alone(each))
@@ -334,13 +340,18 @@ class Session:
                 }
             )  # fmt: skip
             return
-        for table in self._laid_out():
+        tables = self.tables()
+        for table in self._laid_out(tables):
             drawn = plain_table(table.title, table.heads)
             for cells in table.rows:
                 drawn.add_row(*cells)
             say_table(drawn)
             if table.caption:
                 say(table.caption)
+        if any(row.status == "done" for row in rows):
+            for name in self.definition.study.scores.columns:
+                if name not in tables and name.strip() and "*" not in name:
+                    warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")

@@ -113,6 +113,19 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
     assert "mine, point 1 (temprature=0.05): loss.infonce.temprature" in lines[0]
 
 
+def test_the_points_that_can_be_composed_are_named_beside_those_that_cannot(
+    planned: Planned,
+) -> None:
+    places = [("simcse", "a"), ("inverse-cloze", "b"), ("esimcse", "c"), ("mirror-bert", "d")]
+    axis = "".join(f'[[axes.places]]\nlabel = "{n}"\nrecipe = "{r}"\n' for r, n in places)
+    text = STUDY.replace('recipe = "simcse"\n', "").partition("[[axes]]")[0]
+    with pytest.raises(CseError) as caught:
+        planned(f'{text}[[axes]]\nname = "method"\n{axis}')
+    lines = str(caught.value).splitlines()
+    assert 'in its file: "data.columns.document" = "COLUMN"' in lines[0] and "--set" not in lines[0]
+    assert lines[-1].endswith("3 of 4 points can be composed; run those alone: --points 1,3-4")
+
+
 def test_a_command_has_its_words_before_anything_runs(planned: Planned) -> None:
     text = """
 summary = "x"

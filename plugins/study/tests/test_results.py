@@ -193,6 +193,30 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert [line.paper for line in large["a.test"]] == [80, 81, 82]
 
 
+def test_points_of_the_same_runs_are_compared_once(plan: Plan, folder: StudyFolder) -> None:
+    """As with ``--steps``, where they differ in their steps alone."""
+    cells = [cell for cell in plan.cells if cell.point.number < 3]
+    cells += [replace(cell, point=plan.points[2]) for cell in cells if cell.point.number == 2]
+    both = replace(plan, cells=tuple(cells))
+    lines = tables_of(plan.definition, plan.points, rows_of(both, folder, SCORING), folder, SCORING)
+    base, one, other = lines["a.test"]
+    assert other.words == f"the same runs as {one.label}" and other.difference is None
+    assert other.mean == one.mean and one.difference is not None
+    assert one.p == one.difference.p, "one comparison, nothing to correct"
+    assert "for 1 comparison" in caption([base, one, other], plan.definition)
+
+
+def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolder) -> None:
+    study = plan.definition.study
+    scores = study.scores.model_copy(update={"shown": ["nix.accuracy"]})
+    definition = replace(plan.definition, study=study.model_copy(update={"scores": scores}))
+    rows = rows_of(plan, folder, SCORING)
+    lines = tables_of(definition, plan.points, rows, folder, SCORING)["nix.accuracy"]
+    assert lines[0].score == "a.test.spearman"
+    said = caption(lines, definition)
+    assert "nix.accuracy was not measured, this stands in for it" in said
+
+
 def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> None:
     rng = np.random.default_rng(1)
     for cell in plan.cells:

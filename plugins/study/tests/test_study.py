@@ -106,6 +106,11 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     shown = cse(*words, "--no-run", "--seeds", "2")
     assert shown.code == 0 and "no finished run" in shown.out
     assert {log.name: log.stat().st_size for log in runs.glob("*.log")} == logs
+    (table,) = (place.folder / "studies").glob("*/results.csv")
+    rows_before = table.read_bytes()
+    longer = place.words("--steps", "3", "--model", f"second={broken}", text=text)
+    assert cse(*longer, "--no-run").code == 0
+    assert table.read_bytes() == rows_before, "nothing was made: what was, stays"
     done = [runs / key for key in weights(place, "studies")]
     assert [(run / "checkpoints").exists() for run in done] == [False]
     packed = place.folder / "packed.gz"

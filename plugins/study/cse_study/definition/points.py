@@ -106,6 +106,17 @@ def chosen_points(points: Sequence[Point], wanted: Sequence[str]) -> tuple[Point
     )
 
 
+def ranges(points: Sequence[Point]) -> str:
+    """Return the numbers of some points as ``--points`` takes them: ``1,3-5``."""
+    found: list[list[int]] = []
+    for number in sorted(point.number for point in points):
+        if found and number == found[-1][-1] + 1:
+            found[-1][1:] = [number]
+        else:
+            found.append([number])
+    return ",".join("-".join(map(str, each)) for each in found)
+
+
 def _labels(text: str, known: set[str]) -> set[str]:
     """Return the labels that a text names, separated by commas, which labels may hold too."""
     found: set[str] = set()
@@ -136,6 +147,7 @@ def _numbers(text: str, count: int) -> set[int]:
             raise CseError("chooses no point", where="--points", value=text, hint=hint) from None
         if not numbers or numbers[0] < 1 or numbers[-1] > count:
             what = f"there are points 1 to {count}"
-            raise CseError(what, where="--points", value=part)
+            hint = "write the lower number first" if not numbers else "see them with --dry-run"
+            raise CseError(what, where="--points", value=part, hint=hint)
         found |= set(numbers)
     return found

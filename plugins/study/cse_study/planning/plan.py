@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from cse_cli.plugins.installed import OWN_COMMANDS
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, raise_all
-from cse_study.definition.points import Point, chosen_points
+from cse_study.definition.points import Point, chosen_points, ranges
 from cse_study.definition.reading import Definition, texts_of
 from cse_study.execution.folder import StudyFolder
 from cse_study.planning.calls import check_call, words_of
@@ -20,6 +21,7 @@ from cse_study.planning.tuning import check_selected, groups_of, kept_points, tr
 
 OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
 """First words of the command line's own commands."""
+_SET = re.compile(r"--set ([\w.]+)=(\w+)")
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,12 @@ def plan_study(
             except CseError as error:
                 errors += _of_point(error, definition, point)
                 break  # with another seed it is the same mistake
+    composed = {cell.point.number for cell in cells} | {call.point.number for call in calls}
+    others = [point for point in points if point.number in composed]
+    if errors and others:
+        hint = f"run those alone: --points {ranges(others)}"
+        what = f"{len(others)} of {len(points)} points can be composed"
+        errors.append(CseError(what, where=definition.name, hint=hint))
     raise_all(errors)
     kept: frozenset[int] = frozenset()
     undecided = 0
@@ -233,7 +241,9 @@ def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator
     for each in mistakes:
         where = f"{definition.name}, point {point.number} ({point.name})"
         where += f": {each.where}" if each.where else ""
-        yield CseError(each.what, where=where, value=each.value, hint=each.hint)
+        # Settings of a study stand in its file: it has no --set.
+        hint = each.hint and _SET.sub(r'in its file: "\1" = "\2"', each.hint)
+        yield CseError(each.what, where=where, value=each.value, hint=hint)
 
 
 def roles_of(definition: Definition, *, scored: bool = True) -> list[str]:

@@ -40,6 +40,7 @@ class Line:
         p: Corrected for the number of comparisons of the table.
         words: ``higher`` or ``lower``, ``with this seed`` where there is one, ``no difference
             shown``, ``baseline``, or why nothing is said.
+        stands_for: What was to be shown, where no run has it and another score stands in.
     """
 
     point: Point
@@ -53,6 +54,7 @@ class Line:
     difference: Difference | None = None
     p: float | None = None
     words: str = ""
+    stands_for: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as data that JSON can hold."""
@@ -95,22 +97,15 @@ def tables_of(
         wanted = own or list(study.values) or _numbers(rows)
     done = [row for row in rows if row.status == "done"]
     there = {name for name in wanted if any(_found(name, row) for row in done)}
-    # Another score stands in where none was measured, beside one that was it says nothing.
-    return {
-        name: _lines(
-            scored_points(name, rows, stand_in=not there),
-            name,
-            number,
-            definition,
-            points,
-            rows,
-            folder,
-            scoring,
-            variant,
-        )
-        for number, name in enumerate(wanted)
-        if name in there or not there
-    }
+    tables = {}
+    for number, name in enumerate(wanted):
+        # Another score stands in where none was measured, beside one that was it says nothing.
+        if there and name not in there:
+            continue
+        scored = scored_points(name, rows, stand_in=not there)
+        lines = _lines(scored, name, number, definition, points, rows, folder, scoring, variant)
+        tables[name] = [replace(line, stands_for="" if there else name) for line in lines]
+    return tables
 
 
 def _numbers(rows: Sequence[Row]) -> list[str]:
@@ -153,7 +148,8 @@ def _lines(
     draws = Draws(folder, scoring)
     tuned = definition.study.tuned
     untrained = {row.point.number for row in rows if row.untrained}
-    lines = []
+    lines: list[Line] = []
+    twins: dict[Any, str] = {}
     for point in points:
         of_point = shown.get(point.number, {})
         values = list({row.key: found.value for row, found in of_point.values()}.values())
@@ -171,7 +167,12 @@ def _lines(
         if point is base:
             line = replace(line, words="baseline" if len(points) > 1 else "")
         elif values and base.number in shown and definition.study.kind == "train":
-            line = _compared(line, of_point, shown[base.number], draws)
+            same = frozenset(row.key for row, _ in of_point.values()), base.number
+            if same in twins:  # with --steps, points that differ in their steps alone
+                line = replace(line, words=f"the same runs as {twins[same]}")
+            else:
+                twins[same] = line.label
+                line = _compared(line, of_point, shown[base.number], draws)
         lines.append(line)
     return _corrected(lines)
 
@@ -266,6 +267,8 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     paper = definition.study.paper
     said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
+    absent = next((line.stands_for for line in lines if line.stands_for and line.seeds), "")
+    said += [f"{absent} was not measured, this stands in for it"] if absent else []
     tested = [line.difference for line in lines if line.difference is not None]
     if tested:
         how = f"of {DRAWS:,} paired draws of {_items(lines)}, Student's t over seeds"
