@@ -76,6 +76,7 @@ def test_points_are_chosen(tmp_path: Path, wanted: list[str], numbers: list[int]
         ("summary = 3", ["summary: must be a text (got 3)"]),
         ("seeds = [1, 1]\nsumary = ''", ["no key 'sumary'; did you mean summary?",
                                          "summary: is missing", "seeds: has one value twice"]),
+        ("summary = 'x'\nseeds = []", ["seeds: must have one entry or more"]),
         ("summary = 'x'\nkind = 'trian'", ["kind: must be 'train', 'command' or 'function'"]),
         ("summary = 'x'\n[settings]\nrecpe = 'a'", ["'recpe'; did you mean recipe?"]),
         ("summary = 'x'\n[settings.train]\nseed = 1", ["seeds of a study are its key seeds"]),

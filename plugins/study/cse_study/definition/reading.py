@@ -26,6 +26,7 @@ _WORDS = {
     "string_type": "must be a text",
     "int_type": "must be an integer",
     "list_type": "must be a list",
+    "too_short": "must have one entry or more",
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "float_type": 'must be a number, or "-" where there is none',
