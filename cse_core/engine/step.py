@@ -32,7 +32,6 @@ from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.gradients import GradientSum
 from cse_core.runtime.seeds import StepPosition
-from cse_core.runtime.shards import in_parts
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
 
@@ -185,8 +184,7 @@ class Engine:
 
     def _sums(self) -> GradientSum:
         """Return what sums this step's gradients over the processes."""
-        # What sums the gradients of weights in parts is what has parted them.
-        encoding = [p for p in self.assembly.online.encoder.parameters() if not in_parts(p)]
+        encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))

@@ -14,7 +14,6 @@ from cse_core.engine.optimizer import GradientSpikeFilter, Optimizer, Update
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
-from cse_core.runtime.shards import whole
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, not_finite
@@ -86,7 +85,7 @@ class TrainingLoop:
         return result
 
     def checkpoint(self) -> Checkpoint:
-        """Return everything that the next step needs; that of the first process is whole.
+        """Return everything that the next step needs.
 
         Raises:
             CseError: If a weight is not finite.
@@ -97,7 +96,7 @@ class TrainingLoop:
                 raise not_finite(f"{name} holds numbers that are not finite", self.done)
         tensors, values = saved.part_states(self.assembly)
         tensors.update(weights)
-        tensors.update({f"optimizer.{n}": v for n, v in whole(self.optimizer.state()).items()})
+        tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
         for (point, view), gradients in self.engine.previous.items():
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values

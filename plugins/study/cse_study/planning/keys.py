@@ -16,7 +16,7 @@ from cse_core.recipes.model_facts import find_model
 
 LENGTH = 16
 """Letters of a key."""
-NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check", "shard")
+NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
