@@ -26,7 +26,6 @@ class TrainingLoop:
     Args:
         total: Steps that schedules run over; by default those of the round.
         drop_last: Whether an epoch ends before a batch that would be smaller than the others.
-        prefetch: Whether a background thread prepares the next batch; end it with :meth:`close`.
 
     Attributes:
         options: ``train.*`` of the round.
@@ -44,7 +43,6 @@ class TrainingLoop:
         *,
         total: int | None = None,
         drop_last: bool = False,
-        prefetch: bool = True,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
@@ -60,7 +58,6 @@ class TrainingLoop:
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         self.optimizer = Optimizer(assembly, options, self.total)
-        self.prefetch = prefetch
         self.before_update: Callable[[], None] | None = None
         self.done = 0
 
@@ -71,16 +68,11 @@ class TrainingLoop:
 
     def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
         """Make the next step, of ``[B]`` rows; by default the round's next ones."""
-        then = None
         if index is None:
             index = self.batches.at(self.done)
-            if self.prefetch and self.done + 1 < self.total:
-                then = self.batches.at(self.done + 1)
         epoch = self.batches.epoch(self.done)
         position = StepPosition(self.done, self.total, epoch, self.current.number)
-        result = self.engine.step(
-            index, position, self._update, count_negatives=count_negatives, then=then
-        )
+        result = self.engine.step(index, position, self._update, count_negatives=count_negatives)
         self.done += 1
         return result
 
@@ -130,10 +122,6 @@ class TrainingLoop:
             previous[point, view] = GradientField(keys, values)
         self.engine.previous = previous
         self.done = checkpoint.values["step"]
-
-    def close(self) -> None:
-        """End what works in the background."""
-        self.engine.builder.prefetcher.close()
 
     def _update(self) -> Update:
         if self.before_update is not None:

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from io import FileIO
@@ -162,8 +162,7 @@ class Trainer:
                 f"train.batch_size is {loop.options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        with closing(loop):
-            self._steps(loop, meters)
+        self._steps(loop, meters)
         for line in loop.idle(meters.seen) if meters.seen else ():
             self.reporter.warning(line)
         if not loop.over:

@@ -6,7 +6,6 @@ import gc
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -105,8 +104,8 @@ def measure(
     planned = WARM + rounds * (1 + steps) + 1
     gc.collect()  # what loading left behind is collected in no timed step
     with tempfile.TemporaryDirectory(prefix="cse-bench-") as folder:
-        with closing(Steps(prepared, formats, Path(folder), planned)) as work:
-            return _measure(prepared, composition, work, formats, steps, rounds, reporter)
+        work = Steps(prepared, formats, Path(folder), planned)
+        return _measure(prepared, composition, work, formats, steps, rounds, reporter)
 
 
 def _measure(

@@ -50,7 +50,7 @@ class Steps:
             current,
             rows,
             precisions[0],
-            total=max(steps, planned + 1),  # the last one prefetches a batch too
+            total=max(steps, planned),
             drop_last=True,
         )
         self.size = loop.batches.size
@@ -61,11 +61,6 @@ class Steps:
     def step(self, precision: str) -> StepResult:
         """Make the next step of a number format."""
         return self.loops[precision].step()
-
-    def close(self) -> None:
-        """End what works in the background."""
-        for loop in self.loops.values():
-            loop.close()
 
     @contextmanager
     def recording(self, precision: str) -> Iterator[CallRecorder]:

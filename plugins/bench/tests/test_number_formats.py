@@ -14,7 +14,7 @@ from tests.fixtures.tiny import CPU
 
 
 def test_another_number_format_trains_the_same_weights(encoder: str, tmp_path: Path) -> None:
-    loop = loop_of(encoder, tmp_path, prefetch=False)
+    loop = loop_of(encoder, tmp_path)
     other = with_precision(loop, resolve_precision("bf16", CPU))
     before = copied(loop)
     other.step()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,20 +21,17 @@ from tests.fixtures.tiny import CPU, composed, registry, sentences
 QUEUE = '[[negatives]]\nuse = "queue"\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
 
 
-@contextmanager
-def steps(encoder: str, folder: Path, recipe: str = "", *sets: str) -> Iterator[Steps]:
+def steps(encoder: str, folder: Path, recipe: str = "", *sets: str) -> Steps:
     texts = {"text": sentences(40)}
     composition = composed(encoder, recipe, *sets, folder=folder, rows=40)
     prepared = Prepared(composition, registry(), Reporter(), Corpus.from_columns(texts))
-    made = Steps(prepared, [resolve_precision("fp32", CPU)], folder, 20)
-    yield made
-    made.close()
+    return Steps(prepared, [resolve_precision("fp32", CPU)], folder, 20)
 
 
 def test_shares_of_a_step_are_together_all_of_it(encoder: str, tmp_path: Path) -> None:
-    with steps(encoder, tmp_path, QUEUE) as work:
-        work.step("fp32")
-        found = where_the_time_goes(work, "fp32")
+    work = steps(encoder, tmp_path, QUEUE)
+    work.step("fp32")
+    found = where_the_time_goes(work, "fp32")
     assert tuple(found) == CATEGORIES
     assert sum(found.values()) == pytest.approx(1.0, abs=1e-9)
     for name in CATEGORIES:
@@ -45,9 +40,9 @@ def test_shares_of_a_step_are_together_all_of_it(encoder: str, tmp_path: Path) -
 
 
 def test_without_dropout_none_is_found(encoder: str, tmp_path: Path) -> None:
-    with steps(encoder, tmp_path, "", "model.dropout=0") as work:
-        work.step("fp32")
-        assert where_the_time_goes(work, "fp32")[where.DROPOUT] == 0
+    work = steps(encoder, tmp_path, "", "model.dropout=0")
+    work.step("fp32")
+    assert where_the_time_goes(work, "fp32")[where.DROPOUT] == 0
 
 
 @dataclass

@@ -135,28 +135,25 @@ def _watched(
     if current is None:
         raise CseError("needs no training round", where="positives")
     rows = trainer.rounds.begin(current)
-    loop = TrainingLoop(assembly, current, rows, prepared.precision, prefetch=False)
-    try:
-        if checkpoint is not None:
-            loop.restore(checkpoint)
-        loop.engine.builder.tokenise(prepared.reporter)
-        for _ in range(after):
-            loop.step()
-        views: dict[str, PreparedView] = {}
-        build = loop.engine.builder.build
+    loop = TrainingLoop(assembly, current, rows, prepared.precision)
+    if checkpoint is not None:
+        loop.restore(checkpoint)
+    loop.engine.builder.tokenise(prepared.reporter)
+    for _ in range(after):
+        loop.step()
+    views: dict[str, PreparedView] = {}
+    build = loop.engine.builder.build
 
-        def collect_errors(*given: Any) -> dict[str, PreparedView]:
-            made = build(*given)
-            views.update(made)
-            return made
+    def collect_errors(*given: Any) -> dict[str, PreparedView]:
+        made = build(*given)
+        views.update(made)
+        return made
 
-        vars(loop.engine.builder)["build"] = collect_errors
-        losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
-        assembly.losses.update(losses)
-        step = loop.done
-        result = loop.step(count_negatives=True)
-    finally:
-        loop.close()
+    vars(loop.engine.builder)["build"] = collect_errors
+    losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
+    assembly.losses.update(losses)
+    step = loop.done
+    result = loop.step(count_negatives=True)
     given = {}
     for choice in loop.engine.objectives.losses:
         both = getattr(choice.options, "directions", "one") == "both"
