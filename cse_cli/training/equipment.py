@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-
 from cse_cli.texts.table_cache import token_table
 from cse_cli.training.collapse import CollapseDetector
-from cse_cli.training.memory import memory_warning
-from cse_core.runtime.distributed import rank_and_size
 from cse_core.training.trainer import Trainer
 
 
 def attach_callbacks(trainer: Trainer) -> None:
-    """Keep the tokens of large columns on disk, look for a collapse, ask the GPU for memory."""
+    """Keep the tokens of large columns on disk, and look for a collapse."""
     trainer.rounds.rows.make_table = token_table
     trainer.watch = CollapseDetector(trainer.composition)
-    size = rank_and_size()[1]
-    device = trainer.assembly.device
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        line = memory_warning(trainer.composition, free, processes=size, on_gpu=True)
-        if line is not None:
-            trainer.reporter.warning(line)

@@ -11,7 +11,7 @@ loaded model stands beside it.
     python -m tests.benchmarks.memory --lengths 32,128,512 --batches 16,64 --chunk 16
 
 With ``--lengths`` every text is that long: what the steps add, at once, in chunks and with layers
-computed again, beside what the plan counts of it.
+computed again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 from tests.benchmarks.inputs import Shape, full_rows, make_model, read, write
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
-from tests.benchmarks.steps import composed, in_process
+from tests.benchmarks.steps import in_process
 from tests.benchmarks.work import Work
 
 STEPS = 1
@@ -97,10 +97,10 @@ def main() -> None:
 
 
 def by_length(report: Report, shape: Shape, options: argparse.Namespace) -> None:
-    """Measure every batch at every length, and compare with what the plan counts."""
+    """Measure every batch at every length."""
     report.say(
         f"A random BERT of {shape}, simcse in fp32, every text as long as said: MB that "
-        f"{STEPS + 1} steps add to the loaded model at their peak, and what the plan counts; "
+        f"{STEPS + 1} steps add to the loaded model at their peak; "
         f"{options.repeats} processes each."
     )
     texts = read(options.texts, FOR_VOCABULARY)
@@ -124,24 +124,13 @@ def by_length(report: Report, shape: Shape, options: argparse.Namespace) -> None
             for each in ways:
                 made = found[_name(each)]
                 added = [one["most"] - one["before"] for one in made]
-                cells.append(f"{spread(added, '.0f')} ({_counted(each):.0f})")
+                cells.append(spread(added, ".0f"))
             lines.append([f"{batch:,}", str(length), *cells])
             print(*lines[-1], flush=True)
     chunks = f"in chunks of {options.chunk}"
     head = ["batch", "tokens of a text", "at once", chunks, "layers computed again"]
     report.table("Memory that steps add", head, lines)
     report.finish(options.json)
-
-
-def _counted(work: Work) -> float:
-    """Return the MB of a step as the plan counts them, without weights, which are loaded."""
-    from cse_cli.training.memory import VOCABULARY, needed
-
-    composition = composed(work)
-    width, layers = composition.facts.hidden or 0, composition.facts.layers or 0
-    all_of_it = needed(composition, 1, on_gpu=False, chunk=work.chunk, again=work.again) or 0
-    loaded = 4 * (12 * width * layers + VOCABULARY) * width
-    return (all_of_it - loaded) / 2**20
 
 
 def _name(work: Work) -> str:
