@@ -91,7 +91,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=FusionOptions,
             point=lambda options: options.at,
             requires=lambda options: (f"column:{options.column}",),
-            remedy="make it with cse data translate",
+            remedy="make it as docs/translate.md shows",
             derive=_checked,
             paper=PAPER,
             notes=_stored,
