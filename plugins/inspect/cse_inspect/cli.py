@@ -114,20 +114,16 @@ def inspect(
         )
         composition = resolve_choice(choice, plugins)
     quieten()
-    from cse_inspect.shown import shown
-    from cse_inspect.watched import watch_choice, watch_run
+    from cse_inspect.step import watch
 
     with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
-        if composition is None:
-            assert run is not None
-            watching = watch_run(run, plugins.registry, after=after, reporter=reporter)
-        else:
-            corpus = plugins.known_corpus(composition.data)
-            watching = watch_choice(
-                composition, plugins.registry, after=after, reporter=reporter, corpus=corpus
-            )
-        with watching as watched:
-            value = shown(watched, rows=rows, columns=columns)
+        made_of, corpus = run, None
+        if composition is not None:
+            made_of, corpus = composition, plugins.known_corpus(composition.data)
+        with watch(
+            made_of, plugins.registry, after=after, reporter=reporter, corpus=corpus
+        ) as watched:
+            value = watched.to_json(rows=rows, columns=columns)
     if json:
         say_json(value)
     else:
