@@ -15,8 +15,7 @@ _SECONDS = 5.0
 
 def hub_answers() -> bool:
     """Return whether the hub answers, without the half minute that its client retries."""
-    from huggingface_hub import constants
-    from huggingface_hub.utils import get_session
+    from huggingface_hub import constants, get_session
 
     if constants.is_offline_mode():
         return False

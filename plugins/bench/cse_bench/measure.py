@@ -66,7 +66,7 @@ def measure(
         precisions: Their names.
         steps: Timed steps of a round, after one that is not.
         rounds: How often the precisions take turns.
-        reporter: Is told of the progress.
+        reporter: Receives the progress.
         corpus: The rows that ``data.*`` names, where they were read already.
 
     Raises:

@@ -115,7 +115,7 @@ def _send(
 ) -> str:
     """Make the repository and send everything in one commit; return its address."""
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from cse_core.runtime.hub import hub_answers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from cse_cli.training.choosing import (
     choice_of,
 )
 from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_core.recipes.composition import Composition
 
 _PANEL = "What to inspect"
 
@@ -117,9 +120,12 @@ def inspect(
     from cse_inspect.step import watch
 
     with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
-        made_of, corpus = run, None
+        made_of: Composition | Path
         if composition is not None:
             made_of, corpus = composition, plugins.known_corpus(composition.data)
+        else:
+            assert run is not None
+            made_of, corpus = run, None
         with watch(
             made_of, plugins.registry, after=after, reporter=reporter, corpus=corpus
         ) as watched:

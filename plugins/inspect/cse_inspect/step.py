@@ -79,7 +79,7 @@ def watch(
         made_of: A composition, or the folder of a run, which goes on from its last checkpoint.
         registry: The installed parts.
         after: Steps before the one that is watched.
-        reporter: Is told of the progress.
+        reporter: Receives the progress.
         corpus: The rows that ``data.*`` names, where they were read already.
 
     Raises:
