@@ -4,8 +4,7 @@ The same model folder, the same sentences in the same, unsorted order, the same 
 one process, in turn, each in its default batches; each repeat takes its own share of the sentences.
 The vectors are compared, row by row: a lost order or other work ends the benchmark.
 
-    python -m tests.benchmarks.encoding [--count 100000] [--repeats 5] [--texts FILE] \
-        [--model FOLDER]
+    python -m tests.benchmarks.encoding [--count 100000] [--repeats 5] [--texts FILE]
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made = parser(__doc__)
     made.add_argument("--count", type=int, default=100_000, help="sentences of all repeats")
     made.add_argument("--texts", metavar="FILE", help="sentences instead of the starter's")
-    made.add_argument("--model", metavar="FOLDER", help="a model instead of a random BERT")
     made.add_argument("--length", type=int, default=128, help="tokens of a text at most")
     made.add_argument("--layers", type=int, default=6)
     made.add_argument("--hidden", type=int, default=384)
@@ -48,19 +46,22 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Measure and print."""
+    from tests.benchmarks.peer import save_model
+
     options = arguments()
     report = Report("encoding")
     shape = Shape(options.layers, options.hidden)
     texts = read(options.texts, max(options.count, FOR_VOCABULARY))
     with tempfile.TemporaryDirectory() as temporary:
-        folder = options.model or _make(Path(temporary), texts, shape, options.length)
+        encoder = make_model(Path(temporary) / "encoder", texts[:FOR_VOCABULARY], shape)
+        folder = save_model(encoder, Path(temporary) / "model", options.length)
         texts = texts[: options.count]
         size = max(len(texts) // options.repeats, 1)
         shares = [texts[i * size : (i + 1) * size] for i in range(options.repeats)]
         report.say(
-            f"{'A given model' if options.model else f'A random BERT of {shape}'}, mean pooling, "
-            f"at most {options.length} tokens; {len(texts):,} sentences of "
-            f"{'a file' if options.texts else 'the starter'}, {size:,} a repeat."
+            f"A random BERT of {shape}, mean pooling, at most {options.length} tokens; "
+            f"{len(texts):,} sentences of {'a file' if options.texts else 'the starter'}, "
+            f"{size:,} a repeat."
         )
         for precision in precisions():
             measure(report, folder, shares, precision)
@@ -69,13 +70,6 @@ def main() -> None:
     else:
         report.skip("bf16", no_bf16() or "")
     report.finish(options.json)
-
-
-def _make(temporary: Path, texts: Sequence[str], shape: Shape, length: int) -> str:
-    from tests.benchmarks.peer import save_model
-
-    encoder = make_model(temporary / "encoder", texts[:FOR_VOCABULARY], shape)
-    return save_model(encoder, temporary / "model", length)
 
 
 def measure(report: Report, folder: str, shares: list[list[str]], precision: str) -> None:
