@@ -16,7 +16,7 @@ import tomlkit
 from cse_cli.plugins.citations import papers_of
 from cse_core.data.sources import hub_name
 from cse_core.records import COMPONENT_SPECS, Paper
-from cse_core.runtime.atomic_files import exists, write_whole
+from cse_core.runtime.atomic_files import atomic_write, exists
 from cse_core.runtime.model_files import MANIFEST, RUN_FILE
 from cse_core.training.export import public_name, visible
 from cse_core.training.run_folder import EVALUATIONS
@@ -59,7 +59,7 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
     document = tomlkit.parse((run / RUN_FILE).read_text(encoding="utf-8"))
     settings = document.unwrap()
     _replace_paths(document)
-    write_whole(model / "recipe.toml", tomlkit.dumps(document))
+    atomic_write(model / "recipe.toml", tomlkit.dumps(document))
 
     stages = [manifest.get("slice"), manifest["row"], *manifest["heads"]]
     pooling = " + ".join(stage["use"] for stage in stages if stage)
@@ -106,7 +106,7 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
         train=settings["train"],
         versions=", ".join(f"{name} {v}" for name, v in settings.get("versions", {}).items()),
     )
-    write_whole(model / "README.md", f"{card}\n")
+    atomic_write(model / "README.md", f"{card}\n")
 
 
 def add_evaluations(run: Path) -> None:
@@ -144,7 +144,7 @@ def add_evaluations(run: Path) -> None:
     text = re.sub(rf"{_BEGIN}.*?{_END}\n*", "", card.text, flags=re.DOTALL)
     head, mark, rest = text.partition("## Use it")
     card.text = f"{head}{section}{mark}{rest}" if mark else f"{text.rstrip()}\n\n{section}"
-    write_whole(path, str(card).rstrip("\n") + "\n")
+    atomic_write(path, str(card).rstrip("\n") + "\n")
 
 
 def _result(

@@ -13,7 +13,7 @@ _SECONDS = 5.0
 """How long the hub may take to answer."""
 
 
-def hub_answers() -> bool:
+def is_hub_reachable() -> bool:
     """Return whether the hub answers, without the half minute that its client retries."""
     from huggingface_hub import constants, get_session
 
@@ -53,7 +53,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
         try:
             path = hub.hf_hub_download(name, file, local_files_only=True)
         except LocalEntryNotFoundError:
-            reachable = hub_answers() if reachable is None else reachable
+            reachable = is_hub_reachable() if reachable is None else reachable
             if not reachable:
                 continue
             try:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.inputs import load, quieten, read, registry
+from tests.benchmarks.inputs import load, read, registry, silence
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
 
@@ -135,7 +135,7 @@ class Bench:
 
         from cse_core.recipes.model_facts import resolve_model
 
-        quieten()
+        silence()
         self.options = options
         self.model = resolve_model(options.model, registry())
         self.columns = columns(options.texts, options.rows)

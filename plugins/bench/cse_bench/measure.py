@@ -17,7 +17,7 @@ import torch
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread
 from cse_bench.where import where_the_time_goes
 from cse_cli.machine.processor import processor
-from cse_cli.training.equipment import equip
+from cse_cli.training.equipment import attach_callbacks
 from cse_core.data import Corpus
 from cse_core.engine.step import Engine
 from cse_core.errors import CseError
@@ -74,7 +74,7 @@ def measure(
     """
     train = composition.train.model_copy(update={"precision": precisions[0]})
     prepared = Prepared(replace(composition, train=train), registry, reporter, corpus)
-    if distributed.world()[1] > 1:
+    if distributed.rank_and_size()[1] > 1:
         hint = "start it without torchrun"
         raise CseError("measures a single process", where="cse bench", hint=hint)
     found = [resolve_precision(name, prepared.device) for name in precisions]
@@ -107,7 +107,7 @@ class Steps:
     ) -> None:
         self.device = prepared.device
         trainer = prepared.trainer(RunFolder(folder))
-        equip(trainer)
+        attach_callbacks(trainer)
         trainer.prepare()
         current = next(trainer.rounds.each(False), TrainingRound())
         rows = trainer.rounds.begin(current)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cse_cli.terminal.console import plain_table, say, say_table
+from cse_cli.terminal.console import echo, plain_table, say_table
 from cse_core.recipes.composition import Composition
 
 GAIN = 1.1
@@ -90,8 +90,8 @@ class BenchReport:
         composition, measured = self.composition, self.precisions
         gpu = "" if self.gpu is None else f"{self.gpu}, "
         threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
-        say(f"machine: {gpu}{self.processor}; {threads}; torch {self.torch}")
-        say(
+        echo(f"machine: {gpu}{self.processor}; {threads}; torch {self.torch}")
+        echo(
             f"trained: recipe {composition.recipe or 'default'}, model {composition.model.name}, "
             f"{self.rows:,} rows of {', '.join(composition.data.path)}, batches of "
             f"{self.batch_size}, {self.tokens_per_step:,.0f} real tokens a step"
@@ -117,9 +117,9 @@ class BenchReport:
         say_table(table)
         for each in measured:
             share = each.where.get(PRODUCTS, 0.0)
-            say(f"limit in {each.name}: all but its matrix products is {1 - share:.0%} of a step")
+            echo(f"limit in {each.name}: all but its matrix products is {1 - share:.0%} of a step")
         if (advice := self.advice()) is not None:
-            say(advice)
+            echo(advice)
 
     def advice(self) -> str | None:
         """Return which precision to train in, and what to type; None where one was measured."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from cse_cli.terminal.console import say, say_json, warn
+from cse_cli.terminal.console import echo, say_json, warn
 from cse_core.errors import CseError
 
 CARD = "README.md"
@@ -64,19 +64,19 @@ def push(
     if licence is None:
         warn("the card names no licence, so others may not use the model: add --licence ID")
     if dry_run:
-        say(f"would be sent to {name}:")
+        echo(f"would be sent to {name}:")
         for file, size in sizes.items():
-            say(f"  {file}  {decimal(size)}")
+            echo(f"  {file}  {decimal(size)}")
         return
-    say(f"pushed {len(sizes)} files, {decimal(sum(sizes.values()))}: {url}")
-    say(f"next: hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
+    echo(f"pushed {len(sizes)} files, {decimal(sum(sizes.values()))}: {url}")
+    echo(f"next: hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
     if "modules.json" in files:
-        say(f'      SentenceTransformer("{name}").encode(["a sentence"]) in Python')
+        echo(f'      SentenceTransformer("{name}").encode(["a sentence"]) in Python')
 
 
 def _files(run: Path) -> dict[str, Path]:
     """Return the files of a run's model by their names in the repository, each one checked."""
-    from cse_core.runtime.atomic_files import damage
+    from cse_core.runtime.atomic_files import verify_checksums
     from cse_core.runtime.model_files import MANIFEST, RUN_FILE
 
     model = next((each for each in (run / "model", run) if (each / MANIFEST).is_file()), None)
@@ -85,7 +85,7 @@ def _files(run: Path) -> dict[str, Path]:
         if (run / RUN_FILE).is_file():
             what, hint = "this run has saved no model yet", f"finish it: cse train --resume {run}"
         raise CseError(what, where="RUN", value=str(run), hint=hint)
-    if wrong := damage(model):
+    if wrong := verify_checksums(model):
         hint = "train it again, or copy the whole folder again"
         raise CseError(f"the model is damaged: {wrong}", where="RUN", value=str(run), hint=hint)
     found = ((path.relative_to(model).as_posix(), path) for path in sorted(model.rglob("*")))
@@ -117,11 +117,11 @@ def _send(
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
-    from cse_core.runtime.hub import hub_answers
+    from cse_core.runtime.hub import is_hub_reachable
 
     if get_token() is None:
         raise CseError("no token for the Hugging Face hub", where="cse push", hint=_LOGIN)
-    if not hub_answers():
+    if not is_hub_reachable():
         hint = "check the network and HF_HUB_OFFLINE, then run the same command again"
         raise CseError("the Hugging Face hub cannot be reached", where="cse push", hint=hint)
     if not sys.stderr.isatty():

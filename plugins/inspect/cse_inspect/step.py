@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from cse_cli.training.equipment import equip
+from cse_cli.training.equipment import attach_callbacks
 from cse_core.data import Corpus
 from cse_core.engine.negatives import same_texts
 from cse_core.engine.views import PreparedView
@@ -93,7 +93,7 @@ def watch(
         made_of = resolve(registry, recipe=folder.recipe)
     train = made_of.train.model_copy(update={"dev": (), "select": None, "report": ()})
     prepared = Prepared(replace(made_of, train=train), registry, reporter, corpus)
-    if distributed.world()[1] > 1:
+    if distributed.rank_and_size()[1] > 1:
         raise CseError("shows a single process", where="inspect", hint="start it alone")
     with TemporaryDirectory(prefix="cse-inspect-") as beside:
         if folder is None or checkpoint is None or not checkpoint.values["round"]:
@@ -116,7 +116,7 @@ class WatchedStep:
     ) -> None:
         self.prepared = prepared
         assembly, trainer = prepared.assembly, prepared.trainer(folder)
-        equip(trainer)
+        attach_callbacks(trainer)
         trainer.prepare()
         if checkpoint is not None:
             saved.restore_assembly(assembly, checkpoint)

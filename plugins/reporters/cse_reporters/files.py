@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.runtime.reporter import Reporter
 from cse_reporters.options import CsvOptions, TensorboardOptions
 
@@ -65,7 +65,7 @@ class CsvReporter(Reporter):
         if self._columns:
             table.writeheader()
         table.writerows(self._rows)
-        write_whole(self._path, text.getvalue())
+        atomic_write(self._path, text.getvalue())
 
 
 class TensorboardReporter(Reporter):
