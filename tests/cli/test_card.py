@@ -82,7 +82,7 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cse_cli.cards.card.write_whole", full)
+    monkeypatch.setattr("cse_cli.cards.card.atomic_write", full)
     seen = cse("train", "--data", str(sentences), "--dev", "none", *SHORT[:-1], "--out",
                str(tmp_path / "run"))  # fmt: skip
     assert seen.code == 0 and "saved without its card: OSError" in seen.err

@@ -167,7 +167,7 @@ class Answer:
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     made = Hub(model(tmp_path / "hub", tokenizer_config={"do_lower_case": True}))
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", made.hf_hub_download)
-    monkeypatch.setattr("cse_core.runtime.hub.hub_answers", lambda: True)
+    monkeypatch.setattr("cse_core.runtime.hub.is_hub_reachable", lambda: True)
     return made
 
 
