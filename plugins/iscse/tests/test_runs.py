@@ -20,7 +20,7 @@ from cse_testkit import (
     shared_encoder,
     tiny_corpus,
 )
-from cse_testkit.snapshots import difference, snapshot
+from cse_testkit.watching import difference, snapshot
 
 from cse_cli.main import run as cse
 from cse_core.errors import CseError

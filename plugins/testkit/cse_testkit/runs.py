@@ -1,46 +1,68 @@
-"""Runs a few steps of a composition with a tiny encoder, as a training run would."""
+"""Tiny runs: a composition ready to step, and the least run that a part can stand in."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from cse_cli.plugins.manager import load_plugins
+from cse_cli.terminal.quiet import libraries_quiet
 from cse_core.data import Corpus
+from cse_core.encoders.dropout import Dropout
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.assembly import Assembly, build
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
-from cse_core.parts import Loss
+from cse_core.parts import Loss, Part
 from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition
+from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
-from cse_core.records import Facts, Kind
-from cse_core.registry.registry import Registry
+from cse_core.records import ComponentSpec, Facts, Kind, RecipeSpec
+from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder
-from cse_testkit.corpora import tiny_corpus
-from cse_testkit.encoders import shared_encoder
-from cse_testkit.installed import installed_registry
-from cse_testkit.watching import UncheckedCalls, Watch
+from cse_testkit.completion import complete
+from cse_testkit.tiny import shared_encoder, tiny_corpus
+from cse_testkit.watching import Call, Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
 SETTINGS = (f"train.batch_size={BATCH}", "train.lr=0.001", "train.precision=fp32")
-_GIVEN = ("content", "reads", "forward")
-"""Methods of poolers and heads, whose dropout may differ when they are called twice."""
-_WATCHED = ("mine", "candidates", "weigh", "views", "pool", "slices", "join")
+_PURE = ("pool", "slices", "join")
+"""Methods that the engine calls by itself and that must be pure."""
+_GIVEN = ("content", "reads", "forward", "next_round")
+"""Further ones, which may return something else when they are called twice, as by dropout."""
+
+
+@cache
+def installed_registry() -> Registry:
+    """Return the parts of every installed plugin, loaded once a process."""
+    return Registry.from_plugins(load_plugins(environ={}).infos)
+
+
+def all_parts(kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
+    """Return every installed part, the built-in ones too, or those of one kind."""
+    return installed_registry().parts(kind)
+
+
+def all_recipes() -> tuple[Registered[RecipeSpec], ...]:
+    """Return every installed recipe."""
+    return installed_registry().recipes()
 
 
 def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> Facts:
@@ -87,8 +109,20 @@ def compose(
     )
 
 
+@lru_cache(maxsize=16)
+def _loaded(name: str, written: int, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+    return PackedEncoder.load_with_tokenizer(name, **how)
+
+
+def _loaded_again(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+    """Return an encoder of one's own and its tokenizer; what was read is kept in memory."""
+    weights = Path(name, "model.safetensors")
+    encoder, tokenizer = _loaded(name, weights.stat().st_mtime_ns if weights.exists() else 0, **how)
+    return deepcopy(encoder), tokenizer
+
+
 class Rig:
-    """A composition ready to step.
+    """A composition ready to step, as a training run would.
 
     Args:
         composition: The checked recipe; its ``model.name`` is the encoder's folder.
@@ -103,7 +137,7 @@ class Rig:
         assembly: What was made: ``assembly.parts["loss.NAME"]`` is a part,
             ``assembly.online.encoder`` the encoder in training.
         loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
-        watches: By path, where watched.
+        watch: What parts were seen to do, where they are watched.
         bad_gradients: Parameters that once had a gradient that is not finite.
     """
 
@@ -123,14 +157,18 @@ class Rig:
         self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
         self.device = torch.device(device)
         self.precision = resolve_precision(precision, self.device)
-        self.assembly: Assembly = build(
-            composition,
-            corpus=corpus,
-            device=self.device,
-            resolve_model=lambda name: own if name == STARTER else resolve_model(name, registry),
-            total_steps=total_steps,
-        )
-        self.watches: dict[str, Watch] = {}
+        with libraries_quiet():
+            self.assembly: Assembly = build(
+                composition,
+                corpus=corpus,
+                device=self.device,
+                resolve_model=lambda name: (
+                    own if name == STARTER else resolve_model(name, registry)
+                ),
+                total_steps=total_steps,
+                load_encoder=_loaded_again,
+            )
+        self.watch = Watch()
         if watch:
             self._watch()
         for part in self.assembly.parts.values():
@@ -206,6 +244,22 @@ class Rig:
         saved.restore_assembly(self.assembly, read)
         self.loop.restore(read)
 
+    def without_dropout(self) -> Rig:
+        """Switch off all dropout, also that of heads, branches and parts; return the run."""
+        for module in self._modules():
+            for each in module.modules():
+                if isinstance(each, Dropout | nn.Dropout):
+                    each.p = 0.0
+        return self
+
+    def _modules(self) -> Iterator[nn.Module]:
+        """Yield every module of the run: encoders, heads, parts, and what parts hold of these."""
+        for own in self.assembly.encoders.values():
+            yield from (own.encoder, *own.heads.values())
+        for part in self.assembly.parts.values():
+            held = (part, *vars(part).values())
+            yield from (each for each in held if isinstance(each, nn.Module))
+
     def _check_gradients(self) -> None:
         modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.online.encoder)]
         for path, module in (*modules, *self.assembly.modules()):
@@ -215,25 +269,11 @@ class Rig:
                     self.bad_gradients.add(f"{path}.{name}")
 
     def _watch(self) -> None:
-        self.assembly.calls = UncheckedCalls()
-        for path, part in self.assembly.parts.items():
-            watch = self.watches[path] = Watch(part, path)
-            for name in _WATCHED:
-                method = getattr(part, name, None)
-                if method is not None:
-                    setattr(part, name, watch.around(name, method))
-            part.next_round = watch.noting("next_round", part.next_round)  # type: ignore[method-assign]
-            part.after_step = watch.giving("after_step", part.after_step)  # type: ignore[method-assign]
-            for name in _GIVEN:
-                method = getattr(part, name, None)
-                if method is not None and not isinstance(part, Loss):
-                    setattr(part, name, watch.giving(name, method))
-        for placed in self.assembly.augmenters:
-            watch = self.watches[placed.choice.path]
-            placed.part = cast(Any, watch.around("call", placed.part))
-        for name, loss in self.assembly.losses.items():
-            watched = self.watches[f"loss.{name}"].around("call", loss)
-            self.assembly.losses[name] = cast(Any, watched)
+        self.assembly.calls = self.watch
+        for part in self.assembly.parts.values():
+            for name in (*_PURE, *_GIVEN):
+                if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):
+                    self.watch.around(part, name, pure=name in _PURE)
 
 
 @dataclass(frozen=True)
@@ -302,3 +342,95 @@ def run_steps(
         unchanged=dict(rig.engine.builder.unchanged()),
         composition=composition,
     )
+
+
+class Trial:
+    """The least run that a part can stand in, and some watched steps of it.
+
+    Args:
+        part: Kind and name.
+        options: Options that differ from the defaults.
+        kinds: Kind flags instead of those found.
+        sets: Further settings.
+        columns: Further columns of the corpus.
+        steps: Steps to run.
+        registry: What is installed, by default everything.
+
+    Attributes:
+        path: The part's path in the recipe.
+        composition: The composition.
+        corpus: Its rows.
+        rig: The run.
+        results: What its steps left.
+        error: What a step raised, None where none did.
+
+    Raises:
+        CseError: If the composer refuses the run.
+    """
+
+    def __init__(
+        self,
+        part: tuple[Kind, str],
+        *,
+        options: Mapping[str, Any] | None = None,
+        kinds: Mapping[Kind, Sequence[str]] | None = None,
+        sets: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        steps: int = 4,
+        registry: Registry | None = None,
+    ) -> None:
+        self.registry = registry or installed_registry()
+        needed = complete(self.registry, [part], {part: options or {}})
+        self.corpus: Corpus = tiny_corpus(columns=(*needed.columns, *columns))
+        self.encoder = shared_encoder(cased=needed.cased)
+        self._kinds = {**needed.kinds, **(kinds or {})}
+        self._sets = [*needed.sets, *sets]
+        self.composition = self._compose()
+        self.path = f"{part[0]}.{part[1].rpartition('/')[2]}"
+        self.rig = self.fresh(watch=True)
+        self.error: Exception | None = None
+        self.results: list[StepResult] = []
+        try:
+            self.results = self.rig.step(steps)
+        except Exception as error:  # the calls until then still say what the part did
+            self.error = error
+
+    @property
+    def part(self) -> Part:
+        """Return the part of the watched run."""
+        return self.rig.assembly.parts[self.path]
+
+    @property
+    def planned(self) -> PlannedPart:
+        """Return the part's place in the composition: record, options, name."""
+        return next(each for each in self.composition.parts if each.path == self.path)
+
+    def calls(self, method: str | None = None) -> list[Call]:
+        """Return the part's calls in the watched run, of one method where it is named."""
+        return self.rig.watch.of(self.path, method)
+
+    def fresh(
+        self, *sets: str, precision: str = "fp32", watch: bool = False, total_steps: int = 10
+    ) -> Rig:
+        """Return a new run of the same composition, with other settings where given.
+
+        Raises:
+            CseError: If the composer refuses the settings.
+        """
+        return Rig(
+            self._compose(*sets) if sets else self.composition,
+            self.corpus,
+            registry=self.registry,
+            precision=precision,
+            total_steps=total_steps,
+            watch=watch,
+        )
+
+    def _compose(self, *sets: str) -> Composition:
+        return compose(
+            kinds=self._kinds,
+            sets=[*self._sets, *sets],
+            registry=self.registry,
+            encoder=self.encoder,
+            corpus=self.corpus,
+        )
