@@ -205,7 +205,7 @@ def of_pairs(name: str, registry: Registry | None = None) -> Iterator[Checked]:
         own = one if one.distribution == name else other
         try:
             pairing = try_pair(one, other, registry)
-            said, detail = True, pairing.verdict
+            said, detail = True, str(pairing.verdict)
             if pairing.verdict == "refused":
                 said, detail = bool(pairing.reason.strip()), f"refused: {pairing.reason}"
         except Exception as error:

@@ -19,7 +19,7 @@ from cse_testkit.part_suite import PartSuite, RecordSuite
 from cse_testkit.plugins import CommandSuite, PluginSuite
 from cse_testkit.poolers import PoolerSuite
 from cse_testkit.promises import NotMeant, Suite, failures
-from cse_testkit.recipes import ENCODERS, RecipeSuite
+from cse_testkit.recipes import ENCODERS, RecipeSuite, settings_of
 from cse_testkit.runs import (
     Rig,
     StepRun,
@@ -73,6 +73,7 @@ __all__ = [
     "make_setup",
     "pairs",
     "run_steps",
+    "settings_of",
     "shared_encoder",
     "suite_of",
     "tiny_corpus",

@@ -172,14 +172,14 @@ class PartSuite(RecordSuite):
     sets: ClassVar[Sequence[str]] = ()
     columns: ClassVar[Sequence[str]] = ()
     steps: ClassVar[int] = 4
-    last = (
+    last: ClassVar[tuple[str, ...]] = (
         "its_state_round_trips",
         "trains_with_finite_numbers_and_its_parameters_move",
         "leaves_the_online_encoder_as_it_is",
         "chunks_give_the_same_loss",
         "its_variants_keep_them_too",
     )
-    _once: ClassVar = (*last[1:3], last[-1])
+    _once: ClassVar[tuple[str, ...]] = (*last[1:3], last[-1])
     """What is not asked of variants: more training, and what they share."""
     _may_change: ClassVar[tuple[str, ...]] = ()
     _trial: ClassVar[Trial]
