@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_core.capabilities import Role
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.models import part_factory as core_factory
@@ -21,7 +22,6 @@ from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
-from cse_core.vocabulary import Role
 from cse_testkit.runs import installed_registry
 from cse_testkit.tiny import shared_encoder
 
@@ -163,7 +163,7 @@ def make_context(
         who = "shared" if shared else "rank 0"
         return generator(torch.device(device), seed, round_number, step, "part", name, who)
 
-    noted: dict[str, Tensor | float] = {} if log is None else log
+    logged: dict[str, Tensor | float] = {} if log is None else log
     return StepContext(
         step=step,
         total_steps=total_steps,
@@ -175,7 +175,7 @@ def make_context(
         vectors=vectors or of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
-        log=noted.__setitem__,
+        log=logged.__setitem__,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def check_plugin(
     else:
         _show_pairs([each for each in promises if each.part.startswith("pair ")], matrix)
         kept = sum(each.ok is True for each in promises)
-        say(f"{distribution}: {kept} promises kept, {broken} broken")
+        echo(f"{distribution}: {kept} promises kept, {broken} broken")
     if broken:
         raise typer.Exit(BROKEN)
 
@@ -98,11 +98,11 @@ def _show(part: str, asked: Sequence[Checked]) -> None:
     if broken:
         waiting = sum(each.ok is None and not each.detail for each in asked)
         count += f", {len(broken)} BROKEN, {waiting} not asked until it is fixed"
-    say(f"{part}: {count}")
+    echo(f"{part}: {count}")
     for each in broken:
-        say(f"  {each.file}: {each.name}")
-        say(f"    promised: {each.says}")
-        say(f"    found: {each.detail}")
+        echo(f"  {each.file}: {each.name}")
+        echo(f"    promised: {each.says}")
+        echo(f"    found: {each.detail}")
 
 
 def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
@@ -112,9 +112,9 @@ def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
     broken = [each for each in tried if each.ok is False]
     trained = len(tried) - refused - len(broken)
     words = f"{trained} train, {refused} refused with a reason, {len(broken)} BROKEN"
-    say(f"pairs with installed parts: {words}")
+    echo(f"pairs with installed parts: {words}")
     for each in broken:
-        say(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
+        echo(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
     if matrix:
         table = plain_table("", ("part", "with", "what became of it"))
         for each in tried:

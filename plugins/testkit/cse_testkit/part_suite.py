@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from cse_cli.options.descriptions import describe
 from cse_cli.plugins.record_checks import PluginFault, check_record
 from cse_core import parts
+from cse_core.capabilities import flatten, is_known
 from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError, PartError
 from cse_core.options import Options
@@ -24,20 +25,19 @@ from cse_core.records import (
     AugmenterSpec,
     BranchSpec,
     ComponentSpec,
-    Facts,
     HeadSpec,
     Kind,
     LossSpec,
     MetricSpec,
     MinerSpec,
     RowPoolerSpec,
+    RunInfo,
     SliceSpec,
     StoreSpec,
 )
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory
 from cse_core.types import Batch, StepContext, TokenBatch
-from cse_core.vocabulary import flatten, is_known
 from cse_testkit.batches import make_batch, make_context
 from cse_testkit.promises import NotMeant, Suite, failures, names_of
 from cse_testkit.recipes import ENCODERS
@@ -112,23 +112,27 @@ class RecordSuite(Suite):
             raise AssertionError(f"are refused by their own model: {error}") from None
 
     def promise_what_it_says_of_its_options_has_its_form(self) -> None:
-        """``provides`` and ``requires`` are known, ``notes`` and ``warnings`` lists of lines."""
+        """``provides`` and ``requires`` are known, ``plan_notes`` and ``plan_warnings`` lists."""
         spec, options = self.found().spec, self.given_options()
         needs = [*flatten(spec.provided(options)), *flatten(spec.required(options))]
         unknown = [each for each in needs if not is_known(each)]
         assert not unknown, f"provides or requires what is not in the vocabulary: {unknown}"
-        for facts in (*ENCODERS.values(), Facts(model="one of which nothing is known")):
-            for name in ("notes", "warnings"):
+        for facts in (*ENCODERS.values(), RunInfo(model="one of which nothing is known")):
+            for name in ("plan_notes", "plan_warnings"):
                 asked = getattr(spec, name)
                 lines = [] if asked is None else asked(options, facts)
                 fine = isinstance(lines, list) and all(_is_line(line) for line in lines)
                 assert fine, f"{name} returns {lines!r} for {facts.model}, not a list of lines"
             try:
-                derived = options if spec.derive is None else spec.derive(options, facts)
+                derived = (
+                    options
+                    if spec.resolve_options is None
+                    else spec.resolve_options(options, facts)
+                )
             except ValueError:  # it refuses in its one line
                 continue
             assert isinstance(derived, spec.options), (
-                f"derive returns a {type(derived).__name__} for {facts.model}, "
+                f"resolve_options returns a {type(derived).__name__} for {facts.model}, "
                 f"not {spec.options.__name__}"
             )
 
@@ -139,6 +143,10 @@ class RecordSuite(Suite):
         assert inspect.isclass(made) and issubclass(made, expected), (
             f"{spec.factory} is not a subclass of cse_core.parts.{expected.__name__}"
         )
+
+
+def _unchanged(options: Options, info: RunInfo) -> Options:
+    return options
 
 
 def _is_line(line: object) -> bool:

@@ -25,7 +25,7 @@ from cse_core.parts import Loss, Part
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
-from cse_core.records import ComponentSpec, Facts, Kind, RecipeSpec
+from cse_core.records import ComponentSpec, Kind, RecipeSpec, RunInfo
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
@@ -65,7 +65,7 @@ def all_recipes() -> tuple[Registered[RecipeSpec], ...]:
     return installed_registry().recipes()
 
 
-def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> Facts:
+def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> RunInfo:
     """Return the facts of a tiny encoder and corpus; recipes take it for the starter's encoder."""
     return replace(
         model_facts(str(encoder), registry or installed_registry()),

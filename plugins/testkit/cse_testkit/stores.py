@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cse_core.capabilities import flatten
 from cse_core.engine import negatives as core
 from cse_core.options import LossOptions, StoreOptions
 from cse_core.parts import NegativeStore
 from cse_core.records import MinerSpec
 from cse_core.types import Batch, Negatives, Round
-from cse_core.vocabulary import flatten
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.runs import Rig

@@ -648,9 +648,9 @@ for _promise, _found, _fields in (
     ("its_record_is_valid", "sight:x", {"name": "odd", "requires": ("sight:x",)}),
     (FACTORY, "has no Nobody", {"name": "no-class", "factory": f"{__name__}:Nobody"}),
     (FACTORY, "not a subclass", {"name": "other-kind", "factory": f"{__name__}:DropsRow"}),
-    (FORM, "notes returns 'one text'", {"name": "notes-text", "notes": lambda *_: "one text"}),
-    (FORM, "warnings returns None", {"name": "warns-of-none", "warnings": lambda *_: None}),
-    (FORM, "derive returns a NoneType", {"name": "derives-none", "derive": lambda *_: None}),
+    (FORM, "notes returns 'one text'", {"name": "notes-text", "plan_notes": lambda *_: "one text"}),
+    (FORM, "warnings returns None", {"name": "warns-of-none", "plan_warnings": lambda *_: None}),
+    (FORM, "returns a NoneType", {"name": "no-options", "resolve_options": lambda *_: None}),
 ):
     wrong(LossSpec, _promise, _found, **_fields)(sound.Plain)
 
