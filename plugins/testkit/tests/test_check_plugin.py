@@ -73,7 +73,7 @@ FAULTS = [
     ("cse_every/loss_options.py", f"    {TEXT}\n", "",
      "its_options_are_described_and_frozen", "cse_every/loss_options.py:", "temperature"),
     ("cse_every/plugin.py", "paper=PAPER,\n        )", "requires=('sight:x',),\n        )",
-     "it_is_active", "cse_every/plugin.py", "not in the vocabulary"),
+     "it_is_active", "cse_every/plugin.py", "not a known capability"),
     ("cse_every/plugin.py", "from cse_core.records", "import torch\nfrom cse_core.records",
      "its_records_import_nothing_heavy", "cse_every/plugin.py", "imports torch"),
     ("cse_every/recipes/every.toml", 'use = "every"', 'use = "every"\nmargin = 7.0',
