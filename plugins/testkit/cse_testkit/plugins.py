@@ -120,7 +120,7 @@ class CommandSuite(Suite):
 
     Attributes:
         distribution: Name of the distribution that brings it.
-        command: What a user types after ``cse``, such as ``data translate``.
+        command: What a user types after ``cse``, such as ``data fetch``.
     """
 
     distribution: ClassVar[str]
