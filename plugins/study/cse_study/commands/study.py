@@ -202,22 +202,15 @@ def study(
     from cse_study.pages.page import check_drawing, check_file, check_page
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish
-    from cse_study.planning.scoring import ScoreWish, showing
+    from cse_study.planning.scoring import showing
     from cse_study.session import Session
 
     check_executor(executor)
     inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins.registry)
     definition = showing(find_study(name, plugins), inputs)
-    session = Session(
-        definition,
-        Wish(_seeds(seeds), tuple(points or ()), steps, rows, inputs),
-        ScoreWish(tuple(suite or ()), data_dir, tuple(pairs or ())),
-        plugins,
-        out,
-        executor,
-        workers,
-        drop_checkpoints,
-    )
+    wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
+                data_dir)  # fmt: skip
+    session = Session(definition, wish, plugins, out, executor, workers, drop_checkpoints)
     for packed in unpack or ():
         session.unpack(packed)
     if pack is not None and not session.plan.runs:
@@ -233,17 +226,17 @@ def study(
     for flag, file in (("--markdown", markdown), ("--pack", pack)):
         if file is not None:
             check_file(file, flag)
+    command = " ".join(["cse", *map(quote, sys.argv[1:])])
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
-        words = " ".join(["cse", *map(quote, sys.argv[1:])])
-        tell(f"stopped; runs that had begun go on where they were with: {words}")
+        tell(f"stopped; runs that had begun go on where they were with: {command}")
         raise typer.Exit(130) from None
     if no_run:
         session.write()
     session.show(json=json)
     if markdown is not None:
-        session.write_markdown(markdown, " ".join(["cse", *map(quote, sys.argv[1:])]))
+        session.write_markdown(markdown, command)
     if pack is not None:
         session.pack(pack)
     if html is not None:

@@ -39,8 +39,8 @@ def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
 
 def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
     result = read_json(folder.run(key) / RESULT)
-    places = sorted(folder.scores(key, "any").parent.glob("*.json"))
-    scores = {place.stem: read_json(place) for place in places if _KEY.fullmatch(place.stem)}
+    files = sorted(folder.scores(key, "any").parent.glob("*.json"))
+    scores = {file.stem: read_json(file) for file in files if _KEY.fullmatch(file.stem)}
     if not (result or scores):
         return None
     facts = read_json(folder.beside(key, "facts.json"))
@@ -76,11 +76,12 @@ def unpack(folder: StudyFolder, file: Path) -> tuple[int, int]:
             key, result = line["key"], line["result"]
             if folder.trained(key) or folder.begun(key):
                 continue
-            known = [place for place in line["scores"] if folder.scores(key, place).is_file()]
-            if not result and len(known) == len(line["scores"]):  # a model that nobody trained
+            files = {folder.scores(key, f"{name}.json"): scores
+                     for name, scores in line["scores"].items()}  # fmt: skip
+            if not result and all(file.is_file() for file in files):  # a model nobody trained
                 continue
-            for place, scores in line["scores"].items():
-                write_json(folder.scores(key, place), scores)
+            for file_, scores in files.items():
+                write_json(file_, scores)
             write_json(folder.beside(key, "facts.json"), line["facts"])
             if result:  # last: it says that the rest is there
                 write_json(folder.run(key) / RESULT, result)
