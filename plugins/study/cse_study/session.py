@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
@@ -212,7 +211,7 @@ class Session:
         progress = Progress(self.plan, self.folder, left, self.write, shown)
         logs = self.folder.runs / ".submitit"
         try:
-            with executor_of(self.executor, self.workers, logs) as submit, progress.on_terminal():
+            with executor_of(self.executor, self.workers, logs) as submit:
                 ended = carry_out(self.jobs, submit, progress, failed)
         finally:
             self.write()
@@ -310,7 +309,15 @@ class Session:
         rows, results = self.rows(), self.results
         folder = self.folder.study(self.definition.name)
         if json:
-            say_json(self._as_json(rows, results, folder))
+            tables = {name: list(map(asdict, lines)) for name, lines in results.tables.items()}
+            claims = [{**asdict(each), "claim": each.claim.model_dump()}
+                      for each in results.verdicts]  # fmt: skip
+            about = [{"point": row.point.label, "number": row.point.number, **row.facts,
+                      **{name: getattr(row, name) for name in ("seed", "key", "status", "scores")}}
+                     for row in rows]  # fmt: skip
+            say_json({"study": self.definition.name, "folder": str(folder),
+                      "paper": self.definition.paper, "tables": tables, "claims": claims,
+                      "rows": about})  # fmt: skip
             return
         for table in results.layout():
             drawn = plain_table(table.title, table.heads)
@@ -326,22 +333,6 @@ class Session:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
         say(f"rows: {folder}/results.parquet, {folder}/results.csv")
-
-    def _as_json(self, rows: Iterable[Row], results: Results, folder: Path) -> dict[str, Any]:
-        return {
-            "study": self.definition.name,
-            "folder": str(folder),
-            "paper": self.definition.paper,
-            "tables": {name: [line.to_json() for line in lines]
-                       for name, lines in results.tables.items()},
-            "claims": [verdict.to_json() for verdict in results.verdicts],
-            "rows": [
-                {"point": row.point.label, "number": row.point.number, "seed": row.seed,
-                 "key": row.key, "status": row.status, "run": row.facts.get("run"),
-                 "line": row.facts.get("line") or None, "scores": dict(row.scores)}
-                for row in rows
-            ],
-        }  # fmt: skip
 
 
 def _check_models(runs: Iterable[PlannedRun]) -> None:

@@ -162,7 +162,7 @@ def test_the_page_of_runs(runs: list[Path], tmp_path: Path, cse: Cse) -> None:
     text = out.read_text()
     assert len(check(text)) == 6
     assert "61.00 ± 1.41 (n = 2)" in text and "No test was made of these differences" in text
-    found = cse("plot", str(tmp_path), "--out", str(out), "--show", "lengths,plan", "--json")
+    found = cse("plot", str(tmp_path), "--out", str(out), "--show", "plan", "--json")
     assert len(json.loads(found.out)["runs"]) == 3, "folders hold runs"
     for name in ("lr$5e^$x", "_hidden", "<b>&", "中文 😀"):
         made(tmp_path / "named" / name, 1, 40.0)

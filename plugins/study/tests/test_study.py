@@ -276,3 +276,20 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
     text = 'summary = "x"\nkind = "command"\ncommand = ["bench", "--json"]\n'
     printed = cse("study", place.study(text), "--pack", "runs.gz")
     refused(printed, "--pack: is for runs, and this study calls commands or functions")
+
+
+@pytest.mark.slow
+def test_trials_run_first_and_the_table_has_what_they_chose(cse: Cse, place: Place) -> None:
+    text = STUDY.replace("seeds = [1]", "seeds = [1, 2, 3]")
+    text += '[[axes]]\nname = "lr"\nvalues = { "train.lr" = [1e-5, 1e-4] }\n[tune]\nover = ["lr"]\n'
+    words = place.words("--steps", "2", text=text)
+    plan = cse(*words, "--dry-run").out
+    assert "trials of lr choose by the dev score; then 4 more runs follow" in plan
+    found = json.loads(cse(*words, "--json").out)
+    (lines,) = found["tables"].values()
+    assert [line["seeds"] for line in lines] == [3, 3]
+    assert len(found["rows"]) == 8
+    chosen = {line["point"]["number"] for line in lines}
+    scored = {row["number"] for row in found["rows"] if "setting" in row and row["setting"]}
+    assert scored == chosen
+    assert {row["status"] for row in found["rows"]} == {"done"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +64,8 @@ def runs(
         numbers = sort in ("steps", "dev", "test")
         rows = sorted(there, key=lambda pair: pair[1][sort], reverse=numbers) + without
     if json:
-        say_json({"runs": [run_json(run) for run, _ in rows]})
+        about = [{**run.about(), "scores": list(map(asdict, run.scores))} for run, _ in rows]
+        say_json({"runs": about})
         return
     if not rows:
         say("no run is here")
@@ -72,17 +74,6 @@ def runs(
     for _, row in rows:
         table.add_row(*map(_cell, row.values()))
     say_table(table)
-
-
-def run_json(run: Run) -> dict[str, Any]:
-    """Return a run as data that JSON can hold."""
-    scores = [
-        {"set": score.set, "number": score.number, "value": score.value,
-         "setting": score.setting, "time": score.time}
-        for score in run.scores
-    ]  # fmt: skip
-    dev = None if run.dev is None else {"name": run.dev[0], "score": run.dev[1]}
-    return {**run.about(), "dev": dev, "scores": scores}
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -133,12 +124,6 @@ def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN", help="Folders of runs, two or more.")
     ],
-    all_: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Every number that was kept, and every option of a part that a run lacks."
-        ),
-    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Put runs side by side: the settings that differ, and the scores.
@@ -154,7 +139,7 @@ def compare(
         raise CseError(what, where="cse compare", value=" ".join(map(str, runs)), hint=hint)
     found = [read_run(path) for path in runs]
     names = called(found)
-    settings, scores = different_settings(found, every=all_), scores_beside(found, every=all_)
+    settings, scores = different_settings(found), scores_beside(found)
     if json:
         about = [{**run.about(), "called": name} for run, name in zip(found, names, strict=True)]
         say_json({"runs": about, "settings": settings, "scores": scores})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
 from cse_cli.options.flags import PART_FLAGS
 from cse_core.errors import did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
+from cse_core.runtime.loading import load_factory
 
 ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS, "without")
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
@@ -229,13 +231,20 @@ class After(BaseModel):
     """A function of a finished run that adds columns to its row; other keys are its arguments.
 
     Attributes:
-        call: ``"package.module:function"``, called with the folder of the run and the folder of
-            its scores, and with the other keys.
+        call: ``"package.module:function"``, called with the other keys, and with the paths ``run``,
+            ``scores`` and ``pairs``: the run, the JSON of ``cse eval``, the cosines behind it.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     call: str = Field(min_length=1)
+
+    def output(self, run: Path, scores: Path) -> dict[str, Any]:
+        """Return what it says of a run with these scores."""
+        files = {"run": run, "scores": scores, "pairs": scores.with_suffix(".tsv")}
+        given = {**(self.model_extra or {}), **{name: str(path) for name, path in files.items()}}
+        found: dict[str, Any] = load_factory(self.call, where="after")(given)
+        return found
 
 
 class Claim(Table):
@@ -247,7 +256,6 @@ class Claim(Table):
         better: Label of a point, without the labels of tuned axes.
         than: Label of the other one.
         score: The shown score that decides; by default the first one.
-        lower: Whether lower is better.
     """
 
     says: str = Field(min_length=1)
@@ -255,7 +263,6 @@ class Claim(Table):
     better: str
     than: str
     score: str = ""
-    lower: bool = False
 
 
 class Figure(BaseModel):

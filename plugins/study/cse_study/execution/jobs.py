@@ -20,14 +20,11 @@ from typing import Any, Literal
 import tomlkit
 
 from cse_cli.machine.processor import processor
-from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import write_whole
-from cse_study.definition import schema
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
 from cse_study.planning.inputs import RUN
-from cse_study.planning.keys import digest
 
 Status = Literal["done", "failed", "stopped"]
 _INTERRUPTED = 130
@@ -53,36 +50,6 @@ class Scoring:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class After:
-    """A function of a finished run, whose result stands beside its scores.
-
-    Attributes:
-        key: A digest of it and of how the run is scored.
-        call: ``"package.module:function"``, called with the settings and ``run``, ``scores`` and
-            ``pairs``: the folder of the run, the JSON of ``cse eval``, the cosines behind it.
-        settings: Other keys.
-    """
-
-    key: str
-    call: str
-    settings: Mapping[str, Any]
-
-    @staticmethod
-    def of(wanted: schema.After | None, scoring: Scoring | None) -> After | None:
-        """Return the function that a study names, None without one."""
-        if wanted is None or scoring is None:
-            return None
-        settings = dict(wanted.model_extra or {})
-        key = digest([wanted.call, settings, scoring.key, __version__])
-        return After(key, wanted.call, settings)
-
-    @property
-    def file(self) -> str:
-        """Return the name of the file with its result."""
-        return f"{self.key}.after.json"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """What a worker makes.
@@ -93,7 +60,6 @@ class Job:
         needs: Keys of the runs that it starts from.
         recipe: Of a run to train.
         untrained: Whether the model of the recipe is scored as it is.
-        after: A function of the finished run, with its settings.
         scoring: How the run is scored; None where it is only one to start from.
         command: Words of ``cse`` whose JSON is kept.
         call: A function whose result is kept.
@@ -108,7 +74,6 @@ class Job:
     needs: tuple[str, ...] = ()
     recipe: Mapping[str, Any] | None = None
     untrained: bool = False
-    after: After | None = None
     scoring: Scoring | None = None
     command: tuple[str, ...] = ()
     call: str = ""
@@ -135,8 +100,6 @@ class Job:
             files.append(place.beside(self.key, "output.json"))
         if self.scoring is not None:
             files.append(place.scores(self.key, f"{self.scoring.key}.json"))
-        if self.scoring is not None and self.after is not None:
-            files.append(place.scores(self.key, self.after.file))
         trained = self.recipe is None or self.untrained or place.trained(self.key)
         return trained and all(file.is_file() for file in files)
 
@@ -214,7 +177,9 @@ def _make(job: Job, lock: int) -> None:
         write_json(output, said)
         return
     if job.call:
-        _call(job, lock, job.call, job.settings, output)
+        given = output.with_suffix(".settings")
+        write_json(given, job.settings)
+        _run(job, lock, child.function(job.call, str(given), str(output)))
         return
     if place.without_model(key):  # asked for more than it says
         shutil.rmtree(place.run(key))
@@ -233,17 +198,6 @@ def _make(job: Job, lock: int) -> None:
     scores = place.scores(key, f"{job.scoring.key}.json")
     if not scores.is_file():
         _score(job, lock, model, scores)
-    if job.after is not None:
-        files = {"run": model, "scores": str(scores), "pairs": str(scores.with_suffix(".tsv"))}
-        result = place.scores(key, job.after.file)
-        _call(job, lock, job.after.call, {**job.after.settings, **files}, result)
-
-
-def _call(job: Job, lock: int, call: str, settings: Mapping[str, Any], output: Path) -> None:
-    """Call a function in a process; its result goes to a file."""
-    given = output.with_suffix(".settings")
-    write_json(given, settings)
-    _run(job, lock, child.function(call, str(given), str(output)))
 
 
 def _score(job: Job, lock: int, model: str, scores: Path) -> None:

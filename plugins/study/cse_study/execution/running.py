@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from cse_cli.terminal.console import cleaned, console, tell
+from cse_cli.terminal.console import tell
 from cse_study.execution.executors import Submit
 from cse_study.execution.folder import StudyFolder
-from cse_study.execution.jobs import After, Done, Job, Scoring, make, stop_children, stopping
+from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
 from cse_study.planning.inputs import RUN
 from cse_study.planning.plan import Plan
 
@@ -37,17 +35,14 @@ def jobs_of(
     """
     where, jobs = str(folder.path.absolute()), {}
     looked_into = {key for call in plan.calls for key in call.starts}
-    after = After.of(plan.definition.study.after, scoring)
     for key, run in plan.runs.items():
-        scored = key in plan.scored
         jobs[key] = Job(
             folder=where,
             key=key,
             needs=() if run.start is None else (run.start,),
             recipe=run.recipe,
             untrained=run.untrained,
-            scoring=scoring if scored else None,
-            after=after if scored else None,
+            scoring=scoring if key in plan.scored else None,
             without=run.without,
             threads=threads,
             drop_checkpoints=drop_checkpoints and key not in looked_into,
@@ -72,23 +67,10 @@ def _placed(value: Any, folder: StudyFolder) -> Any:
     return value
 
 
-class Listener(Protocol):
-    """What is called as jobs begin and end."""
-
-    def begun(self, key: str) -> None:
-        """A job was given to a worker."""
-
-    def ended(self, done: Done) -> None:
-        """A job has ended."""
-
-    def look(self) -> None:
-        """Called now and then, to show how far jobs are."""
-
-
 def carry_out(
     jobs: Mapping[str, Job],
     submit: Submit,
-    listener: Listener,
+    progress: Progress,
     before: Mapping[str, Done] = MappingProxyType({}),
     *,
     function: Callable[[Job], Done] = make,
@@ -101,7 +83,7 @@ def carry_out(
     Args:
         jobs: The jobs by key.
         submit: Gives one to a worker.
-        listener: Is called as they begin and end.
+        progress: Is called as they begin and end, and now and then.
         before: What became of jobs in an earlier pass; those that failed are not tried again.
         function: What makes one.
 
@@ -125,11 +107,11 @@ def carry_out(
                 lost = [k for k in job.needs if k in ended and ended[k].status != "done"]
                 if lost:
                     ended[key] = Done(key, "failed", f"run {lost[0]}, which it starts from, failed")
-                    listener.ended(ended[key])
+                    progress.ended(ended[key])
                     continue
                 tries[key] += 1
                 running[submit(function, job)] = key
-                listener.begun(key)
+                progress.begun(key)
             finished, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
                 key = running.pop(future)
@@ -145,8 +127,8 @@ def carry_out(
                     waiting[key] = jobs[key]
                     continue
                 ended[key] = done
-                listener.ended(done)
-            listener.look()
+                progress.ended(done)
+            progress.look()
     except BaseException:
         for future in running:
             future.cancel()
@@ -175,16 +157,6 @@ class Progress:
         self._running: set[str] = set()
         self._done = 0
         self._printed = time.monotonic()
-        self._status: Any = None
-
-    @contextmanager
-    def on_terminal(self) -> Iterator[None]:
-        """Draw the last line on a terminal as long as a block takes."""
-        if not sys.stderr.isatty():
-            yield
-            return
-        with console(err=True).status("starting") as self._status:
-            yield
 
     def begun(self, key: str) -> None:
         """Note that a run was given to a worker."""
@@ -204,8 +176,7 @@ class Progress:
     def look(self) -> None:
         """Show how far the runs under way are: those whose steps have begun."""
         now = time.monotonic()
-        soon = self._status is None and now - self._printed < _SECONDS_BETWEEN_LINES
-        if soon or not self._shown:
+        if not self._shown or now - self._printed < _SECONDS_BETWEEN_LINES:
             return
         self._printed = now
         words = []
@@ -214,11 +185,8 @@ class Progress:
             if step is not None:
                 name = self._names.get(key, key)
                 words.append(f"{name}: step {step:,}" + (f" of {total:,}" if total else ""))
-        text = f"{self._done} of {self._left} done; " + ("; ".join(words) or "starting")
-        if self._status is not None:
-            self._status.update(cleaned(text))
-        elif words:
-            tell(text)
+        if words:
+            tell(f"{self._done} of {self._left} done; {'; '.join(words)}")
 
 
 def in_words(seconds: float) -> str:

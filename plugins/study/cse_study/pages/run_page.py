@@ -27,7 +27,6 @@ KINDS: Mapping[str, str] = {
     "gold": "cosine by gold score, of files that cse eval --pairs-out wrote",
     "spectrum": "singular values of the vectors, of cse eval",
     "negatives": "negatives that an anchor saw, by source and age, of metrics.jsonl",
-    "lengths": "length of the training texts, of a sample of the data where it is still there",
     "plan": "views, encoders, stores and losses, of run.toml",
 }
 """What a page of runs shows, and what it is read from."""
@@ -39,7 +38,7 @@ def run_page(runs: Sequence[Run], wanted: Sequence[str], plugins: Installed) -> 
     Args:
         runs: The runs.
         wanted: Which of :data:`KINDS`.
-        plugins: The installed plugins, to read data and to draw plans.
+        plugins: The installed plugins, to draw plans.
     """
     groups = groups_of(runs)
     page = Page("Runs: " + ", ".join(group.label for group in groups[:6]))
@@ -64,7 +63,7 @@ def run_page(runs: Sequence[Run], wanted: Sequence[str], plugins: Installed) -> 
         pairs = pictures.by_set(pictures.pairs_of(groups))
         vectors.add(*pictures.gold_scatters(pairs), *pictures.gold_densities(pairs))
     page.sections = [_runs(groups), _settings(groups), _scores(groups), training, vectors]
-    page.sections += _plans(groups, wanted, plugins)
+    page.sections += [_plans(groups, plugins)] if "plan" in wanted else []
     return page
 
 
@@ -117,31 +116,20 @@ def _scores(groups: Sequence[Group]) -> Section:
     return section
 
 
-def _plans(groups: Sequence[Group], wanted: Sequence[str], plugins: Installed) -> list[Section]:
-    texts, plans = Section("Texts"), Section("Plans")
-    lengths: dict[str, list[int]] = {}
-    measured: set[tuple[str, str]] = set()
+def _plans(groups: Sequence[Group], plugins: Installed) -> Section:
+    section = Section("Plans")
     drawn: dict[str, str] = {}
-    for group in groups if {"lengths", "plan"} & set(wanted) else ():
-        run = group.runs[0]
+    for group in groups:
         try:
-            composition = resolve_choice(Choice(recipe=str(run.path / RUN_FILE)), plugins)
+            choice = Choice(recipe=str(group.runs[0].path / RUN_FILE))
+            composition = resolve_choice(choice, plugins)
         except CseError as error:
-            plans.notes.append(f"{group.label}: no plan can be made any more: {error}")
+            section.notes.append(f"{group.label}: no plan can be made any more: {error}")
             continue
-        known = run.texts, composition.model.name
-        if "lengths" in wanted and known not in measured:
-            measured.add(known)
-            name = ", ".join(Path(each).name for each in composition.data.path)
-            if found := pictures.lengths_of(composition, plugins):
-                lengths[f"{name}, {group.label}" if name in lengths else name] = found
-        if "plan" in wanted:
-            picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))
-            first = drawn.setdefault(picture.svg, group.label)
-            if first == group.label:
-                plans.add(picture)
-            else:
-                plans.notes.append(f"{group.label} has the parts of {first}.")
-    if lengths:
-        texts.add(pictures.lengths_picture(lengths))
-    return [texts, plans]
+        picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))
+        first = drawn.setdefault(picture.svg, group.label)
+        if first == group.label:
+            section.add(picture)
+        else:
+            section.notes.append(f"{group.label} has the parts of {first}.")
+    return section

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cse_cli.plugins.installed import Installed
-from cse_core.errors import CseError
-from cse_core.recipes.composition import Composition
-from cse_core.recipes.model_facts import find_model
-from cse_core.runtime.model_files import model_folder
 from cse_study.measures.pair_scores import Cosines, grouped, read_cosines
 from cse_study.pages.figures import (
     Picture,
     Series,
-    bars_picture,
     density_picture,
     lines_picture,
     scatter_picture,
@@ -32,10 +24,6 @@ GOLD_GROUPS = 5
 _SOURCES = re.compile(r"(?P<loss>.+)\.negatives\.(?P<source>[^.]+)(?P<age>\.age)?")
 _LOG_RATIO = 30
 """Ratio of the largest to the smallest loss from which the axis is logarithmic."""
-_LENGTHS = (8, 16, 32, 64, 128, 256, 512)
-"""Longest length of each bar of a histogram, in tokens."""
-_MAX_TEXTS = 10_000
-"""Texts whose tokens are counted, spread evenly over the data."""
 
 
 def loss_picture(groups: Sequence[Group]) -> Picture | None:
@@ -186,46 +174,3 @@ def negatives_pictures(groups: Sequence[Group]) -> list[Picture | None]:
     age = "Mean over the kept negatives of an anchor: steps since they were encoded."
     return [lines_picture("Negatives that an anchor saw", counts, "step"),
             lines_picture("Age of the negatives", ages, "step", caption=age)]  # fmt: skip
-
-
-def lengths_picture(lengths: Mapping[str, Sequence[int]]) -> Picture | None:
-    """Draw how long texts are, in shares of bars that double in width."""
-    labels = [f"{low + 1}-{high}" for low, high in zip((0, *_LENGTHS), _LENGTHS, strict=False)]
-    labels.append(f"> {_LENGTHS[-1]}")
-    bars: dict[str, dict[str, float]] = {}
-    for name, each in lengths.items():
-        counts = Counter(bisect_left(_LENGTHS, length) for length in each)
-        bars[f"{name} ({len(each):,} texts)"] = {
-            label: round(100 * counts[at] / len(each), 2)
-            for at, label in enumerate(labels[: max(counts) + 1])
-        }
-    return bars_picture("Length of the texts", bars, "tokens, special ones among them",
-                        "share of the texts, %")  # fmt: skip
-
-
-def lengths_of(composition: Composition, plugins: Installed) -> list[int]:
-    """Return the tokens of a sample of the training texts, special ones among them.
-
-    None are returned where the texts or the tokenizer are not here any more.
-    """
-    from tokenizers import Tokenizer
-
-    from cse_core.data import load_corpus
-
-    try:
-        corpus = plugins.known_corpus(composition.data)
-        if corpus is None:
-            corpus = load_corpus(composition.data, datasets=plugins.datasets)
-        folder = find_model(composition.model.name, plugins.registry)
-        file = folder and model_folder(folder, composition.model.name) / "tokenizer.json"
-    except CseError:
-        return []
-    if not len(corpus) or not file or not file.is_file():
-        return []
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    count = min(_MAX_TEXTS, len(corpus))
-    column = corpus.column("text")
-    texts = [column[place * len(corpus) // count] for place in range(count)]
-    return [len(row.ids) for row in tokenizer.encode_batch(texts)]

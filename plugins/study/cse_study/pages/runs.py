@@ -196,6 +196,7 @@ class Run:
             "seed": self.seed,
             "state": self.state,
             "seconds": self.result.get("seconds"),
+            "dev": self.dev and {"name": self.dev[0], "score": self.dev[1]},
         }
 
 
@@ -360,15 +361,11 @@ def called(runs: Sequence[Run]) -> list[str]:
     return [f"{run.name} ({number})" for number, run in enumerate(runs, 1)]
 
 
-def different_settings(runs: Sequence[Run], *, every: bool = False) -> dict[str, list[Any]]:
+def different_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Return the settings that differ, by path, with the value of each run.
 
-    Texts in files of one name, and how far runs came, count as settings.
-
-    Args:
-        runs: The runs.
-        every: Whether to return each option of a part that a run lacks; else such a part is one
-            setting, ``aug.fgsm``.
+    Texts in files of one name, and how far runs came, count as settings. A part that a run lacks is
+    one setting, ``aug.fgsm``.
     """
     options = [run.options for run in runs]
     found: dict[str, list[Any]] = {}
@@ -378,7 +375,7 @@ def different_settings(runs: Sequence[Run], *, every: bool = False) -> dict[str,
         part = next((part for part in parts if path.startswith(f"{part}.")), None)
         if part is not None and path == f"{part}.name":
             continue
-        if part is not None and any(f"{part}.use" not in each for each in options) and not every:
+        if part is not None and any(f"{part}.use" not in each for each in options):
             found[part] = [each.get(f"{part}.use", UNSET) for each in options]
         else:
             found[path] = [each.get(path, UNSET) for each in options]
@@ -388,14 +385,11 @@ def different_settings(runs: Sequence[Run], *, every: bool = False) -> dict[str,
             if any(value != values[0] for value in values)}  # fmt: skip
 
 
-def scores_beside(runs: Sequence[Run], *, every: bool = False) -> dict[str, list[float | None]]:
+def scores_beside(runs: Sequence[Run]) -> dict[str, list[float | None]]:
     """Return scores by name, with the value of each run, None where it was not measured.
 
-    Scores of other settings or other texts are rows of their own, with the setting behind the name.
-
-    Args:
-        runs: The runs.
-        every: Whether to return every number; else one of each set and the dev score.
+    Of each set there is one number, and the dev score. Scores of other settings or other texts are
+    rows of their own, with the setting behind the name.
     """
     rows: dict[tuple[str, str, str], list[float | None]] = {}
     for place, run in enumerate(runs):
@@ -403,7 +397,7 @@ def scores_beside(runs: Sequence[Run], *, every: bool = False) -> dict[str, list
         if run.dev is not None:
             values[f"dev{'' if run.result else ' so far'}: {run.dev[0]}", "", ""] = run.dev[1]
         for score in run.scores:
-            if every or score.number in MAIN:
+            if score.number in MAIN:
                 values[score.name, score.setting, score.texts] = score.value
         for key, value in values.items():
             rows.setdefault(key, [None] * len(runs))[place] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -156,25 +156,16 @@ class Plan:
             "study": self.definition.name,
             **study.model_dump(include={"summary", "kind", "source", "note"}),
             "seeds": list(self.seeds),
-            "points": [
-                {"number": point.number, "label": point.label, "axes": dict(point.labels),
-                 "settings": dict(point.settings)}
-                for point in self.points
-            ],
+            "points": [{"label": point.label, **asdict(point)} for point in self.points],
             "cells": [
                 {"point": cell.point.number, "seed": cell.seed, "key": cell.run.key}
                 for cell in self.cells
             ],
-            "calls": [
-                {"point": call.point.number, "seed": call.seed, "key": call.key,
-                 "command": list(call.command), "settings": dict(call.settings)}
-                for call in self.calls
-            ],
+            "calls": [{**asdict(call), "point": call.point.number} for call in self.calls],
             "kept": sorted(self.kept),
             "undecided": self.undecided,
             "runs": [
-                {"key": run.key, "seed": run.seed, "steps": run.steps, "start": run.start,
-                 "warnings": list(run.warnings)}
+                {name: getattr(run, name) for name in ("key", "seed", "steps", "start", "warnings")}
                 for run in self.runs.values()
             ],
         }  # fmt: skip
@@ -235,6 +226,8 @@ def plan_study(
     if not points:
         raise CseError("no point is left", where="--points", value=" ".join(wish.points))
     wish.inputs.check(roles_of(definition))
+    if study.after is not None:
+        load_factory(study.after.call, where="after")
     seeds = wish.seeds_of(study.seeds)
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
     first = study.trial_seeds(seeds)

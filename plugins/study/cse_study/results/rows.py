@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
 from cse_study.definition.points import Point
 from cse_study.execution.folder import StudyFolder, read_json
-from cse_study.execution.jobs import After, Scoring
+from cse_study.execution.jobs import Scoring
 from cse_study.planning.plan import Plan
 from cse_study.results.scores import flat_scores, scores_of
 
@@ -80,18 +80,14 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         about = _about(folder, key)
         scores = scores_of(folder, key, scoring.key if scoring else None)
         results: Mapping[str, Any] = {}
-        complete = True
         if scoring is not None:
-            results = read_json(folder.scores(key, f"{scoring.key}.json"))
+            file = folder.scores(key, f"{scoring.key}.json")
+            results = read_json(file)
             about |= {"scoring": scoring.key, "scored_by": f"cse eval {' '.join(scoring.words)}",
                       "setting": str(results.get("encoder", ""))}  # fmt: skip
-            complete = key not in plan.scored or bool(results)
-        if scoring is not None and (after := After.of(study.after, scoring)) is not None:
-            output = folder.scores(key, after.file)
-            found = read_json(output)
-            scores |= dict(numbers_of(found, {}))
-            about |= {"after": str(output)} if found else {}
-            complete = key not in plan.scored or (complete and bool(found))
+            if results and study.after is not None:
+                scores |= numbers_of(study.after.output(folder.run(key), file), {})
+        complete = key not in plan.scored or scoring is None or bool(results)
         about |= {"run": str(run.recipe["model"]["name"])} if run.untrained else {}
         status = _status(folder, key, complete, run.untrained)
         about |= {"line": _failure(folder, key) if status == "failed" else ""}
@@ -103,24 +99,20 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         facts = {"line": _failure(folder, call.key), "output": str(file),
                  "command": " ".join(call.command) or study.call}  # fmt: skip
         status = "done" if output_ else _status(folder, call.key, False)
-        scores = dict(numbers_of(output_, study.values))
+        scores = numbers_of(output_, study.values)
         rows.append(Row(call.point, call.seed, call.key, status, facts, call.settings, scores,
                         output_))  # fmt: skip
     return rows
 
 
-def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of an output: those at the paths of a study, else those at its top."""
-    if not values:
-        for name, value in output.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                yield name, float(value)
-        if "results" in output and isinstance(output["results"], Mapping):
-            yield from flat_scores(output["results"]).items()
-    for name, path in values.items():
-        value = at(output, path)
-        if isinstance(value, int | float):
-            yield name, float(value)
+def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, float]:
+    """Return the numbers of an output: those at the paths of a study, else those at its top."""
+    found = {name: at(output, path) for name, path in values.items()} if values else dict(output)
+    numbers = {name: float(value) for name, value in found.items()
+               if isinstance(value, int | float) and not isinstance(value, bool)}  # fmt: skip
+    if not values and isinstance(output.get("results"), Mapping):
+        numbers |= flat_scores(output["results"])
+    return numbers
 
 
 def at(output: Any, path: str) -> Any:

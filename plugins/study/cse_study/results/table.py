@@ -63,27 +63,6 @@ class Line:
     words: str = ""
     stands_for: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as data that JSON can hold."""
-        found = self.difference
-        return {
-            "point": self.label,
-            "number": self.point.number,
-            "axes": dict(self.point.labels),
-            "score": self.score,
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "seeds": self.seeds,
-            "paper": self.paper,
-            "paper_deviation": self.paper_deviation,
-            "difference": found and found.value,
-            "interval": found and [found.low, found.high],
-            "p": found and found.p,
-            "p_corrected": self.p,
-            "items": found and found.items,
-            "words": self.words,
-        }
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -101,20 +80,6 @@ class Verdict:
     difference: Difference | None
     p: float | None
     words: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as data that JSON can hold."""
-        found = self.difference
-        return {
-            "says": self.claim.says,
-            "source": self.claim.source,
-            "score": self.score,
-            "difference": found and found.value,
-            "interval": found and [found.low, found.high],
-            "seeds": found and found.seeds,
-            "p_corrected": self.p,
-            "words": self.words,
-        }
 
 
 @dataclass(frozen=True)
@@ -256,7 +221,7 @@ class Results:
         for claim, name, found, p in zip(study.claims, names, differences, corrected, strict=True):
             words = OPEN
             if found is not None and found.seeds > 1 and p < LEVEL:
-                words = HOLDS if (found.value < 0) == claim.lower else CONTRADICTED
+                words = HOLDS if found.value > 0 else CONTRADICTED
             verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
         return verdicts
 
