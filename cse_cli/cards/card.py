@@ -18,7 +18,7 @@ import tomlkit
 from cse_cli.cards.origins import Source, encoder_source, text_source
 from cse_cli.plugins.citations import papers_of
 from cse_core.records import COMPONENT_SPECS, Paper
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.runtime.model_files import MANIFEST, RUN_FILE
 from cse_core.training.export import visible
 
@@ -46,8 +46,8 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
         ValueError: If one is not a file of a run.
     """
     card = Card.of(run, result, registry)
-    write_whole(run / "model" / RECIPE, card.recipe)
-    write_whole(run / "model" / "README.md", card.text())
+    atomic_write(run / "model" / RECIPE, card.recipe)
+    atomic_write(run / "model" / "README.md", card.text())
 
 
 @dataclass(frozen=True)

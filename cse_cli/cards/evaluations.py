@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.training.run_folder import EVALUATIONS
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_evaluations(run: Path) -> None:
     text = _PLACE.sub("", card.text)
     head, mark, rest = text.partition(_BEFORE)
     card.text = f"{head}{section}{mark}{rest}" if mark else f"{text.rstrip()}\n\n{section}"
-    write_whole(path, str(card).rstrip("\n") + "\n")
+    atomic_write(path, str(card).rstrip("\n") + "\n")
 
 
 def _results(run: Path) -> Iterator[EvalResult]:

@@ -17,7 +17,7 @@ _PATIENCE = 5.0
 """Seconds that the hub has for an answer."""
 
 
-def hub_answers() -> bool:
+def is_hub_reachable() -> bool:
     """Tell whether the hub answers, without the minute that its client would try."""
     from huggingface_hub import constants
 

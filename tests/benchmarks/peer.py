@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.inputs import quieten
+from tests.benchmarks.inputs import silence
 from tests.benchmarks.work import LR, SEED, TEMPERATURE, Watch, Work
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Encoder:
     def __init__(self, folder: str, precision: str) -> None:
         from sentence_transformers import SentenceTransformer
 
-        quieten()
+        silence()
         self.model = SentenceTransformer(folder, device="cpu")
         if precision == "bf16":
             self.model.bfloat16()
@@ -120,5 +120,5 @@ class Encoder:
 def _hidden(model: str) -> int:
     from transformers import AutoConfig
 
-    quieten()
+    silence()
     return int(AutoConfig.from_pretrained(model).hidden_size)

@@ -8,8 +8,8 @@ import typer
 
 from cse_bench.cli_report import report_json, show_report
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say_json, tell
-from cse_cli.terminal.quiet import quieten
+from cse_cli.terminal.console import echo_err, say_json
+from cse_cli.terminal.quiet import silence
 from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,
@@ -108,7 +108,7 @@ def bench(
     composition = resolve_choice(choice, plugins)
     from cse_cli.terminal.progress import reporter_for
 
-    quieten()
+    silence()
     from cse_bench.measure import check_precisions, measure
 
     try:
@@ -128,7 +128,7 @@ def bench(
             )
         except KeyboardInterrupt:
             reporter.end()
-            tell("interrupted: no measurement was completed")
+            echo_err("interrupted: no measurement was completed")
             raise typer.Exit(130) from None
     if json:
         say_json(report_json(report))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.terminal.console import plain_table, say, say_table
+from cse_cli.terminal.console import echo, plain_table, say_table
 
 if TYPE_CHECKING:
     from cse_bench.memory import Peak
@@ -22,8 +22,8 @@ def show_report(report: BenchReport) -> None:
     from cse_bench.where import CATEGORIES
 
     composition, measured = report.composition, report.precisions
-    say(f"machine: {_machine(report)}")
-    say(
+    echo(f"machine: {_machine(report)}")
+    echo(
         f"trained: recipe {composition.recipe or 'default'}, model {composition.model.name}, "
         f"{report.rows:,} rows of {', '.join(composition.data.path)}, batches of "
         f"{report.batch_size}, {report.tokens:,.0f} real tokens a step"
@@ -37,7 +37,7 @@ def show_report(report: BenchReport) -> None:
     if report.rounds > 1:
         table.caption = f"medians of {report.rounds} rounds, the least and the most in brackets"
     say_table(table)
-    say(
+    echo(
         f"padding avoided: {report.padding_avoided:.0%} of the tokens of padded batches"
         if report.packed
         else "padding avoided: none, this encoder is padded"
@@ -49,7 +49,7 @@ def show_report(report: BenchReport) -> None:
             table.add_row(category, *(f"{part:.1%}" for part in parts))
     say_table(table)
     if (advice := advice_of(report)) is not None:
-        say(advice)
+        echo(advice)
 
 
 def advice_of(report: BenchReport) -> str | None:

@@ -97,7 +97,7 @@ def measure(
     """
     train = composition.train.model_copy(update={"precision": precisions[0]})
     prepared = Prepared(replace(composition, train=train), registry, reporter, corpus)
-    if distributed.world()[1] > 1:
+    if distributed.rank_and_size()[1] > 1:
         raise CseError(
             "measures a single process", where="cse bench", hint="start it without torchrun"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from cse_bench.matmul_bound import CallRecorder
-from cse_cli.training.equipment import equip
+from cse_cli.training.equipment import attach_callbacks
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.training.loop import TrainingLoop
@@ -40,7 +40,7 @@ class Steps:
     ) -> None:
         self.device = prepared.device
         trainer = prepared.trainer(RunFolder(folder))
-        equip(trainer)
+        attach_callbacks(trainer)
         trainer.prepare()
         current = next(trainer.rounds.each(False), TrainingRound())
         rows = trainer.rounds.begin(current)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.terminal.console import say, say_json, warn
+from cse_cli.terminal.console import echo, say_json, warn
 
 if TYPE_CHECKING:
     from cse_hub.push import Package
@@ -53,9 +53,9 @@ def push(
         if json:
             say_json({**facts, "url": None})
             return
-        say(f"would be sent to {name}:")
+        echo(f"would be sent to {name}:")
         for file, size in package.sizes().items():
-            say(f"  {file}  {_in_words(size)}")
+            echo(f"  {file}  {_in_words(size)}")
         _warn_of_licence(package, "--licence ID")
         return
     url = send(package, private=private, update=update, message=message)
@@ -63,11 +63,11 @@ def push(
         say_json({**facts, "url": url})
         return
     _warn_of_licence(package, "push again with --update --licence ID")
-    say(f"pushed {len(package.sizes())} files, {_in_words(sum(package.sizes().values()))}: {url}")
-    say("next:")
-    say(f"  hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
+    echo(f"pushed {len(package.sizes())} files, {_in_words(sum(package.sizes().values()))}: {url}")
+    echo("next:")
+    echo(f"  hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
     if (package.model / "modules.json").is_file():
-        say(f'  SentenceTransformer("{name}").encode(["a sentence"]) in Python')
+        echo(f'  SentenceTransformer("{name}").encode(["a sentence"]) in Python')
 
 
 def _warn_of_licence(package: Package, how: str) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import damage, exists
-from cse_core.runtime.hub import hub_answers
+from cse_core.runtime.atomic_files import exists, verify_checksums
+from cse_core.runtime.hub import is_hub_reachable
 from cse_core.runtime.model_files import MANIFEST, RUN_FILE
 
 CARD = "README.md"
@@ -46,7 +46,7 @@ class Package:
             CseError: If nothing is there, the run is not finished, or a file of it is damaged.
         """
         model = _model(run)
-        if wrong := damage(model):
+        if wrong := verify_checksums(model):
             hint = "train it again, or copy the whole folder again"
             raise CseError(f"the model is damaged: {wrong}", where="RUN", value=str(run), hint=hint)
         found = sorted(path for path in model.rglob("*") if path.is_file())
@@ -105,7 +105,7 @@ def send(package: Package, *, private: bool, update: bool, message: str) -> str:
     if get_token() is None:
         hint = "log in with `hf auth login`, or set HF_TOKEN to a token that may write"
         raise CseError("no token for the Hugging Face hub", where="cse push", hint=hint)
-    if not hub_answers():
+    if not is_hub_reachable():
         hint = "check the network and HF_HUB_OFFLINE, then type the same again"
         raise CseError("the Hugging Face hub cannot be reached", where="cse push", hint=hint)
     api = HfApi(library_name="cse")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say, say_json
-from cse_cli.terminal.quiet import quieten
+from cse_cli.terminal.console import echo, say_json
+from cse_cli.terminal.quiet import silence
 from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,
@@ -113,7 +113,7 @@ def inspect(
             recipe, kinds, model=model, data=data, settings=settings, seed=seed, dev=["none"]
         )
         composition = resolve_choice(choice, plugins)
-    quieten()
+    silence()
     from cse_inspect.shown import shown
     from cse_inspect.watched import watch_choice, watch_run
 
@@ -136,43 +136,43 @@ def inspect(
 
 def _show(value: dict[str, Any]) -> None:
     """Print what was seen on stdout."""
-    say(
+    echo(
         f"recipe {value['recipe']}, model {value['model']}, round {value['round']}, "
         f"step {value['step'] + 1} of {value['steps']}: {value['rows']} rows"
     )
-    say("views:")
+    echo("views:")
     for view in value["views"]:
         column = f", column {view['column']}" if view["column"] else ""
-        say(f"  {view['name']}: {view['count']} rows by {view['branch']}{column}")
+        echo(f"  {view['name']}: {view['count']} rows by {view['branch']}{column}")
         for row in view["rows"]:
             slot = f" slot {row['slot']}" if row["slot"] else ""
-            say(f"    {row['row']}{slot}: {row['read']}")
+            echo(f"    {row['row']}{slot}: {row['read']}")
     for name, loss in value["losses"].items():
-        say(f"loss.{name}: {loss['value']}, weight {loss['weight']:g}, level {loss['level']}")
+        echo(f"loss.{name}: {loss['value']}, weight {loss['weight']:g}, level {loss['level']}")
         for place, direction in enumerate(loss["directions"]):
             _show_direction(direction, f"{loss['target']} to anchor" if place else "")
 
 
 def _show_direction(direction: dict[str, Any], turned: str) -> None:
     if turned:
-        say(f"  {turned}:")
+        echo(f"  {turned}:")
     for block in direction["blocks"]:
         age = f", pushed {block['age']:g} steps ago in the mean" if "age" in block else ""
         seen = f"{block['seen_by_an_anchor']:g} of {block['columns']}"
-        say(f"  negatives from {block['source']}: an anchor sees {seen}{age}")
+        echo(f"  negatives from {block['source']}: an anchor sees {seen}{age}")
     for anchor in direction["shown"]:
-        say(f"  anchor {anchor['batch_row']}, row {anchor['row']}: {anchor['text']}")
+        echo(f"  anchor {anchor['batch_row']}, row {anchor['row']}: {anchor['text']}")
         for positive in anchor["positives"]:
-            say(f"    positive: {_numbers(positive)}")
+            echo(f"    positive: {_numbers(positive)}")
         for kind in ("negatives", "masked"):
             word = "negative" if kind == "negatives" else "masked"
             for each in anchor[kind]:
                 why = f" ({each['why']})" if "why" in each else ""
                 text = "no text" if each["text"] is None else each["text"]
-                say(f"    {word}{why}: {each['source']}, {_numbers(each)}: {text}")
+                echo(f"    {word}{why}: {each['source']}, {_numbers(each)}: {text}")
             whole = anchor["negatives_seen" if kind == "negatives" else "masked_in_all"]
             if whole > len(anchor[kind]):
-                say(f"    {word}: {whole - len(anchor[kind])} more")
+                echo(f"    {word}: {whole - len(anchor[kind])} more")
 
 
 def _numbers(value: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cse_cli.training.equipment import equip
+from cse_cli.training.equipment import attach_callbacks
 from cse_core.data import Corpus
 from cse_core.engine.views import PreparedView
 from cse_core.errors import CseError
@@ -117,7 +117,7 @@ def _prepared(
 ) -> Prepared:
     train = composition.train.model_copy(update={"dev": (), "select": None, "report": ()})
     prepared = Prepared(replace(composition, train=train), registry, reporter, corpus)
-    if distributed.world()[1] > 1:
+    if distributed.rank_and_size()[1] > 1:
         raise CseError("shows a single process", where="inspect", hint="start it alone")
     return prepared
 
@@ -126,7 +126,7 @@ def _watched(
     prepared: Prepared, folder: RunFolder, checkpoint: Checkpoint | None, after: int
 ) -> WatchedStep:
     assembly, trainer = prepared.assembly, prepared.trainer(folder)
-    equip(trainer)
+    attach_callbacks(trainer)
     trainer.prepare()
     if checkpoint is not None:
         saved.restore_assembly(assembly, checkpoint)
@@ -145,12 +145,12 @@ def _watched(
         views: dict[str, PreparedView] = {}
         build = loop.engine.builder.build
 
-        def noted(*given: Any) -> dict[str, PreparedView]:
+        def collect_errors(*given: Any) -> dict[str, PreparedView]:
             made = build(*given)
             views.update(made)
             return made
 
-        vars(loop.engine.builder)["build"] = noted
+        vars(loop.engine.builder)["build"] = collect_errors
         losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
         assembly.losses.update(losses)
         step = loop.done

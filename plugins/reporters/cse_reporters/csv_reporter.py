@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.runtime.reporter import Reporter
 from cse_reporters.options import CsvOptions
 
@@ -57,4 +57,4 @@ class CsvReporter(Reporter):
         if self._columns:
             table.writeheader()
         table.writerows(self._rows)
-        write_whole(self._path, text.getvalue())
+        atomic_write(self._path, text.getvalue())

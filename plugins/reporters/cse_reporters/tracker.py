@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.runtime.reporter import Reporter
 from cse_reporters.options import TrackerOptions
 
@@ -162,7 +162,7 @@ class TrackerReporter(Reporter):
         return self._folder / f"tracked-{self.name}.json"
 
     def _write(self) -> None:
-        write_whole(self._file, json.dumps(asdict(self._tracked)) + "\n")
+        atomic_write(self._file, json.dumps(asdict(self._tracked)) + "\n")
 
 
 def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:

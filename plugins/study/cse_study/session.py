@@ -9,9 +9,9 @@ from pathlib import Path
 
 from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
+from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
 from cse_core.training.run_folder import RESULT
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, is_here, threads_of
@@ -158,12 +158,12 @@ class Session:
             say_json({**self.plan.to_json(), **about})
             return
         for line in self.plan.lines():
-            say(line)
+            echo(line)
         if words:
-            say(f"scored by: cse eval {' '.join(words)}")
-        say(state.line)
+            echo(f"scored by: cse eval {' '.join(words)}")
+        echo(state.line)
         for note in self._notes:
-            say(f"note: {note}")
+            echo(f"note: {note}")
 
     def run(self, *, shown: bool = True) -> Mapping[str, Done]:
         """Make what is not there, and return what failed, by key.
@@ -202,7 +202,7 @@ class Session:
         writable_folder(self.folder.runs, "--out")
         if shown:
             for line in (self.plan.lines()[0], state.line, *(f"note: {n}" for n in self._notes)):
-                tell(line)
+                echo_err(line)
             self._warn_of_plans(state)
         self.write()
         left = len(state.begun) + len(state.new) - len(failed)
@@ -272,8 +272,8 @@ class Session:
         titles = {name: picture.title for name, picture in drawn.items()}
         with disk_errors(file):
             for name, picture in drawn.items():
-                write_whole(file.with_name(name), picture.svg)
-            write_whole(file, results.markdown(command, titles))
+                atomic_write(file.with_name(name), picture.svg)
+            atomic_write(file, results.markdown(command, titles))
 
     def write_page(self, path: Path) -> None:
         """Write the page with the table and the figures.
@@ -292,7 +292,7 @@ class Session:
             CseError: If the file cannot be written.
         """
         count = pack(self.folder, self.plan.runs, file)
-        tell(f"{count} of {len(self.plan.runs)} runs are in {file}, without their models")
+        echo_err(f"{count} of {len(self.plan.runs)} runs are in {file}, without their models")
 
     def unpack(self, file: Path) -> None:
         """Take the runs of such a file, before the plan is made.
@@ -302,7 +302,7 @@ class Session:
         """
         writable_folder(self.folder.runs, "--out")
         taken, count = unpack(self.folder, file)
-        tell(f"{taken} of {count} runs of {file} are new here")
+        echo_err(f"{taken} of {count} runs of {file} are new here")
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""
@@ -325,14 +325,14 @@ class Session:
                 drawn.add_row(*cells)
             say_table(drawn)
             if table.caption:
-                say(table.caption)
+                echo(table.caption)
         for name in self.definition.study.scores.columns if results.done else ():
             if name not in results.tables and name.strip() and "*" not in name:
                 warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
-        say(f"rows: {folder}/results.parquet, {folder}/results.csv")
+        echo(f"rows: {folder}/results.parquet, {folder}/results.csv")
 
 
 def _check_models(runs: Iterable[PlannedRun]) -> None:

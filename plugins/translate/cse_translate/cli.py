@@ -12,9 +12,9 @@ from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.models.loading import DeviceOption
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say, say_json, tell
+from cse_cli.terminal.console import echo, echo_err, say_json
 from cse_cli.terminal.progress import reporter_for
-from cse_cli.terminal.quiet import quieten
+from cse_cli.terminal.quiet import silence
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def translate(
     plugins = installed(context)
     corpus = load_corpus(DataOptions(path=tuple(paths), limit=limit), datasets=plugins.datasets)
     _check_columns(corpus, column, into)
-    quieten()
+    silence()
     from cse_translate.translator import TranslationOptions
 
     options = TranslationOptions(
@@ -215,9 +215,9 @@ def _tell(
         )
         return
     for message in corpus.report.messages:
-        tell(message)
+        echo_err(message)
     if translator.cut:
-        tell(f"{translator.cut:,} texts were cut to {translator.longest} tokens (--max-length)")
+        echo_err(f"{translator.cut:,} texts were cut to {translator.longest} tokens (--max-length)")
     if blank:
-        tell(f"{blank:,} translations are blank: training drops these rows")
-    say(f"{len(texts):,} rows with {into} are in {out}; train with --data {out}")
+        echo_err(f"{blank:,} translations are blank: training drops these rows")
+    echo(f"{len(texts):,} rows with {into} are in {out}; train with --data {out}")

@@ -17,11 +17,11 @@ from cse_core.encoders.pretrained import (
     check_fit,
     check_weights,
     checked_name,
-    explained,
     load_tokenizer,
+    translate_load_errors,
 )
 from cse_core.errors import CseError, did_you_mean
-from cse_core.runtime.hub import hub_answers
+from cse_core.runtime.hub import is_hub_reachable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,8 +185,8 @@ def load_translator(path_or_name: str | Path) -> tuple[PreTrainedModel, Tokenize
     """
     name = checked_name(path_or_name)
     local = Path(name).is_dir()
-    with explained(name):
-        offline = local or not hub_answers()
+    with translate_load_errors(name):
+        offline = local or not is_hub_reachable()
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=offline)
         if not config.is_encoder_decoder:
             raise CseError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.plugins.installed import Installed
 from cse_cli.texts.tables import read_table
+from cse_core.capabilities import flatten
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.model_facts import model_facts, resolve_model
@@ -17,7 +18,6 @@ from cse_core.recipes.reading import read_recipe
 from cse_core.recipes.values import FlagText, OptionReader
 from cse_core.records import AugmenterSpec
 from cse_core.runtime.model_files import RUN_FILE
-from cse_core.vocabulary import flatten
 
 if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
@@ -75,8 +75,10 @@ class Changes:
         for place, planned in enumerate(found):
             _check(planned)
             try:
-                derive = planned.spec.derive
-                options = derive(planned.options, facts) if derive else planned.options
+                resolve_options = planned.spec.resolve_options
+                options = (
+                    resolve_options(planned.options, facts) if resolve_options else planned.options
+                )
             except ValueError as error:
                 raise CseError(str(error), where=planned.path) from None
             found[place] = replace(planned, options=options)

@@ -18,7 +18,7 @@ from cse_cli.models.loading import (
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data, complete_model, complete_suite
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say_json, tell
+from cse_cli.terminal.console import echo_err, say_json
 from cse_evaluation.cli.probes import show_tasks, shown_progress
 from cse_evaluation.cli.request import Request
 from cse_evaluation.cli.retrieval import show_retrieval
@@ -212,7 +212,7 @@ def evaluate(
         say_json(found.to_dict())
         return
     for name, description in zip(models, found.described, strict=True):
-        tell(f"{name}: {description}")
+        echo_err(f"{name}: {description}")
     if found.results:
         show_scores(models, found.results, found.sources.sets, subsets)
     if found.classified:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.terminal.console import say_table, tell
+from cse_cli.terminal.console import echo_err, say_table
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def show_retrieval(models: Sequence[str], results: Sequence[Sequence[RetrievalRe
     for name, own in zip(models, results, strict=True):
         for result in own:
             if result.index is not None:
-                tell(f"{name}, {result.name}: {result.index}")
+                echo_err(f"{name}, {result.name}: {result.index}")
     for result in first:
         if result.untitled:
-            tell(f"{result.name}: {result.untitled} documents without a title are left out")
+            echo_err(f"{result.name}: {result.untitled} documents without a title are left out")

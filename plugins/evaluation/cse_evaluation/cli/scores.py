@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.terminal.console import console, say_table, tell, warn
+from cse_cli.terminal.console import console, echo_err, say_table, warn
 from cse_evaluation.cli.graded import Sets
 from cse_evaluation.cli.probes import Groups
 from cse_evaluation.cli.retrieval import retrieval_json
@@ -63,7 +63,7 @@ def show_scores(
     for name, own in zip(models, results, strict=True):
         for result in own:
             for key, value in result.metrics.items():
-                tell(f"{name}, {result.name}: {key} {value:.4f} over {result.pairs} pairs")
+                echo_err(f"{name}, {result.name}: {key} {value:.4f} over {result.pairs} pairs")
     if sets.synthetic:
         warn(
             f"{', '.join(sorted(sets.synthetic))}: synthetic sentences, made by a grammar for "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.models.loading import TextEncoder, load_model
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import tell, warn
+from cse_cli.terminal.console import echo_err, warn
 from cse_core.evaluation.suites import Progress, SuiteScore
 from cse_evaluation.cli.graded import Sets
 from cse_evaluation.cli.kept import keep
@@ -154,20 +154,20 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     names = [each.name for kind in kinds for each in chain(*kind[:1])]
     check_sets([*names, *(score.name for score in chain(*found.scores[0]))])
     for note in (*sets.notes, *tasks.notes):
-        tell(note)
+        echo_err(note)
     for each in sources.others:
         if each.missing:
-            tell(f"not there, looked for in {each.folder}: {', '.join(each.missing)}")
+            echo_err(f"not there, looked for in {each.folder}: {', '.join(each.missing)}")
     for cut in cuts:
         warn(cut)
     if found.results:
         warn_of_lengths(request.models, lengths)
     if pairs_out is not None:
         write_pairs_out(pairs_out, sets.sets, [r.cosines for r in found.results[0] if not r.sets])
-        tell(f"pairs with their cosines are in {pairs_out}")
+        echo_err(f"pairs with their cosines are in {pairs_out}")
     if items_out is not None:
         write_items_out(items_out, chain(*found.classified[:1]), chain(*found.retrieved[:1]))
-        tell(f"ranks of documents' titles and labels that were right are in {items_out}")
+        echo_err(f"ranks of documents' titles and labels that were right are in {items_out}")
     keep(request.models, request.changed(), found.to_dict())
     return found
 

@@ -9,7 +9,7 @@ from cse_cli.machine.out_files import check_out_file
 from cse_cli.models.approximate import chosen_index
 from cse_cli.models.loading import check_model
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import plain_table, say_json, say_table, tell
+from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError
 from cse_evaluation.cli.changes import Changes
 from cse_evaluation.cli.graded import Sets, find_sets, read_texts
@@ -125,4 +125,4 @@ def show_sources(sources: Sources, *, json: bool) -> None:
         table.add_row(row["name"], row["kind"], "" if row["size"] is None else f"{row['size']:,}")
     say_table(table)
     if sources.missing:
-        tell(f"not there: {', '.join(sources.missing)}")
+        echo_err(f"not there: {', '.join(sources.missing)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, warn
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def runs(
         say_json({"runs": about})
         return
     if not rows:
-        say("no run is here")
+        echo("no run is here")
         return
     table = plain_table("", _COLUMNS)
     for _, row in rows:
@@ -150,7 +150,7 @@ def compare(
             table.add_row(path, *map(_cell, values))
         say_table(table)
     else:
-        say("no setting differs")
+        echo("no setting differs")
     table = plain_table("scores", ("score", *names, f"{names[-1]} - {names[0]}"))
     for name, numbers in scores.items():
         first, last = numbers[0], numbers[-1]
@@ -160,4 +160,4 @@ def compare(
     if scores:
         say_table(table)
     else:
-        say("no scores are kept: cse eval RUN adds them")
+        echo("no scores are kept: cse eval RUN adds them")

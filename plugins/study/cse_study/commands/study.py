@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 _choose = partial(typer.Option, rich_help_panel="What is run")
@@ -176,7 +176,7 @@ def study(
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
-        tell(f"stopped; runs that had begun go on where they were with: {command}")
+        echo_err(f"stopped; runs that had begun go on where they were with: {command}")
         raise typer.Exit(130) from None
     if no_run:
         session.write()
@@ -187,7 +187,7 @@ def study(
         session.pack(pack)
     if html is not None:
         session.write_page(html)
-        tell(f"page: {html}")
+        echo_err(f"page: {html}")
     if failed:
         raise typer.Exit(1)
 
@@ -231,7 +231,7 @@ def _list(plugins: Installed, json: bool) -> None:
         say_json({"studies": found})
         return
     if not found:
-        say("no study is installed; cse study FILE runs one of your own")
+        echo("no study is installed; cse study FILE runs one of your own")
         return
     table = plain_table("", ("study", "runs", "what it asks"))
     for each in found:

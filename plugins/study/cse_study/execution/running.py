@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import MappingProxyType
 from typing import Any
 
-from cse_cli.terminal.console import tell
+from cse_cli.terminal.console import echo_err
 from cse_study.execution.executors import Submit
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
@@ -171,7 +171,7 @@ class Progress:
             what = f"in {in_words(done.seconds)}" if done.status == "done" else done.line
             verb = "" if done.status == "done" else f"{done.status}: "
             name = self._names.get(done.key, done.key)
-            tell(f"{self._done} of {self._left}: {name}: {verb}{what}")
+            echo_err(f"{self._done} of {self._left}: {name}: {verb}{what}")
 
     def look(self) -> None:
         """Show how far the runs under way are: those whose steps have begun."""
@@ -186,7 +186,7 @@ class Progress:
                 name = self._names.get(key, key)
                 words.append(f"{name}: step {step:,}" + (f" of {total:,}" if total else ""))
         if words:
-            tell(f"{self._done} of {self._left} done; {'; '.join(words)}")
+            echo_err(f"{self._done} of {self._left} done; {'; '.join(words)}")
 
 
 def in_words(seconds: float) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.measures.pair_scores import Cosines, read_cosines, read_items
@@ -135,7 +135,7 @@ class Draws:
         if not kept.is_file():
             pairs = shown.number == "spearman"
             drawn = draws_of(cosines, shown.sets, DRAWS) if pairs else draws_of_hits(hits, DRAWS)
-            with whole_file(kept) as beside, beside.open("wb") as opened:
+            with atomic_file(kept) as beside, beside.open("wb") as opened:
                 np.save(opened, drawn)
         return np.load(kept), sum(sizes)
 

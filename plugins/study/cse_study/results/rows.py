@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.recipes.option_types import plain
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
 from cse_study.definition.points import Point
@@ -179,9 +179,9 @@ def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
     names = dict.fromkeys(name for row in rows for name in row)
     table = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / PARQUET) as beside:
+    with atomic_file(folder / PARQUET) as beside:
         pa.parquet.write_table(table, beside)
-    with whole_file(folder / CSV) as beside:
+    with atomic_file(folder / CSV) as beside:
         pa.csv.write_csv(table, beside)
 
 
