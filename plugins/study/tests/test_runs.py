@@ -214,7 +214,7 @@ def test_runs_that_differ_in_their_seed_alone_are_one_line(tmp_path: Path) -> No
     made(tmp_path / "b-1", "hicl")
     made(tmp_path / "twin")
     assert seeds("a-1", "a-2", "b-1") == [("a", 2), ("b-1", 1)]
-    assert seeds("a-1", "twin") == [("a-1", 1), ("twin", 1)], "one seed twice is no spread"
+    assert seeds("a-1", "twin") == [("a-1", 1), ("twin", 1)], "one seed twice has no spread"
     first, second = over_steps(groups_of([read_run(tmp_path / n) for n in ("a-1", "a-2", "b-1")]),
                                "dev")  # fmt: skip
     assert (first.y[-1], first.seeds[-1], second.spread[-1]) == (69.5, 2, None)
