@@ -1,12 +1,15 @@
-"""A run as its folder tells it: settings, state, lines of metrics, and kept scores."""
+"""Runs as their folders say them: read, put side by side, and grouped over seeds."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,20 @@ from cse_core.errors import CseError
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+from cse_study.pages.figures import Series
 from cse_study.planning.composing import flat_options
+from cse_study.planning.keys import NO_MATTER
 from cse_study.results.scores import MAIN
 
-DEPTH = 4
+MAX_DEPTH = 4
 """Folders below the one that is searched for runs."""
+UNSET = "-"
+"""What a run has at a path that it does not know."""
 _HINT = "no run of this version writes it so; remove it, and what else the file says is shown"
 _OWN = ("run", "versions")
 """Tables of ``run.toml`` that say how it was run; the others are settings."""
+_MAY_DIFFER = frozenset(f"train.{name}" for name in ("seed", *NO_MATTER))
+"""Options in which runs that are drawn as one may differ."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,11 @@ class Run:
         return shown(self.path.resolve().name)
 
     @property
+    def seed(self) -> Any:
+        """Return its seed."""
+        return self.settings.get("train", {}).get("seed")
+
+    @property
     def texts(self) -> str:
         """Return the digest of the texts that it trained on."""
         return str(self.settings.get("run", {}).get("data", {}).get("fingerprint", ""))
@@ -88,14 +102,20 @@ class Run:
         return "finished" if self.result else "running" if self.running else "stopped"
 
     @property
+    def places(self) -> list[tuple[int, Mapping[str, float]]]:
+        """Return its lines with their steps, counted over all rounds."""
+        found: list[tuple[int, Mapping[str, float]]] = []
+        for _, lines in groupby(self.lines, key=lambda line: line.get("round", 0)):
+            before = found[-1][0] if found else 0
+            found += [(before + int(line["step"]), line) for line in lines]
+        return found
+
+    @property
     def steps(self) -> int:
         """Return how many steps it has made, over all rounds; of an unfinished one, as logged."""
         if "steps" in self.result:
             return int(self.result["steps"])
-        last: dict[float, float] = {}
-        for line in self.lines:
-            last[line.get("round", 0)] = max(last.get(line.get("round", 0), 0), line["step"])
-        return int(sum(last.values()))
+        return self.places[-1][0] if self.lines else 0
 
     @property
     def dev(self) -> tuple[str, float] | None:
@@ -103,21 +123,36 @@ class Run:
         name, score = self.result.get("chosen_by"), self.result.get("score")
         if name and score is not None:
             return str(name), float(score)
-        if self.result:
-            return None
-        wanted = self.dev_names
-        values = [line[wanted[0]] for line in self.lines if wanted and wanted[0] in line]
-        return (wanted[0], max(values)) if values else None
+        wanted = next(iter(self.dev_names), None)
+        values = [line[wanted] for line in self.lines if wanted is not None and wanted in line]
+        return (str(wanted), max(values)) if values and not self.result else None
 
     @property
     def dev_names(self) -> list[str]:
         """Return the main score of each dev set in its metrics."""
         sets = self.settings.get("run", {}).get("data", {}).get("dev", [])
-        keys = dict.fromkeys(key for line in self.lines for key in line)
         chosen = self.result.get("chosen_by")
-        main = [key for key in keys if key.rpartition(".")[2] in MAIN]
+        main = [key for key in self.keys if key.rpartition(".")[2] in MAIN]
         named = [key for key in main if key == chosen or key.rpartition(".")[0] in sets]
         return sorted(named or main, key=lambda key: key != chosen)
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the keys of its metrics."""
+        return list(dict.fromkeys(key for line in self.lines for key in line))
+
+    def find_key(self, name: str) -> str | None:
+        """Return the key of its metrics that a short name means.
+
+        ``dev`` is the score of the dev set that chooses; ``uniformity`` is that of this dev set, or
+        of the batch where there is none; any other name is the key itself or its last words.
+        """
+        if name == "dev":
+            return next(iter(self.dev_names), None)
+        sets = [key.rpartition(".")[0] for key in self.dev_names]
+        wanted = [name, *(f"{each}.{name}" for each in [*sets, "batch"])]
+        wanted += [key for key in self.keys if key.endswith(f".{name}")]
+        return next((key for key in wanted if key in self.keys), None)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -129,11 +164,10 @@ class Run:
     def scores(self) -> list[Score]:
         """Return the newest score of each set, number, setting and texts, the newest at the end."""
         found: dict[tuple[str, ...], Score] = {}
-        for evaluation in self.evaluations:
-            for score in scores_of(evaluation):
-                key = score.set, score.number, score.setting, score.texts
-                found.pop(key, None)
-                found[key] = score
+        for score in (score for each in self.evaluations for score in scores_of(each)):
+            key = score.set, score.number, score.setting, score.texts
+            found.pop(key, None)
+            found[key] = score
         return list(found.values())
 
     @property
@@ -151,39 +185,35 @@ class Run:
 
     def about(self) -> dict[str, Any]:
         """Return what a listing says of it."""
-        model, data = self.settings.get("model", {}), self.settings.get("data", {})
-        train, own = self.settings.get("train", {}), self.settings.get("run", {})
         return {
             "run": shown(self.path),
             "name": self.name,
             "recipe": str(self.settings.get("name") or "-"),
-            "model": str(model.get("name", "")),
-            "data": [str(each) for each in data.get("path", [])],
-            "rows": own.get("data", {}).get("rows"),
+            "model": str(self.settings.get("model", {}).get("name", "")),
+            "data": [str(each) for each in self.settings.get("data", {}).get("path", [])],
+            "rows": self.settings.get("run", {}).get("data", {}).get("rows"),
             "steps": self.steps,
-            "seed": train.get("seed"),
+            "seed": self.seed,
             "state": self.state,
             "seconds": self.result.get("seconds"),
+            "dev": self.dev and {"name": self.dev[0], "score": self.dev[1]},
         }
 
 
 def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
     """Yield the numbers of a line of ``evaluations.jsonl``."""
     options = evaluation.get("options", {})
-    changes = {name: options[name] for name in ("aug", "dropout", "similarity") if name in options}
-    more = [f"{name} {value}" for name, value in changes.items() if value not in (None, [], False)]
+    more = [f"{name} {options[name]}" for name in ("aug", "dropout", "similarity")
+            if options.get(name) not in (None, [], False)]  # fmt: skip
     for name, content in evaluation.get("results", {}).items():
-        words = [str(evaluation.get("encoder", "")), *more]
-        if content.get("setting", "all") != "all":
-            words.append(str(content["setting"]))
-        texts = content.get("fingerprint", ", ".join(content.get("sets", [])))
+        setting = str(content.get("setting", "all"))
+        words = [str(evaluation.get("encoder", "")), *more, "" if setting == "all" else setting]
+        texts = str(content.get("fingerprint", ", ".join(content.get("sets", []))))
         for number, value in content.items():
             value = value.get("value") if isinstance(value, Mapping) else value
             if isinstance(value, float):
-                yield Score(
-                    name, number, value, "; ".join(filter(None, words)),
-                    str(texts), str(evaluation.get("time", "")),
-                )  # fmt: skip
+                yield Score(name, number, value, "; ".join(filter(None, words)), texts,
+                            str(evaluation.get("time", "")))  # fmt: skip
 
 
 def shown(path: Path | str) -> str:
@@ -192,8 +222,6 @@ def shown(path: Path | str) -> str:
 
 
 class _Settings(BaseModel):
-    """What is read of ``run.toml``."""
-
     name: str | None = None
     model: dict[str, Any] = {}
     data: dict[str, Any] = {}
@@ -202,8 +230,6 @@ class _Settings(BaseModel):
 
 
 class _Result(BaseModel):
-    """What is read of ``result.json``."""
-
     steps: int | None = None
     chosen_by: str | None = None
     score: float | None = None
@@ -211,15 +237,11 @@ class _Result(BaseModel):
 
 
 class _Line(BaseModel):
-    """What every line of metrics has."""
-
     step: int
     round: int = 0
 
 
 class _Evaluation(BaseModel):
-    """What is read of a line of ``evaluations.jsonl``."""
-
     options: dict[str, Any] = {}
     results: dict[str, dict[str, Any]] = {}
 
@@ -239,8 +261,8 @@ def read_run(path: Path) -> Run:
     return Run(
         path,
         settings,
-        next(iter(_objects(path / RESULT, _Result, whole=True)), {}),
-        running=_held(path / LOCK),
+        next(iter(_objects(path / RESULT, _Result, one=True)), {}),
+        running=_is_locked(path / LOCK),
         lines=list(_objects(path / METRICS, _Line)),
         evaluations=list(_objects(path / EVALUATIONS, _Evaluation)),
     )
@@ -260,7 +282,7 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
     for folder in folders:
         if not folder.is_dir():
             raise CseError("no such folder", where="run", value=str(folder))
-        found |= {path.resolve(): path for path in _below(folder, DEPTH)}
+        found |= {path.resolve(): path for path in _below(folder, MAX_DEPTH)}
     runs: list[tuple[float, Run]] = []
     for path in found.values():
         try:
@@ -281,7 +303,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(each, depth - 1)
 
 
-def _objects(file: Path, kind: type[BaseModel], *, whole: bool = False) -> Iterator[dict[str, Any]]:
+def _objects(file: Path, kind: type[BaseModel], *, one: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file; a line that is not whole, as of a killed run, is none.
 
     Raises:
@@ -293,14 +315,14 @@ def _objects(file: Path, kind: type[BaseModel], *, whole: bool = False) -> Itera
         return
     except (OSError, ValueError) as error:
         raise CseError(f"cannot be read: {error}", where=str(file)) from None
-    for number, line in enumerate([text] if whole else text.splitlines(), 1):
+    for number, line in enumerate([text] if one else text.splitlines(), 1):
         try:
             value = json.loads(line)
         except ValueError:
-            if whole:
+            if one:
                 raise CseError("is not JSON", where=str(file), hint=_HINT) from None
             continue
-        _check(kind, value, str(file) if whole else f"{file}:{number}")
+        _check(kind, value, str(file) if one else f"{file}:{number}")
         yield value
 
 
@@ -314,7 +336,7 @@ def _check(kind: type[BaseModel], value: Any, where: str) -> None:
         raise CseError(f"{place}: {what}" if place else what, where=where, hint=_HINT) from None
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Tell whether a process holds the lock of a run."""
     try:
         with path.open("rb") as file:
@@ -324,3 +346,116 @@ def _held(path: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def called(runs: Sequence[Run]) -> list[str]:
+    """Return a name for each run: that of its folder, or as much of its path as tells them apart.
+
+    Runs that cannot be distinguished so have a number behind the name.
+    """
+    paths = [Path(shown(run.path.resolve())).parts for run in runs]
+    for count in range(1, max(map(len, paths), default=0) + 1):
+        names = ["/".join(parts[-count:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{run.name} ({number})" for number, run in enumerate(runs, 1)]
+
+
+def different_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Return the settings that differ, by path, with the value of each run.
+
+    Texts in files of one name, and how far runs came, count as settings. A part that a run lacks is
+    one setting, ``aug.fgsm``.
+    """
+    options = [run.options for run in runs]
+    found: dict[str, list[Any]] = {}
+    paths = dict.fromkeys(path for each in options for path in each)
+    parts = {path.removesuffix(".use") for path in paths if path.endswith(".use")}
+    for path in paths:
+        part = next((part for part in parts if path.startswith(f"{part}.")), None)
+        if part is not None and path == f"{part}.name":
+            continue
+        if part is not None and any(f"{part}.use" not in each for each in options):
+            found[part] = [each.get(f"{part}.use", UNSET) for each in options]
+        else:
+            found[path] = [each.get(path, UNSET) for each in options]
+    found["contents of the texts"] = [run.texts for run in runs]
+    found["state"] = [run.state for run in runs]
+    return {path: values for path, values in found.items()
+            if any(value != values[0] for value in values)}  # fmt: skip
+
+
+def scores_beside(runs: Sequence[Run]) -> dict[str, list[float | None]]:
+    """Return scores by name, with the value of each run, None where it was not measured.
+
+    Of each set there is one number, and the dev score. Scores of other settings or other texts are
+    rows of their own, with the setting behind the name.
+    """
+    rows: dict[tuple[str, str, str], list[float | None]] = {}
+    for place, run in enumerate(runs):
+        values: dict[tuple[str, str, str], float] = {}
+        if run.dev is not None:
+            values[f"dev{'' if run.result else ' so far'}: {run.dev[0]}", "", ""] = run.dev[1]
+        for score in run.scores:
+            if score.number in MAIN:
+                values[score.name, score.setting, score.texts] = score.value
+        for key, value in values.items():
+            rows.setdefault(key, [None] * len(runs))[place] = value
+    settings: dict[str, set[str]] = {}
+    for name, setting, _ in rows:
+        settings.setdefault(name, set()).add(setting)
+    found: dict[str, list[float | None]] = {}
+    for (name, setting, texts), cells in rows.items():
+        label = f"{name} ({setting})" if len(settings[name]) > 1 else name
+        found[f"{label} [texts {texts[:30]}]" if label in found else label] = cells
+    return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of equal settings, each with another seed."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+
+def groups_of(runs: Sequence[Run]) -> list[Group]:
+    """Return runs by their settings without the seed, in the order of the first of each."""
+    names = dict(zip(map(id, runs), called(runs), strict=True))
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        options = {path: value for path, value in run.options.items() if path not in _MAY_DIFFER}
+        key = json.dumps([options, run.texts], sort_keys=True, default=str)
+        while any(each.seed == run.seed for each in found.get(key, [])):
+            key += "'"  # runs with one seed twice are not draws of one thing
+        found.setdefault(key, []).append(run)
+    labels = []
+    for each in found.values():
+        common = os.path.commonprefix([names[id(run)] for run in each]).rstrip("-_/. ")
+        labels.append(names[id(each[0])] if len(each) == 1 else common or each[0].name)
+    return [
+        Group(label if labels.count(label) == 1 else names[id(each[0])], tuple(each))
+        for label, each in zip(labels, found.values(), strict=True)
+    ]
+
+
+def over_steps(groups: Sequence[Group], name: str) -> list[Series]:
+    """Return a number of metrics over steps, a series for each group with mean and deviation.
+
+    ``name`` is short, as :meth:`Run.find_key` takes it.
+    """
+    series = []
+    for group in groups:
+        values: dict[int, list[float]] = {}
+        for run in group.runs:
+            key = run.find_key(name)
+            for step, line in run.places:
+                value = line.get(key) if key is not None else None
+                if isinstance(value, int | float) and isfinite(value):
+                    values.setdefault(step, []).append(float(value))
+        if values:
+            found = [values[step] for step in sorted(values)]
+            spread = [statistics.stdev(each) if len(each) > 1 else None for each in found]
+            means = [statistics.fmean(each) for each in found]
+            series.append(Series(group.label, sorted(values), means, spread, list(map(len, found))))
+    return series
