@@ -21,7 +21,6 @@ NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check", 
 them, but for the rounding of a device."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
-_BLOCK = 2**22
 
 
 def key_of(
@@ -112,8 +111,5 @@ def _state(path: str | Path) -> tuple[int, int]:
 @cache
 def _file(path: str, size: int, changed: int) -> str:
     """Return a file's digest, read once as long as it has this size and time."""
-    found = hashlib.sha256()
     with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
