@@ -35,9 +35,9 @@ HANDED = {
 }
 """Classes of other rooms, and of the suites, whose objects are handed to parts."""
 FOR_TESTS = {
-    "cse_testkit.rigs": ("run_steps", "StepRun", "compose", "Rig"),
+    "cse_testkit.runs": ("run_steps", "StepRun", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.matrix": ("try_pair", "Pairing", "pairs"),
+    "cse_testkit.pairing": ("try_pair", "Pairing", "pairs"),
     "cse_testkit.promises": ("failures",),
 }
 """What authors' own tests use, all of it imported from ``cse_testkit``."""
