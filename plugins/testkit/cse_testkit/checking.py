@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from importlib.metadata import Distribution, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 
@@ -256,11 +258,9 @@ def _place(made: Any) -> str:
 
 def _metadata_file(dist: Distribution) -> str:
     """Return the pyproject.toml of an editable installation, or the file of the metadata."""
-    from cse_cli.plugins.discovery import editable_sources
-
-    sources = editable_sources(dist)
-    path = Path(sources, "pyproject.toml")
-    if sources and path.is_file():
+    origin = json.loads(dist.read_text("direct_url.json") or "{}")
+    path = Path(unquote(urlsplit(origin.get("url", "")).path), "pyproject.toml")
+    if origin.get("dir_info", {}).get("editable") and path.is_file():
         return _shown(path)
     return _shown(Path(str(getattr(dist, "_path", "")), "METADATA"))
 
