@@ -110,15 +110,6 @@ def circles() -> list[list[str]]:
     return found
 
 
-def lines(room: str) -> int:
-    """Return the lines of a room of the core, all in all."""
-    return sum(
-        len(module.path.read_text(encoding="utf-8").splitlines())
-        for module in modules().values()
-        if module.room == room
-    )
-
-
 def purpose(room: str) -> str:
     """Return what a room is for: the first line of its package's docstring."""
     if room == "contract":

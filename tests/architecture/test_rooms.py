@@ -7,12 +7,10 @@ import sys
 
 import pytest
 
-from docs.rooms import CONTRACT, CORE, ROOMS, ROOT, circles, lines, modules, picture, room_imports
+from docs.rooms import CONTRACT, CORE, ROOMS, ROOT, circles, modules, picture, room_imports
+from tests.architecture.weight import BOUNDS
 
-MOST_LINES = 350
-"""Lines of a module at most."""
-MOST_OF_THE_CORE = 15_000
-"""Lines of the core at most."""
+MAX_MODULE_LINES = 500
 LIGHT = ("registry", "recipes", "data")
 """Rooms that import no torch, beside the contract's light half."""
 HEAVY_CONTRACT = {"types", "token_batch", "functional", "parts"}
@@ -44,14 +42,17 @@ def test_the_root_of_the_core_is_the_contract() -> None:
     assert packages == set(ROOMS) - {"contract", "parts"}
 
 
-def test_the_core_is_small() -> None:
-    assert sum(lines(room) for room in ROOMS) <= MOST_OF_THE_CORE
-    assert sum(lines(room) for room in ("contract", "registry", "recipes")) <= 5_000
+def test_every_package_stays_within_its_bound() -> None:
+    sizes = {bound.name.strip(): (bound.size(), bound.bound) for bound in BOUNDS}
+    assert {name: found for name, found in sizes.items() if found[0] > found[1]} == {}
+
+
+def test_modules_are_short() -> None:
     long = {
         module.name: count
         for module in modules().values()
         if module.room in ROOMS
-        and (count := len(module.path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+        and (count := len(module.path.read_text(encoding="utf-8").splitlines())) > MAX_MODULE_LINES
     }
     assert not long
 
