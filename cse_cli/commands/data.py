@@ -28,7 +28,7 @@ LENGTHS = (32, 64, 96, 128, 256, 512)
 """Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
 _BATCH = 10_000
 
-app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets, translate.")
+app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets.")
 
 PathsArgument = Annotated[
     list[str],

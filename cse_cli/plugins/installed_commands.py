@@ -32,7 +32,7 @@ class Command:
     """An installed command, as the metadata describes it.
 
     Attributes:
-        name: What a user types after ``cse``: ``eval``, ``data translate``.
+        name: What a user types after ``cse``: ``eval``, ``data fetch``.
         distribution: Name of the distribution that brings it.
         version: Version of that distribution.
         summary: The distribution's one-line summary.

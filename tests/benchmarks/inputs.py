@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STARTER = "starter"
 VOCABULARY = 30522
+FOR_VOCABULARY = 20_000
+"""Texts of which a vocabulary is made."""
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,6 @@ BROKEN = {
         plugin('PoolSpec(name="x", summary="s", factory="m:C")', hook="cse_poolers"),
         "a pooler is a SliceSpec, RowPoolerSpec or HeadSpec",
     ),
-    "bad-stage": (
-        plugin('PoolerSpec(name="x", summary="s", factory="m:C", stage="h")', hook="cse_poolers"),
-        "stage is slice, row or head, not 'h'",
-    ),
     "bad-point": (
         plugin(
             'AugmenterSpec(name="x", summary="s", factory="m:C", point="word")',

@@ -91,7 +91,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=FusionOptions,
             point=lambda options: options.at,
             requires=lambda options: (f"column:{options.column}",),
-            hint="make it with cse data translate",
+            hint="make it as docs/translate.md shows",
             resolve_options=_checked,
             paper=PAPER,
             plan_notes=_stored,

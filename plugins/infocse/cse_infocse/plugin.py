@@ -116,7 +116,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         options: type[Options],
         paper: str = PAPER,
         requires: Capabilities = (DOCUMENT,),
-        notes: Callable[[Any, Any], list[str]] | None = None,
+        plan_notes: Callable[[Any, Any], list[str]] | None = None,
         resolve_options: Callable[[Any, Any], Options] | None = None,
         own_texts: bool = False,
     ) -> MinerSpec:
@@ -129,7 +129,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             own_texts=own_texts,
             provides=("pairs",),
             requires=requires,
-            plan_notes=notes,
+            plan_notes=plan_notes,
             resolve_options=resolve_options,
             paper=paper,
         )

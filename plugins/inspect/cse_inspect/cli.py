@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from cse_cli.training.choosing import (
     choice_of,
 )
 from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_core.recipes.composition import Composition
 
 _PANEL = "What to inspect"
 
@@ -114,20 +117,19 @@ def inspect(
         )
         composition = resolve_choice(choice, plugins)
     silence()
-    from cse_inspect.shown import shown
-    from cse_inspect.watched import watch_choice, watch_run
+    from cse_inspect.step import watch
 
     with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
-        if composition is None:
-            assert run is not None
-            watching = watch_run(run, plugins.registry, after=after, reporter=reporter)
+        made_of: Composition | Path
+        if composition is not None:
+            made_of, corpus = composition, plugins.known_corpus(composition.data)
         else:
-            corpus = plugins.known_corpus(composition.data)
-            watching = watch_choice(
-                composition, plugins.registry, after=after, reporter=reporter, corpus=corpus
-            )
-        with watching as watched:
-            value = shown(watched, rows=rows, columns=columns)
+            assert run is not None
+            made_of, corpus = run, None
+        with watch(
+            made_of, plugins.registry, after=after, reporter=reporter, corpus=corpus
+        ) as watched:
+            value = watched.to_json(rows=rows, columns=columns)
     if json:
         say_json(value)
     else:

@@ -476,7 +476,7 @@ def test_load_says_what_is_wrong_with_a_folder(folder, message):
 
 
 def test_load_says_that_the_hub_is_offline(monkeypatch):
-    monkeypatch.setattr("cse_core.encoders.pretrained.hub_answers", lambda: False)
+    monkeypatch.setattr("cse_core.encoders.pretrained.is_hub_reachable", lambda: False)
     for load in (
         lambda: PackedEncoder.load("no-such-model-xyz", seed=0),
         lambda: load_tokenizer("no-such-model-xyz"),
