@@ -212,7 +212,7 @@ def test_hook_cse_datasets(example: Example) -> None:
 def test_hook_cse_suites(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
     check(example, "cse_suites")
     shown = capsys.readouterr().out
-    assert re.search(r"triplets\.test +│ test +│ cosine +│ starter +│ +\d+\.\d\d", shown)
+    assert re.search(r"triplets\.test +│ +\d+\.\d\d", shown)
     assert re.search(r"triplets +│ triplets\.test +│ triplets\.test\.tsv", shown)
     trained_with(example, 'triplets.test.tsv"]')
     lines = (example.folder / "runs/2/metrics.jsonl").read_text(encoding="utf-8").splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ ROWS = 64
 _SENTENCE, _TRANSLATION = "sentence2", "fraternal"
 
 
-def scores(point: Mapping[str, Any]) -> dict[str, float | None]:
+def scores(point: Mapping[str, Any]) -> dict[str, float]:
     """Return Spearman's correlation on pairs with changed second sentences.
 
     Args:
@@ -35,23 +36,26 @@ def scores(point: Mapping[str, Any]) -> dict[str, float | None]:
     Raises:
         CseError: If the model or the pairs cannot be read, or the augmenter does not fit.
     """
-    from cse_evaluation.pairs import pairs_from_rows, spearman
+    from scipy.stats import spearmanr
 
     from cse_cli.models.loading import load_model
     from cse_cli.models.spread import unit
     from cse_cli.plugins.installed import Installed
     from cse_cli.texts.tables import read_table
+    from cse_core.errors import CseError
     from cse_core.recipes.composition import PlannedPart
 
     name = str(point["pairs"])
-    file = Path(name).is_file()
-    rows = [row for _, row in read_table(name)[1]] if file else _installed(name)
-    pairs = pairs_from_rows(Path(name).name, rows)
+    if Path(name).is_file():
+        columns, placed = read_table(name)
+        if missing := {"sentence1", _SENTENCE, "score", _TRANSLATION}.difference(columns):
+            raise CseError(f"no column {', '.join(sorted(missing))}", where=name)
+        rows = [row for _, row in placed]
+    else:  # of a data set without translations each sentence is its own
+        rows = [{_TRANSLATION: row[_SENTENCE], **row} for row in _installed(name)]
     translations: dict[str, str] = {}
     for row in rows:
-        # The pairs of a data set may have no translation: then each sentence is its own.
-        text = row[_TRANSLATION] if file else row.get(_TRANSLATION, row[_SENTENCE])
-        translations.setdefault(row[_SENTENCE], text)
+        translations.setdefault(row[_SENTENCE], row[_TRANSLATION])
     registry = Installed([]).registry
     model = load_model(str(point["model"]), registry)
     planned = None
@@ -59,15 +63,15 @@ def scores(point: Mapping[str, Any]) -> dict[str, float | None]:
         part = registry.find("aug", point["aug"])
         given = {"lexicon": point["lexicon"]} if point.get("lexicon") else {}
         planned = PlannedPart.of(part, part.spec.options(**given))
-    seconds = list(translations)
     vectors = changed(model, planned, translations, dropout=bool(point.get("dropout")))
-    places = {text: place for place, text in enumerate(seconds)}
-    first = unit(model.encode([pair.sentence1 for pair in pairs.pairs]))
-    second = unit(vectors[[places[pair.sentence2] for pair in pairs.pairs]].numpy())
-    gold = [pair.score for pair in pairs.pairs]
-    correlation = spearman(gold, (first * second).sum(axis=1))
-    rounded = None if correlation is None else round(correlation, 4)
-    return {"spearman": rounded, "pairs": len(pairs.pairs)}
+    places = {text: place for place, text in enumerate(translations)}
+    first = unit(model.encode([row["sentence1"] for row in rows]))
+    second = unit(vectors[[places[row[_SENTENCE]] for row in rows]].numpy())
+    gold = [float(row["score"]) for row in rows]
+    correlation = float(spearmanr(gold, (first * second).sum(axis=1)).statistic)
+    if math.isnan(correlation):
+        raise CseError("all grades or all cosines are equal", where=name)
+    return {"spearman": round(100 * correlation, 4), "pairs": len(rows)}
 
 
 def _installed(name: str) -> Sequence[Mapping[str, Any]]:
