@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
+from cse_core.capabilities import Capabilities, Requirement
 from cse_core.data_records import CommandSpec as CommandSpec
 from cse_core.data_records import DataKind as DataKind
 from cse_core.data_records import DatasetSpec as DatasetSpec
@@ -33,7 +34,6 @@ from cse_core.options import (
     PoolerOptions,
     StoreOptions,
 )
-from cse_core.vocabulary import Need, Tokens
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
@@ -54,31 +54,32 @@ class ComponentSpec(NamedSpec):
         factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
         options: The part's options model; by default, and as the base of every other, that of its
             kind.
-        provides: Tokens of ``cse_core.vocabulary``, or a function of the options; ``{name}`` in a
-            token is the name of the instance, so that a part can be used twice.
+        provides: Capabilities (``cse_core.capabilities``), or a function of the options;
+            ``{name}`` in one is the name of the instance, so that a part can be used twice.
         requires: The same; a tuple inside the tuple lists alternatives.
         paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
             cards should cite it.
-        remedy: What a user can do where something that it requires is missing, in words that go on
+        hint: What a user can do where something that it requires is missing, in words that go on
             from "or"; added to what the core says of it.
-        notes: Function of (options, facts) that returns a list of lines for the plan; ``facts`` is
-            a ``Facts``.
-        warnings: The same, for lines that a user should look at.
-        derive: Function of (options, facts) that returns the options with values that follow from
-            the run, before notes and warnings; raises ValueError, one line, where none can.
+        plan_notes: Function of (options, info) that returns a list of lines for the plan; ``info``
+            is a ``RunInfo``.
+        plan_warnings: The same, for lines that a user should look at.
+        resolve_options: Function of (options, info) that returns the options with values that
+            follow from the run, before notes and warnings; raises ValueError, one line, where none
+            can.
     """
 
     kind: ClassVar[Kind]
 
     factory: str
     options: type[Options] = Options
-    provides: Tokens = ()
-    requires: Tokens = ()
+    provides: Capabilities = ()
+    requires: Capabilities = ()
     paper: str = ""
-    remedy: str = ""
-    notes: Callable[[Any, Any], list[str]] | None = None
-    warnings: Callable[[Any, Any], list[str]] | None = None
-    derive: Callable[[Any, Any], Options] | None = None
+    hint: str = ""
+    plan_notes: Callable[[Any, Any], list[str]] | None = None
+    plan_warnings: Callable[[Any, Any], list[str]] | None = None
+    resolve_options: Callable[[Any, Any], Options] | None = None
 
     def default_options(self) -> Options | None:
         """Return the options with nothing set, or None where one must be set."""
@@ -87,11 +88,11 @@ class ComponentSpec(NamedSpec):
         except ValueError:
             return None
 
-    def provided(self, options: Options) -> tuple[Need, ...]:
+    def provided(self, options: Options) -> tuple[Requirement, ...]:
         """Return what it provides with these options."""
         return _with(options, self.provides)
 
-    def required(self, options: Options) -> tuple[Need, ...]:
+    def required(self, options: Options) -> tuple[Requirement, ...]:
         """Return what it requires with these options."""
         return _with(options, self.requires)
 
@@ -289,7 +290,7 @@ Record = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class RunInfo:
     """What is known before anything heavy is loaded; None where it is not.
 
     Attributes:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_core.capabilities import Role
 from cse_core.token_batch import TokenBatch as TokenBatch
 from cse_core.token_batch import offsets_of as offsets_of
 from cse_core.token_batch import positions_in_order as positions_in_order
 from cse_core.token_batch import positions_of as positions_of
 from cse_core.token_batch import ragged_index as ragged_index
-from cse_core.vocabulary import Role
 
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
@@ -334,7 +334,7 @@ class Hidden:
 
     last: Tensor
     layers: dict[int, Tensor] = field(default_factory=dict)
-    read_alone: bool = False
+    selected_only: bool = False
 
     def at(self, read: Tensor) -> Tensor:
         """Return the last states ``[R, H]`` of one token a row, those that were asked for if any.
@@ -342,6 +342,6 @@ class Hidden:
         Args:
             read: ``[R]`` int64 indices of tokens.
         """
-        if self.read_alone:
+        if self.selected_only:
             return self.last
         return self.last.index_select(0, read.to(self.last.device, non_blocking=True))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cse_cli.options.descriptions import describe
 from cse_cli.plugins.directory import known_parts
-from cse_core import vocabulary
+from cse_core import capabilities
 from cse_core.builtins import plugin as builtins
 from cse_core.options import HeadOptions, Options
 from cse_core.recipes.option_types import field_accepts, plain, type_text
@@ -75,9 +75,9 @@ def options_table(
 
 def tokens_table() -> str:
     """Return the tokens of ``requires`` and ``provides``."""
-    forms = [f"{prefix}:NAME" for prefix in sorted(vocabulary.PREFIXES)]
-    forms += sorted(vocabulary.WORDS)
-    meaning = {**vocabulary.PREFIXES, **vocabulary.WORDS}
+    forms = [f"{prefix}:NAME" for prefix in sorted(capabilities.CAPABILITY_PREFIXES)]
+    forms += sorted(capabilities.CAPABILITIES)
+    meaning = {**capabilities.CAPABILITY_PREFIXES, **capabilities.CAPABILITIES}
     rows = [(f"`{form}`", meaning[form.removesuffix(":NAME")]) for form in forms]
     return table(("token", "meaning"), rows)
 

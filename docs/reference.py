@@ -21,7 +21,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
     "Functions": ("cse_core.functional",),
     "Errors": ("cse_core.errors",),
-    "Names": ("cse_core.vocabulary", "cse_core.specs"),
+    "Names": ("cse_core.capabilities", "cse_core.specs"),
     "Evaluation suites": ("cse_core.evaluation.suites",),
     "Reporters": ("cse_core.runtime.reporter",),
 }
@@ -43,7 +43,16 @@ FOR_TESTS = {
 """What authors' own tests use, all of it imported from ``cse_testkit``."""
 DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}
 """Folders of packages that are not at the top."""
-HIDDEN = {"CseErrors", "noted", "raise_all", "shortened", "shown", "PoolerSpec", "HOOKS", "flatten"}
+HIDDEN = {
+    "CseErrors",
+    "collect_errors",
+    "raise_all",
+    "truncate",
+    "truncate_repr",
+    "PoolerSpec",
+    "HOOKS",
+    "flatten",
+}
 """Names of these modules that are not for authors."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
 

@@ -8,7 +8,7 @@ import typer
 
 from cse_cli.options.completion import complete_kind, complete_status
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 
 
@@ -73,7 +73,7 @@ def list_plugins(
         say_json({"plugins": found, "unmatched": list(manager.unmatched)})
         return
     if not found:
-        say("no installed plugin matches")
+        echo("no installed plugin matches")
         return
     table = plain_table("", ("plugin", "version", "status", "parts"))
     for plugin in found:
@@ -133,9 +133,9 @@ def _cite(what: str, plugins: Installed, json: bool) -> None:
         entries = [{"paper": paper, "bibtex": getattr(paper, "bibtex", None)} for paper in papers]
         say_json({"papers": entries})
     elif papers:
-        say("\n\n".join(as_bibtex(paper) for paper in papers))
+        echo("\n\n".join(as_bibtex(paper) for paper in papers))
     else:
-        say(f"% no part of {what} names a paper")
+        echo(f"% no part of {what} names a paper")
 
 
 def _name(plugin: dict[str, Any]) -> str:

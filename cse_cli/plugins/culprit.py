@@ -9,7 +9,7 @@ from typing import Any
 from cse_core.errors import PartError
 
 
-def culprit(error: Exception) -> str | None:
+def plugin_from_traceback(error: Exception) -> str | None:
     """Return the line that names the plugin whose part raised an error, None where none did.
 
     The innermost frame that is a method of a part tells; the core's own parts keep their traceback.

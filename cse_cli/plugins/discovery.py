@@ -158,7 +158,7 @@ def _plainly_met(line: str) -> bool:
     )
 
 
-def mending_command(item: Found, *, missing: str = "") -> str:
+def repair_command(item: Found, *, missing: str = "") -> str:
     """Return what to type when a plugin cannot be loaded, for want of the module ``missing``."""
     name = item.info.distribution
     if name == TOOLKIT:

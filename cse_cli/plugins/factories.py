@@ -8,7 +8,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 
-from cse_cli.plugins.discovery import Found, mending_command
+from cse_cli.plugins.discovery import Found, repair_command
 from cse_core.registry.plugin_info import NOUNS, PluginInfo
 
 
@@ -24,7 +24,7 @@ def with_missing_factories(info: PluginInfo) -> PluginInfo:
         dist = distribution(info.distribution)
     except PackageNotFoundError:
         dist = None
-    fix = mending_command(Found(info, None, dist))
+    fix = repair_command(Found(info, None, dist))
     return replace(info, status="broken", reason="; ".join(missing), fix=fix)
 
 

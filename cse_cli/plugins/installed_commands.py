@@ -28,7 +28,7 @@ class Command:
     """An installed command, as the metadata describes it.
 
     Attributes:
-        name: What a user types after ``cse``: ``eval``, ``data translate``.
+        name: What a user types after ``cse``: ``eval``, ``data fetch``.
         distribution: Name of the distribution that brings it.
         version: Version of that distribution.
         summary: The distribution's one-line summary.
@@ -59,7 +59,7 @@ class Command:
         """
         from cse_cli.plugins.discovery import (
             describe,
-            mending_command,
+            repair_command,
             update_command,
             version_mismatch,
         )
@@ -82,7 +82,7 @@ class Command:
             raise CseError(
                 f"{self.label} cannot be imported: {type(error).__name__}: {error}",
                 where=where,
-                hint=mending_command(describe(self.point, self.dist), missing=missing),
+                hint=repair_command(describe(self.point, self.dist), missing=missing),
             ) from error
         if not isinstance(record, CommandSpec) or record.name != self.name:
             raise CseError(

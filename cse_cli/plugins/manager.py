@@ -22,7 +22,7 @@ from cse_cli.plugins.discovery import (
     describe,
     find_entry_points,
     in_order,
-    mending_command,
+    repair_command,
     update_command,
     version_mismatch,
 )
@@ -272,7 +272,7 @@ def _broken(item: Found, reason: str, error: BaseException | None = None) -> Plu
         item.info,
         status="broken",
         reason=" ".join(reason.split()),
-        fix=mending_command(item, missing=missing),
+        fix=repair_command(item, missing=missing),
         traceback="".join(traceback.format_exception(error)) if error is not None else "",
     )
 

@@ -38,7 +38,7 @@ from cse_core.types import INPUT
 
 
 @dataclass
-class PlacedAugmenter:
+class BoundAugmenter:
     """An augmenter with what the engine must know of it."""
 
     choice: PlannedPart
@@ -62,7 +62,7 @@ class Assembly:
     online: SentenceEncoder
     branches: dict[str, Branch]
     encoders: dict[str, SentenceEncoder]
-    augmenters: list[PlacedAugmenter]
+    augmenters: list[BoundAugmenter]
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
     losses: dict[str, Loss]
@@ -154,7 +154,7 @@ def build(
     for choice in composition.of("aug"):
         spec = cast(AugmenterSpec, choice.spec)
         augmenters.append(
-            PlacedAugmenter(
+            BoundAugmenter(
                 choice,
                 cast(Augmenter, factory(choice, dimension)),
                 spec.point_of(choice.options),

@@ -8,6 +8,7 @@ from typing import cast
 
 from torch import Tensor
 
+from cse_core.capabilities import Role
 from cse_core.engine import negatives as of
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.counting import counts
@@ -24,7 +25,6 @@ from cse_core.types import (
     Positives,
     StepContext,
 )
-from cse_core.vocabulary import Role
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
 ALIGNED_ROLES = ("anchor", "positive", "identical")

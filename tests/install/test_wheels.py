@@ -121,7 +121,6 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         (["bench"], "cse-bench"),
         (["inspect"], "cse-inspect"),
         (["push", "run", "a/b"], "cse-hub"),
-        (["data", "translate", "texts.txt"], "cse-translate"),
     ):
         refused = core.cse(*words)
         assert refused.returncode == 2, (words, refused)

@@ -55,7 +55,7 @@ CHANGES: dict[str, tuple[tuple[Any, ...], Any, str]] = {
         ("names", "cse_core.functional", "unit", "parameters"),
         [["rows", "positional_or_keyword", True]], "functional.unit asks for 'rows' now",
     ),
-    "word": (("names", "cse_core.vocabulary", "WORDS", "value"), [], "WORDS has 'pairs' no more"),
+    "word": (("names", "cse_core.capabilities", "WORDS", "value"), [], "WORDS has 'pairs' no more"),
     "setting": (("settings", "train", "lr"), None, "train.lr is gone"),
     "json": ((*PLUGINS, ".plugins[].key"), None, "list-plugins --json: .plugins[].key is gone"),
     "json-type": ((*PLUGINS, ".plugins[].key"), "int", ".plugins[].key was str, now int"),

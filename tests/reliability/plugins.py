@@ -61,7 +61,7 @@ PLUGINS: dict[str, str] = {
     "a factory that is a number": "R = [LossSpec(name='evil', summary='A loss', factory=7)]",
     "a paper with marks": f"R = [{_ONE % ', paper={mark!r}'}]",
     "a paper that is a list": f"R = [{_ONE % ', paper=[1]'}]",
-    "a remedy that is a number": f"R = [{_ONE % ', remedy=3'}]",
+    "a hint that is a number": f"R = [{_ONE % ', hint=3'}]",
     "requires itself": f"a = []\na.append(a)\nR = [{_ONE % ', requires=(a,)'}]",
     "provides a word": f"R = [{_ONE % ', provides={mark!r}'}]",
     "requires raises": f"R = [{_ONE % ', requires=lambda o: 1 / 0'}]",

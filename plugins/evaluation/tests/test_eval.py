@@ -119,7 +119,7 @@ def test_all_suites_of_a_folder(cse: Cse, folder: Path, tmp_path: Path) -> None:
 
 
 def test_two_models_side_by_side(cse: Cse, folder: Path) -> None:
-    """Compared models cut labelled texts alike; each cuts pairs at its own length."""
+    """Compared models cut labelled texts the same way; each cuts pairs at its own length."""
     words = ("eval", "starter", "short", "--data-dir", ".", "--no-baselines", "--suite", "sts",
              "--suite", "transfer")  # fmt: skip
     said = cse(*words)

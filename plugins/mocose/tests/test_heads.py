@@ -24,7 +24,7 @@ from transformers import BertModel
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 
 
 def kinds_of(head: nn.Module) -> list[str]:
@@ -105,7 +105,7 @@ def test_the_notebook_starts_from_the_encoders_own_pooler(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("hidden", "wanted"), [(384, 384), (1024, 1024), (None, 768)])
 def test_the_dimension_is_the_encoders(hidden: int | None, wanted: int) -> None:
     """Where nothing is known of the encoder, before it is loaded, it is BERT-base's."""
-    facts = Facts(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
+    facts = RunInfo(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
     made = resolve(installed_registry(), recipe="mocose", model="some", facts=facts)
     for path in ("pool.projector", "pool.predictor", "negatives.queue"):
         assert value_at(made, f"{path}.dimension") == wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from cse_core.records import AugmenterSpec, Facts, LossSpec, RecipeSpec, RowPoolerSpec
+from cse_core.records import AugmenterSpec, LossSpec, RecipeSpec, RowPoolerSpec, RunInfo
 from cse_core.specs import hookimpl
 from cse_sncse.options import (
     NO_SPACY,
@@ -26,7 +26,7 @@ def _negation_requires(options: NegationOptions) -> tuple[str, ...]:
     return (f"column:{options.column}",) if options.method == "column" else ()
 
 
-def _negation_checked(options: NegationOptions, facts: Facts) -> NegationOptions:
+def _negation_checked(options: NegationOptions, facts: RunInfo) -> NegationOptions:
     if options.method in ("spacy", "code") and find_spec("spacy") is None:
         raise ValueError(f"method = {options.method}: {NO_SPACY}; {WITHOUT_SPACY}")
     return options
@@ -45,7 +45,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             point="text",
             provides=_negation_provides,
             requires=_negation_requires,
-            derive=_negation_checked,
+            resolve_options=_negation_checked,
             paper=PAPER,
         )
     ]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
-from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
+from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, is_here, threads_of
 from cse_study.execution.folder import StudyFolder, write_json
@@ -130,12 +130,12 @@ class Session:
             )
             return
         for line in plan_lines(self.plan):
-            say(line)
+            echo(line)
         if self.scoring is not None:
-            say(f"scored by: cse eval {' '.join(self.scoring.words)}")
-        say(_left(state))
+            echo(f"scored by: cse eval {' '.join(self.scoring.words)}")
+        echo(_left(state))
         for note in notes:
-            say(f"note: {note}")
+            echo(f"note: {note}")
 
     def run(self, *, shown: bool = True) -> Mapping[str, Done]:
         """Make what is not there, and return what failed, by key.
@@ -174,10 +174,10 @@ class Session:
         writable_folder(self.folder.runs, "--out")
         if shown:
             for line in plan_lines(self.plan)[:1]:
-                tell(line)
-            tell(_left(state))
+                echo_err(line)
+            echo_err(_left(state))
             for note in self._notes():
-                tell(f"note: {note}")
+                echo_err(f"note: {note}")
             self._warn_of_plans(state)
         self.write()
         left = len(state.begun) + len(state.new) - len(failed)
@@ -275,8 +275,8 @@ class Session:
         page = page_of(self.definition, self._laid_out(self.tables()), self.rows(), command, titles)
         with disk_errors(file):
             for name, each in pictures.items():
-                write_whole(file.with_name(name), alone(each))
-            write_whole(file, page)
+                atomic_write(file.with_name(name), alone(each))
+            atomic_write(file, page)
 
     def pack(self, file: Path) -> None:
         """Write what the finished runs of the plan say into one file, without their models.
@@ -285,7 +285,7 @@ class Session:
             CseError: If it cannot be written.
         """
         count = pack(self.folder, self.plan.runs, file)
-        tell(f"{count} of {len(self.plan.runs)} runs are packed: {file}")
+        echo_err(f"{count} of {len(self.plan.runs)} runs are packed: {file}")
 
     def unpack(self, file: Path) -> None:
         """Take the runs of such a file, before the plan is made.
@@ -295,7 +295,7 @@ class Session:
         """
         writable_folder(self.folder.runs, "--out")
         taken, count = unpack(self.folder, file)
-        tell(f"{taken} of {count} runs of {file} are new here")
+        echo_err(f"{taken} of {count} runs of {file} are new here")
 
     def write_page(self, path: Path) -> None:
         """Write the page with the table and the figures.
@@ -347,7 +347,7 @@ class Session:
                 drawn.add_row(*cells)
             say_table(drawn)
             if table.caption:
-                say(table.caption)
+                echo(table.caption)
         if any(row.status == "done" for row in rows):
             for name in self.definition.study.scores.columns:
                 if name not in tables and name.strip() and "*" not in name:
@@ -355,7 +355,7 @@ class Session:
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
-        say(f"rows: {folder}/results.parquet, {folder}/results.csv")
+        echo(f"rows: {folder}/results.parquet, {folder}/results.csv")
 
 
 def _left(state: State) -> str:

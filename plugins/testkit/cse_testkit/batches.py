@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_core.capabilities import Role
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.models import part_factory as core_factory
@@ -20,7 +21,6 @@ from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
-from cse_core.vocabulary import Role
 from cse_testkit.encoders import shared_encoder
 from cse_testkit.installed import installed_registry
 
@@ -162,7 +162,7 @@ def make_context(
         who = "shared" if shared else "rank 0"
         return generator(torch.device(device), seed, round_number, step, "part", name, who)
 
-    noted: dict[str, Tensor | float] = {} if log is None else log
+    collect_errors: dict[str, Tensor | float] = {} if log is None else log
     return StepContext(
         step=step,
         total_steps=total_steps,
@@ -174,7 +174,7 @@ def make_context(
         vectors=vectors or of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
-        log=noted.__setitem__,
+        log=collect_errors.__setitem__,
     )
 
 

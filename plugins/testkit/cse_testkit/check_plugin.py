@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_plugin(
     else:
         _show_pairs(tried, matrix)
         kept = sum(each.ok is True for each in promises)
-        say(f"{distribution}: {kept} promises kept, {len(broken)} broken")
+        echo(f"{distribution}: {kept} promises kept, {len(broken)} broken")
     if broken:
         raise typer.Exit(BROKEN)
 
@@ -101,14 +101,14 @@ def _show(part: str, asked: Sequence[Checked]) -> None:
         count += f", {len(broken)} BROKEN"
     if waiting:
         count += f", {waiting} not asked until these are fixed"
-    say(f"{part}: {count}")
+    echo(f"{part}: {count}")
     for each in broken:
-        say(f"  {each.file}: {each.name}")
-        say(f"    promised: {each.says}")
-        say(f"    found: {each.detail}")
+        echo(f"  {each.file}: {each.name}")
+        echo(f"    promised: {each.says}")
+        echo(f"    found: {each.detail}")
     for each in asked:
         if each.ok is None and each.name == "listing_time":
-            tell(f"  {each.file}: slow to load: {each.detail}")
+            echo_err(f"  {each.file}: slow to load: {each.detail}")
 
 
 def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
@@ -118,9 +118,9 @@ def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
     broken = [each for each in tried if each.ok is False]
     trained = len(tried) - refused - len(broken)
     words = f"{trained} train, {refused} refused with a reason, {len(broken)} BROKEN"
-    say(f"pairs with installed parts: {words}")
+    echo(f"pairs with installed parts: {words}")
     for each in broken:
-        say(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
+        echo(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
     if matrix:
         table = plain_table("", ("part", "with", "what became of it"))
         for each in tried:

@@ -25,7 +25,7 @@ class CommandSuite:
 
     Attributes:
         distribution: Name of the distribution that brings it.
-        command: What a user types after ``cse``, such as ``data translate``.
+        command: What a user types after ``cse``, such as ``data fetch``.
     """
 
     distribution: ClassVar[str]

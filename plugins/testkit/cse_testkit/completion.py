@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cse_core.capabilities import Requirement, flatten
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
 from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registered, Registry
-from cse_core.vocabulary import Need, flatten
 
 Found = Registered[ComponentSpec]
 _PLUS: tuple[Kind, ...] = ("aug", "positives", "negatives", "branch", "metric", "adapter")
@@ -92,7 +92,7 @@ class _Run:
             for token in flatten(part.spec.provided(options))
         }
 
-    def meet(self, need: Need) -> None:
+    def meet(self, need: Requirement) -> None:
         """Meet a requirement, by the first of its alternatives that can be met."""
         alternatives = (need,) if isinstance(need, str) else need
         if any(token in self.provided() for token in alternatives):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from cse_core.capabilities import flatten
 from cse_core.records import MinerSpec
 from cse_core.types import Batch, Positives, Round
-from cse_core.vocabulary import flatten
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import after, promise
 from cse_testkit.snapshots import difference, snapshot

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say
+from cse_cli.terminal.console import echo
 
 
 def new_plugin(
@@ -47,12 +47,12 @@ def new_plugin(
     package = Package.named(name, kinds_of(kind or ["loss"]), author=author, paper=paper)
     package.check_names(installed(context).manager.infos)
     folder = package.write(out or Path(package.distribution))
-    say(f"written: {folder}")
+    echo(f"written: {folder}")
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            say(f"  {path.relative_to(folder)}")
-    say("next:")
-    say(f'  pip install -e "{folder}"')
-    say(f"  cse train --recipe {package.name} --train.max_steps 20")
-    say(f"  cse check-plugin {package.distribution}")
-    say(f"  pytest {folder}")
+            echo(f"  {path.relative_to(folder)}")
+    echo("next:")
+    echo(f'  pip install -e "{folder}"')
+    echo(f"  cse train --recipe {package.name} --train.max_steps 20")
+    echo(f"  cse check-plugin {package.distribution}")
+    echo(f"  pytest {folder}")

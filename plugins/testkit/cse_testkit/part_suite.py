@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cse_core.capabilities import flatten
 from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Branch
 from cse_core.records import Kind
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.types import TokenBatch
-from cse_core.vocabulary import flatten
 from cse_testkit.promises import BrokenPromise, after, promise
 from cse_testkit.record_suite import RecordSuite
 from cse_testkit.rigs import Rig, compose

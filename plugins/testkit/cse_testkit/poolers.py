@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cse_core.capabilities import Role
 from cse_core.options import HeadOptions
 from cse_core.records import HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.types import Embeddings, Hidden, TokenBatch, ragged_index
-from cse_core.vocabulary import Role
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import after, promise
 
@@ -61,9 +61,9 @@ class PoolerSuite(PartSuite):
             index = torch.tensor([row])
             place = ragged_index(tokens.offsets[:-1][index], tokens.lengths[index])
             alone = Hidden(
-                hidden.last[index if hidden.read_alone else place],
+                hidden.last[index if hidden.selected_only else place],
                 {number: each[place] for number, each in hidden.layers.items()},
-                read_alone=hidden.read_alone,
+                selected_only=hidden.selected_only,
             )
             vector = pooler.pool(alone, tokens.take_rows(index))
             promise(

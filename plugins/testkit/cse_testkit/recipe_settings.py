@@ -22,7 +22,7 @@ import tomlkit
 
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
 from cse_testkit.corpora import COLUMNS
 from cse_testkit.promises import promise
@@ -30,8 +30,8 @@ from cse_testkit.promises import promise
 
 def _facts(
     name: str, family: str, hidden: int, layers: int, *, cased: bool, starter: bool = False
-) -> Facts:
-    return Facts(
+) -> RunInfo:
+    return RunInfo(
         model=name,
         family=family,
         hidden=hidden,
@@ -46,7 +46,7 @@ def _facts(
     )
 
 
-ENCODERS: dict[str, Facts] = {
+ENCODERS: dict[str, RunInfo] = {
     "bert-base": _facts("bert-base-uncased", "bert", 768, 12, cased=False),
     "bert-base-cased": _facts("bert-base-cased", "bert", 768, 12, cased=True),
     "bert-large": _facts("bert-large-uncased", "bert", 1024, 24, cased=False),

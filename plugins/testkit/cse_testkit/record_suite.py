@@ -9,25 +9,25 @@ from typing import Any, ClassVar, cast
 from cse_cli.options.descriptions import describe
 from cse_cli.plugins.record_checks import PluginFault, check_record
 from cse_core import parts as protocols
+from cse_core.capabilities import flatten, is_known
 from cse_core.options import Options
 from cse_core.records import (
     AdapterSpec,
     AugmenterSpec,
     BranchSpec,
     ComponentSpec,
-    Facts,
     HeadSpec,
     Kind,
     LossSpec,
     MetricSpec,
     MinerSpec,
     RowPoolerSpec,
+    RunInfo,
     SliceSpec,
     StoreSpec,
 )
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory
-from cse_core.vocabulary import flatten, is_known
 from cse_testkit.installed import installed_registry
 from cse_testkit.promises import BrokenPromise, after, promise
 from cse_testkit.recipe_settings import ENCODERS
@@ -111,21 +111,21 @@ class RecordSuite:
 
     @after("test_its_default_options_are_valid")
     def test_its_notes_are_lines(self) -> None:
-        """``notes`` and ``warnings`` return lists of lines, ``derive`` options of its model."""
+        """Lines of the plan are lists of texts; ``resolve_options`` returns its options model."""
         spec = self.found().spec
         options = spec.options(**self.options) if self.options else spec.default_options()
         if options is None:
             return
-        for facts in (*ENCODERS.values(), Facts(model="one of which nothing is known")):
-            for name in ("notes", "warnings"):
+        for facts in (*ENCODERS.values(), RunInfo(model="one of which nothing is known")):
+            for name in ("plan_notes", "plan_warnings"):
                 asked = getattr(spec, name)
                 lines = [] if asked is None else asked(options, facts)
                 fine = isinstance(lines, list) and all(_is_line(line) for line in lines)
                 promise(fine, f"{name} returns {lines!r} for {facts.model}, not a list of lines")
-            derived = options if spec.derive is None else _derived(spec, options, facts)
+            derived = options if spec.resolve_options is None else _derived(spec, options, facts)
             promise(
                 isinstance(derived, spec.options),
-                f"derive returns a {type(derived).__name__} for {facts.model}, "
+                f"resolve_options returns a {type(derived).__name__} for {facts.model}, "
                 f"not {spec.options.__name__}",
             )
 
@@ -145,10 +145,10 @@ def _is_line(line: object) -> bool:
     return isinstance(line, str) and bool(line.strip()) and "\n" not in line
 
 
-def _derived(spec: ComponentSpec, options: Options, facts: Facts) -> Any:
-    """Return what derive returns; the options themselves where it refuses in its one line."""
+def _derived(spec: ComponentSpec, options: Options, facts: RunInfo) -> Any:
+    """Return what ``resolve_options`` returns; where it refuses, the options themselves."""
     try:
-        return cast(Any, spec.derive)(options, facts)
+        return cast(Any, spec.resolve_options)(options, facts)
     except ValueError:
         return options
 

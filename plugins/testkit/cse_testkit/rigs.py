@@ -20,7 +20,7 @@ from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
-from cse_core.records import Facts, Kind
+from cse_core.records import Kind, RunInfo
 from cse_core.registry.registry import Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
@@ -43,7 +43,7 @@ _GIVEN = ("content", "reads", "forward")
 _WATCHED = ("mine", "candidates", "weigh", "views", "pool", "slices", "join")
 
 
-def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> Facts:
+def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> RunInfo:
     """Return the facts of a tiny encoder and corpus; recipes take it for the starter's encoder."""
     return replace(
         model_facts(str(encoder), registry or installed_registry()),

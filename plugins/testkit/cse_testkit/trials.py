@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from cse_core.capabilities import flatten
 from cse_core.data import Corpus
 from cse_core.engine.step import StepResult
 from cse_core.parts import Part
@@ -14,7 +15,6 @@ from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
 from cse_core.types import Batch, StepContext
-from cse_core.vocabulary import flatten
 from cse_testkit.batches import make_batch, make_context
 from cse_testkit.completion import complete
 from cse_testkit.corpora import tiny_corpus

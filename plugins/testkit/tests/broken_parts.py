@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from cse_core.builtins import plugin as builtins
 from cse_core.builtins.poolers import row_means
+from cse_core.capabilities import Requirement
 from cse_core.options import (
     LossOptions,
 )
@@ -38,7 +39,6 @@ from cse_core.records import (
 )
 from cse_core.registry.registry import Registered, Registry
 from cse_core.types import LossOutput, Negatives, Positives, Round
-from cse_core.vocabulary import Need
 from plugins.testkit.tests import mutants, sound_parts
 
 HERE = __name__
@@ -418,7 +418,7 @@ def _spec(kind: type, factory: type, **more: Any) -> Record:
     return kind(name=name, summary="made up", factory=f"{HERE}:{factory.__qualname__}", **more)
 
 
-SEGMENT: tuple[Need, ...] = ("level:segment",)
+SEGMENT: tuple[Requirement, ...] = ("level:segment",)
 RECORDS: list[Record] = [
     *(
         _spec(AugmenterSpec, each)

@@ -348,9 +348,9 @@ RECORDS: list[Record] = [
             ReturnsTensor, OpensMask, ScalesAnchors, ByPosition, Unmoved,
         )
     ),
-    _spec(LossSpec, Base, name="notes-text", notes=lambda options, facts: "one text"),
-    _spec(LossSpec, Base, name="warns-of-none", warnings=lambda options, facts: None),
-    _spec(LossSpec, Base, name="derives-nothing", derive=lambda options, facts: None),
+    _spec(LossSpec, Base, name="notes-text", plan_notes=lambda options, facts: "one text"),
+    _spec(LossSpec, Base, name="warns-of-none", plan_warnings=lambda options, facts: None),
+    _spec(LossSpec, Base, name="derives-nothing", resolve_options=lambda options, facts: None),
     *(
         _spec(StoreSpec, each)
         for each in (Kept, OwnerForRow, InvertedMask, OpensPositives, WritesAfterwards, DrawsApart)

@@ -96,7 +96,7 @@ BROKEN: list[tuple[Kind, str, str, str]] = [
     ("loss", "unmoved", MOVES, "leave scale as they were"),
     ("loss", "notes-text", "test_its_notes_are_lines", "notes returns 'one text'"),
     ("loss", "warns-of-none", "test_its_notes_are_lines", "warnings returns None"),
-    ("loss", "derives-nothing", "test_its_notes_are_lines", "derive returns a NoneType"),
+    ("loss", "derives-nothing", "test_its_notes_are_lines", "resolve_options returns a NoneType"),
     ("negatives", "owner-for-row", "test_its_rows_are_those_of_its_vectors", "not batch.owner"),
     ("negatives", "inverted-mask", "test_anchors_see_candidates_of_others", "are masked"),
     ("negatives", "opens-positives", "test_weigh_keeps_what_is_masked", "negatives again"),

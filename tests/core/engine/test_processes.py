@@ -242,7 +242,7 @@ def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -
         return Done()
 
     for module in (distributed, gradients):
-        monkeypatch.setattr(module, "world", lambda: (0, 2))
+        monkeypatch.setattr(module, "rank_and_size", lambda: (0, 2))
     monkeypatch.setattr(distributed, "_on_cpu", lambda: None)
     monkeypatch.setattr(distributed.dist, "all_reduce", twice)
     used, unused = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))

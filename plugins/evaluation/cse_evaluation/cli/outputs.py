@@ -113,7 +113,7 @@ def keep(models: Sequence[str], options: Mapping[str, Any], found: Mapping[str, 
 
 def _add_to_card(run: Path) -> None:
     """Add the scores to the card of a run's model; a card that nobody can read is left as it is."""
-    from cse_cli.cards.evaluations import add_evaluations
+    from cse_cli.cards.card import add_evaluations
 
     card = run / "model" / "README.md"
     if not card.is_file() or card.is_symlink():

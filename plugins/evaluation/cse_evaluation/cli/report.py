@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.models.approximate import IndexReport
-from cse_cli.terminal.console import say_table, tell, warn
+from cse_cli.terminal.console import echo_err, say_table, warn
 from cse_core.evaluation.suites import SuiteScore
 from cse_evaluation.geometry import MOST_SENTENCES
 from cse_evaluation.transfer import CLASSIFIERS
@@ -30,7 +30,7 @@ def show(found: Evaluation, *, subsets: bool) -> None:
     """Print the scores of all models; ``subsets`` also those of each subset of graded pairs."""
     models = [each.model for each in found.models]
     for each in found.models:
-        tell(f"{each.model}: {each.encoder}")
+        echo_err(f"{each.model}: {each.encoder}")
     if (pairs := [each.pairs for each in found.models])[0]:
         say_table(table(models, pairs, pair_numbers, ("pairs",), pair_lines(pairs), subsets))
         say_table(table(models, pairs, geometry_numbers, (), geometry_lines(pairs), places=3))
@@ -48,12 +48,12 @@ def show(found: Evaluation, *, subsets: bool) -> None:
         for result in each.all:
             for key, value in result.facts.get("metrics", {}).items():
                 count = result.facts["pairs"]
-                tell(f"{each.model}, {result.name}: {key} {value:.4f} over {count} pairs")
+                echo_err(f"{each.model}, {result.name}: {key} {value:.4f} over {count} pairs")
             if index := result.facts.get("index"):
-                tell(f"{each.model}, {result.name}: {IndexReport(**index)}")
+                echo_err(f"{each.model}, {result.name}: {IndexReport(**index)}")
     for result in found.models[0].documents:
         if untitled := result.facts["untitled"]:
-            tell(f"{result.name}: {untitled} documents without a title are left out")
+            echo_err(f"{result.name}: {untitled} documents without a title are left out")
     if synthetic := found.sources.synthetic:
         warn(
             f"{', '.join(sorted(synthetic))}: synthetic sentences, made by a grammar for "

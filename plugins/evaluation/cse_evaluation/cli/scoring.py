@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.models.loading import TextEncoder, load_model
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import tell, warn
+from cse_cli.terminal.console import echo_err, warn
 from cse_cli.terminal.progress import reporter_for
 from cse_core.evaluation.suites import Progress, SuiteScore
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
@@ -116,7 +116,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         cuts += [f"{name}: {cut}"] if cut else []
     check_names([score.name for score in found.models[0].all])
     for note in sources.notes:
-        tell(note)
+        echo_err(note)
     for cut in cuts:
         warn(cut)
     if sources.pairs and len(set(lengths.values())) > 1:
@@ -125,11 +125,13 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
              "--max-length N is for all")  # fmt: skip
     if request.pairs_out is not None:
         write_pairs_out(request.pairs_out, sources.pairs, found.models[0].pairs)
-        tell(f"pairs with their cosines are in {request.pairs_out}")
+        echo_err(f"pairs with their cosines are in {request.pairs_out}")
     if request.items_out is not None:
         first = found.models[0]
         write_items_out(request.items_out, first.tasks, first.documents)
-        tell(f"ranks of documents' titles and labels that were right are in {request.items_out}")
+        echo_err(
+            f"ranks of documents' titles and labels that were right are in {request.items_out}"
+        )
     keep(request.models, request.changed(), found.to_dict())
     return found
 

@@ -14,7 +14,7 @@ from cse_cli.models.loading import check_model
 from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.known_sets import known_set
-from cse_cli.terminal.console import plain_table, say_json, say_table, tell
+from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 from cse_core.evaluation.suites import Suite
 from cse_core.records import SuiteSpec
@@ -253,4 +253,4 @@ def show_sources(sources: Sources, *, json: bool) -> None:
         table.add_row(row["name"], row["kind"], "" if row["size"] is None else f"{row['size']:,}")
     say_table(table)
     if sources.missing:
-        tell(f"not there: {', '.join(sources.missing)}")
+        echo_err(f"not there: {', '.join(sources.missing)}")

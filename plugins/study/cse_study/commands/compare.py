@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 
@@ -48,7 +48,7 @@ def compare(
             table.add_row(path, *[_plain(value) for value in values])
         say_table(table)
     else:
-        say("no setting differs")
+        echo("no setting differs")
     table = plain_table("scores", ("score", *names, f"{names[-1]} - {names[0]}"))
     for name, numbers in scores.items():
         shown = ["-" if number is None else f"{number:.2f}" for number in numbers]
@@ -58,7 +58,7 @@ def compare(
     if scores:
         say_table(table)
     else:
-        say("no scores are kept: cse eval RUN adds them")
+        echo("no scores are kept: cse eval RUN adds them")
 
 
 def _plain(value: Any) -> str:

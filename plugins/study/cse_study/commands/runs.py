@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, warn
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def runs(
         say_json({"runs": [run_json(run) for run in found]})
         return
     if not found:
-        say("no run is here")
+        echo("no run is here")
         return
     table = plain_table("", _COLUMNS)
     for run in found:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 _CHOOSE, _RUN, _SCORE, _SHOW = "What is run", "How it is run", "What is scored", "What is shown"
@@ -237,7 +237,7 @@ def study(
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
         words = " ".join(["cse", *map(quote, sys.argv[1:])])
-        tell(f"stopped; runs that had begun go on where they were with: {words}")
+        echo_err(f"stopped; runs that had begun go on where they were with: {words}")
         raise typer.Exit(130) from None
     if no_run:
         session.write()
@@ -248,7 +248,7 @@ def study(
         session.pack(pack)
     if html is not None:
         session.write_page(html)
-        tell(f"page: {html}")
+        echo_err(f"page: {html}")
     if failed:
         raise typer.Exit(1)
 
@@ -292,7 +292,7 @@ def _list(plugins: Installed, json: bool) -> None:
         say_json({"studies": found})
         return
     if not found:
-        say("no study is installed; cse study FILE runs one of your own")
+        echo("no study is installed; cse study FILE runs one of your own")
         return
     table = plain_table("", ("study", "runs", "what it asks"))
     for each in found:

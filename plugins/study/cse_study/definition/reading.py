@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cse_cli.plugins.installed import Installed
-from cse_core.errors import CseError, did_you_mean, noted, raise_all
+from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.loading import package_path
 from cse_study.definition.points import Point, points_of
@@ -128,19 +128,19 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
     """Refuse what a file says of its own points and runs and does not fit them."""
     errors: list[CseError] = []
     labels = [point.label_without(study.tuned) for point in points]
-    with noted(errors):
+    with collect_errors(errors):
         if study.baseline and study.baseline not in labels:
             hint = did_you_mean(study.baseline, labels)
             what = "no point has this label"
             raise CseError(what, where=f"{label}: baseline", value=study.baseline, hint=hint)
     for at, claim in enumerate(study.claims):
         for key, label_ in (("better", claim.better), ("than", claim.than)):
-            with noted(errors):
+            with collect_errors(errors):
                 if label_ not in labels:
                     where = f"{label}: claims.{at}.{key}"
                     hint = did_you_mean(label_, labels)
                     raise CseError("no point has this label", where=where, value=label_, hint=hint)
-        with noted(errors):
+        with collect_errors(errors):
             shown = study.scores.columns
             if claim.score and claim.score not in shown:
                 where = f"{label}: claims.{at}.score"
@@ -152,18 +152,18 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
             given = dict(lists.items() if isinstance(lists, Mapping) else [("", lists)])
             given |= {name: getattr(each, key) for name, each in study.paper.variants.items()}
             for name, numbers in given.items():
-                with noted(errors):
+                with collect_errors(errors):
                     _check_count(numbers, len(points), f"{label}: paper.{key}", name)
     settings = [study.settings, *(point.settings for point in points)]
     settings += study.runs.values()
     for value in texts_of(settings):
         run = value.removeprefix("@run:")
         if run != value and run not in study.runs:
-            with noted(errors):
+            with collect_errors(errors):
                 hint = did_you_mean(run, study.runs) if study.runs else f"add a table [runs.{run}]"
                 raise CseError("no such run to start from", where=label, value=value, hint=hint)
     for axis in study.axes:
-        with noted(errors):
+        with collect_errors(errors):
             heads = {path.split(".")[0] for path in axis.values}
             if study.kind == "train" and "without" in heads:
                 raise CseError("without is a setting of all runs", where=f"{label}: axes")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import METRICS, RESULT, RunFolder
 
@@ -142,4 +142,4 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
+    atomic_write(path, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import tomlkit
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
 from cse_study.execution.machine import machine
@@ -203,7 +203,7 @@ def _make(job: Job, lock: int) -> None:
             words = ["--resume", str(place.run(key))]
         else:
             recipe = place.beside(key, "toml")
-            write_whole(recipe, tomlkit.dumps(_recipe(job)))
+            atomic_write(recipe, tomlkit.dumps(_recipe(job)))
             words = ["--recipe", str(recipe), "--out", str(place.run(key))]
         write_json(place.beside(key, "facts.json"), machine())
         _run(job, lock, child.command("train", *words, *out))

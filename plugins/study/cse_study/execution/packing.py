@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import disk_errors, whole_file
+from cse_core.runtime.atomic_files import atomic_file, disk_errors
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
 from cse_study.execution.folder import StudyFolder, parsed, read_json, write_json
@@ -32,7 +32,7 @@ def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
     """
     found = [line for key in dict.fromkeys(keys) if (line := _packed(folder, key))]
     text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in found)
-    with disk_errors(file), whole_file(file) as beside:
+    with disk_errors(file), atomic_file(file) as beside:
         beside.write_bytes(gzip.compress(text.encode(), mtime=0))
     return len(found)
 

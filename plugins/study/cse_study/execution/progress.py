@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cse_cli.terminal.console import cleaned, console, tell
+from cse_cli.terminal.console import cleaned, console, echo_err
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done
 from cse_study.execution.running import Watcher
@@ -53,7 +53,7 @@ class Shown(Watcher):
             what = f"in {in_words(done.seconds)}" if done.status == "done" else done.line
             verb = "" if done.status == "done" else f"{done.status}: "
             name = self._names.get(done.key, done.key)
-            tell(f"{self._done} of {self._left}: {name}: {verb}{what}")
+            echo_err(f"{self._done} of {self._left}: {name}: {verb}{what}")
 
     def look(self) -> None:
         """Show how far the runs under way are: those whose steps have begun."""
@@ -73,7 +73,7 @@ class Shown(Watcher):
         if self.status is not None:
             self.status.update(cleaned(text))
         elif words:
-            tell(text)
+            echo_err(text)
 
     def _of(self, key: str) -> str:
         total = self._steps.get(key)

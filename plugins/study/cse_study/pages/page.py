@@ -12,7 +12,7 @@ from pathlib import Path
 from cse_cli.machine.out_files import check_out_file
 from cse_core import __version__
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
+from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
 from cse_study.pages.drawing import Picture
 from cse_study.results.text_table import Table
 
@@ -71,7 +71,7 @@ class Page:
         """
         text = self.html()
         with disk_errors(path):
-            write_whole(path, text)
+            atomic_write(path, text)
 
 
 def check_file(path: Path, where: str) -> None:

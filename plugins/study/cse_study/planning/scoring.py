@@ -18,7 +18,7 @@ from cse_cli.texts.tables import stem
 from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.loading import load_factory
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
@@ -216,7 +216,7 @@ def documents_of(name: str, plugins: Installed) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         rows: list[Mapping[str, str]] = list(load_factory(found.spec.factory)().rows())
         wanted = ("text", "document", "title")
-        with whole_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
+        with atomic_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
             for row in rows:
                 kept = {column: row[column] for column in wanted}
                 lines.write(json.dumps(kept, ensure_ascii=False) + "\n")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.measures.item_files import read_cosines, read_items
@@ -42,7 +42,7 @@ class Draws:
         if kept.is_file():
             return np.load(kept), count
         drawn = draw()
-        with whole_file(kept) as beside, beside.open("wb") as file:
+        with atomic_file(kept) as beside, beside.open("wb") as file:
             np.save(file, drawn)
         return drawn, count
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.recipes.option_types import plain
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
 from cse_study.definition.points import Point
@@ -213,9 +213,9 @@ def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path, base: str) -> No
     table = pa.table({name: _column(values) for name, values in columns.items()})
     table = table.replace_schema_metadata({_BASE: base})
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / PARQUET) as beside:
+    with atomic_file(folder / PARQUET) as beside:
         pa.parquet.write_table(table, beside)
-    with whole_file(folder / CSV) as beside:
+    with atomic_file(folder / CSV) as beside:
         pa.csv.write_csv(table, beside)
 
 

@@ -70,8 +70,8 @@ def cse_losses() -> list[Record]:
         _spec(LossSpec, "nothing"),
         _spec(LossSpec, "signature"),
         _spec(LossSpec, "no-loss"),
-        _spec(LossSpec, "notes-no-list", notes=lambda options, facts: "a text"),
-        _spec(LossSpec, "notes-raise", notes=lambda options, facts: facts["no"]),
-        _spec(LossSpec, "derive-raises", derive=lambda options, facts: 1 // 0),
-        _spec(LossSpec, "derive-other", derive=lambda options, facts: {}),
+        _spec(LossSpec, "notes-no-list", plan_notes=lambda options, facts: "a text"),
+        _spec(LossSpec, "notes-raise", plan_notes=lambda options, facts: facts["no"]),
+        _spec(LossSpec, "derive-raises", resolve_options=lambda options, facts: 1 // 0),
+        _spec(LossSpec, "derive-other", resolve_options=lambda options, facts: {}),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from torch import Tensor
 
 
-class Watch:
+class Callback:
     """Looks at a run; this one sees nothing. The command line looks for a collapse."""
 
     def numbers(self, anchors: Tensor) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""The closed vocabulary by which parts say what they provide and require.
+"""Capabilities: what parts provide and require.
 
-A token is a word or ``prefix:name``. A tuple inside a tuple lists alternatives.
+A capability is a word or ``prefix:name``. A tuple inside a tuple lists alternatives.
 """
 
 from __future__ import annotations
@@ -8,38 +8,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-WORDS = {
+CAPABILITIES = {
     "pairs": "the pairs of the current round",
     "mask-token": "a mask token in the vocabulary",
     "gradient:inputs": "the gradient of the objective for the inputs of the encoder",
     "vocab:cased": "a vocabulary that keeps capital letters",
 }
-"""Tokens without a name, and what they mean."""
-PREFIXES = {
+"""Capabilities without a name, and what they mean."""
+CAPABILITY_PREFIXES = {
     "view": "a view of the batch by its name",
     "level": "rows of a level (sentence, segment, input)",
     "positives": "a group of positives by its name",
     "branch": "a branch by its name",
     "column": "a column of the data",
 }
-"""Prefixes of tokens with a name, and what they mean."""
+"""Prefixes of capabilities with a name, and what they mean."""
 
-Need = str | tuple[str, ...]
+Requirement = str | tuple[str, ...]
 """One token, or alternatives of which one is enough."""
-Tokens = tuple[Need, ...] | Callable[[Any], tuple[Need, ...]]
-"""Tokens of a record: fixed, or a function of the part's options."""
+Capabilities = tuple[Requirement, ...] | Callable[[Any], tuple[Requirement, ...]]
+"""Capabilities of a record: fixed, or a function of the part's options."""
 
 INSTANCE = "{name}"
 """Stands, in a token that a part provides, for the name of its instance."""
 
 
 def is_known(token: str) -> bool:
-    """Tell whether a token is in the vocabulary."""
+    """Return whether a capability is known."""
     prefix, separator, name = token.partition(":")
-    return token in WORDS or (bool(separator) and prefix in PREFIXES and bool(name))
+    return token in CAPABILITIES or (
+        bool(separator) and prefix in CAPABILITY_PREFIXES and bool(name)
+    )
 
 
-def flatten(needs: tuple[Need, ...]) -> Iterator[str]:
+def flatten(needs: tuple[Requirement, ...]) -> Iterator[str]:
     """Yield every token, those of alternatives too."""
     for need in needs:
         if isinstance(need, str):
