@@ -14,14 +14,8 @@ from packaging.requirements import Requirement
 from cse_cli.plugins import discovery
 from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
-from cse_core.options import HeadOptions, PoolerOptions
 from cse_core.records import (
-    HeadSpec,
     LossSpec,
-    PoolerSpec,
-    PoolSpec,
-    RowPoolerSpec,
-    SliceSpec,
 )
 from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
 
@@ -125,10 +119,6 @@ BROKEN = {
     "pooler-of-no-class": (
         plugin('PoolSpec(name="x", summary="s", factory="m:C")', hook="cse_poolers"),
         "a pooler is a SliceSpec, RowPoolerSpec or HeadSpec",
-    ),
-    "bad-stage": (
-        plugin('PoolerSpec(name="x", summary="s", factory="m:C", stage="h")', hook="cse_poolers"),
-        "stage is slice, row or head, not 'h'",
     ),
     "bad-point": (
         plugin(
@@ -474,15 +464,3 @@ def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
     assert {"cse-bad:bad=broken", "cse-good:good=active", "cse-off:off=blocked"} <= set(found)
     assert not (tmp_path / "imported").exists()
     assert HEAD in (tmp_path / "cse_off" / "plugin.py").read_text()
-
-
-@pytest.mark.parametrize(
-    ("stage", "record"), [("slice", SliceSpec), ("row", RowPoolerSpec), ("head", HeadSpec)]
-)
-def test_the_old_record_of_poolers_is_the_new_one_with_a_warning(
-    stage: str, record: type[PoolSpec]
-) -> None:
-    options = HeadOptions if stage == "head" else PoolerOptions
-    with pytest.warns(DeprecationWarning, match=f"is now cse_core.records.{record.__name__}"):
-        old = PoolerSpec(name="x", summary="s", factory="m:C", options=options, stage=stage)
-    assert old == record(name="x", summary="s", factory="m:C", options=options)

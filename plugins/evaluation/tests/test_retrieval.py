@@ -20,7 +20,7 @@ from cse_evaluation.retrieval import (
     titles_before,
 )
 from cse_evaluation.suites import Retrieval
-from cse_testkit.installed import installed_registry
+from cse_testkit.runs import installed_registry
 
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import dev_sets

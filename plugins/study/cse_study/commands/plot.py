@@ -55,7 +55,7 @@ def plot(
             hint = did_you_mean(name, list(KINDS))
             raise CseError("no such picture", where="--show", value=name, hint=hint)
     from cse_study.pages.page import check_page
-    from cse_study.pages.run_files import find_runs
+    from cse_study.pages.runs import find_runs
 
     found = find_runs(runs, lambda error: warn(str(error)))
     if not found:
