@@ -14,7 +14,7 @@ from cse_core.runtime import distributed
 class Meters:
     """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
 
-    Nothing waits for the device until :meth:`take`. ``seen`` names what any step's parts hold.
+    Nothing waits for the device until :meth:`flush`. ``seen`` names what any step's parts hold.
     """
 
     def __init__(self, losses: list[float], device: torch.device) -> None:
@@ -33,15 +33,15 @@ class Meters:
         self.rows += result.rows
         self.tokens += result.tokens
 
-    def stop(self) -> None:
-        """Count no more seconds until :meth:`go_on`."""
+    def pause(self) -> None:
+        """Count no more seconds until :meth:`resume`."""
         self.seconds += time.perf_counter() - self._began
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Count seconds again, after what does not belong to training."""
         self._began = time.perf_counter()
 
-    def take(self) -> dict[str, Any]:
+    def flush(self) -> dict[str, Any]:
         """Return the mean loss and the speeds, and count from nothing; every process calls it."""
         seconds = max(self.seconds, 1e-9)
         tokens = distributed.all_reduce_sum(self.tokens)

@@ -197,7 +197,7 @@ class Trainer:
         patience = intervals.evaluations(
             loop.current.patience or loop.options.patience, loop.batches.per_epoch
         )
-        meters.go_on()
+        meters.resume()
         while not (loop.over or self._enough(patience)):
             result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
             meters.add(result)
@@ -217,7 +217,7 @@ class Trainer:
             if not (logging or saving):
                 continue
             self._refuse_not_finite(loop)
-            meters.stop()
+            meters.pause()
             scores = self._evaluate(loop) if scoring else {}
             if logging:
                 scores = {**scores, **self.watch.numbers(result.anchors)}
@@ -233,7 +233,7 @@ class Trainer:
                 # A launcher that sees one process end stops the one that writes.
                 distributed.barrier()
                 raise Stopped(step)
-            meters.go_on()
+            meters.resume()
 
     def encode(self, texts: Sequence[str], share: Share = "all") -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
@@ -265,7 +265,7 @@ class Trainer:
             "step": loop.done,
             "round": loop.current.number,
             "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
-            **meters.take(),
+            **meters.flush(),
         }
         if result.update is not None and result.update.norm is not None:
             line["gradient_norm"] = float(result.update.norm)
