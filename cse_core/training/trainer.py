@@ -169,7 +169,7 @@ class Trainer:
         if not loop.over:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "
-                f"{self.scorer.of_round.waited} evaluations: stopped"
+                f"{self.scorer.of_round.evals_since_best} evaluations: stopped"
             )
         self.reporter.end()
         self.scorer.end_round()
@@ -256,7 +256,7 @@ class Trainer:
         return scores
 
     def _enough(self, patience: int | None) -> bool:
-        return patience is not None and self.scorer.of_round.waited >= patience
+        return patience is not None and self.scorer.of_round.evals_since_best >= patience
 
     def _log(
         self, loop: TrainingLoop, result: StepResult, meters: Meters, scores: dict[str, float]
