@@ -33,7 +33,7 @@ HANDED = {
     "cse_core.data.corpus": ("Corpus", "TextColumn"),
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
-"""Classes of other rooms, and of the suites, whose objects are handed to parts."""
+"""Classes of other packages, and of the suites, whose objects are handed to parts."""
 FOR_TESTS = {
     "cse_testkit.runs": ("run_steps", "StepRun", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),

@@ -13,7 +13,7 @@ import pytest
 
 from cse_cli.plugins.discovery import update_command
 from cse_cli.plugins.install_hints import pip_install
-from docs.rooms import ROOT
+from docs.packages import ROOT
 
 
 @pytest.fixture
