@@ -348,7 +348,7 @@ class CommandSpec(NamedSpec):
     """A command of ``cse``: what an entry point of group ``cse.commands`` names.
 
     Attributes:
-        name: What a user types after ``cse``: ``"eval"``, ``"data translate"``. The entry point
+        name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
             has the same name, with dots for spaces.
         factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
             a ``typer.Typer`` with commands below this one; imported when the command is run.

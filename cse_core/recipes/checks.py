@@ -126,9 +126,7 @@ def check_positives(run: Composition) -> Iterator[Problem]:
     needed = {f"positives:{options.target}" for _, options in run.losses()}
     needed.update(capability for part in run.parts for capability in flatten(part.requires))
     for miner in run.of("positives"):
-        groups = sorted(
-            capability for capability in miner.provides if capability.startswith("positives:")
-        )
+        groups = sorted(made for made in miner.provides if made.startswith("positives:"))
         if groups and needed.isdisjoint(groups):
             name = groups[0].partition(":")[2]
             yield (
@@ -176,13 +174,8 @@ def check_columns(run: Composition) -> Iterator[Problem]:
     if columns is None:
         return
     there = {*columns, *(["positive"] if run.round_miners else [])}
-    made = [
-        capability
-        for part in run.parts
-        for capability in part.provides
-        if capability.startswith("column:")
-    ]
-    there.update(capability.removeprefix("column:") for capability in made)
+    made = [each for part in run.parts for each in part.provides if each.startswith("column:")]
+    there.update(each.removeprefix("column:") for each in made)
     for view in run.views:
         if view.column is None or view.column in there:
             continue
@@ -209,9 +202,7 @@ def check_round_texts(run: Composition) -> Iterator[Problem]:
     """Refuse parts that read a column of the data in rounds whose texts are not the data's."""
     miners = [part for part in run.round_miners if cast(MinerSpec, part.spec).own_texts]
     for part in run.parts if miners else ():
-        needs = {
-            capability for capability in flatten(part.requires) if capability.startswith("column:")
-        }
+        needs = {need for need in flatten(part.requires) if need.startswith("column:")}
         if part not in run.round_miners and needs:
             column = min(needs).removeprefix("column:")
             yield CseError(

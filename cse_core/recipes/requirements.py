@@ -20,9 +20,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
             asked.append((f"{store.path}.branch", options.branch))
     for part in run.parts:
         for alternatives in part.requires:
-            branches = [
-                capability[7:] for capability in alternatives if capability.startswith("branch:")
-            ]
+            branches = [need[7:] for need in alternatives if need.startswith("branch:")]
             if branches and not any(is_met(run, part, capability) for capability in alternatives):
                 asked.append((part.path, branches[0]))
     parts, notes, problems = list(run.parts), list(run.notes), list[Problem]()
