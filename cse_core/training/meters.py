@@ -1,11 +1,13 @@
-"""What is counted between two lines of metrics."""
+"""What is counted between two lines of metrics, and who looks at the vectors beside them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from cse_core.engine.step import StepResult
 from cse_core.runtime import distributed
@@ -49,3 +51,18 @@ class Meters:
         line |= {"sentences_per_second": self.rows / seconds, "tokens_per_second": tokens / seconds}
         self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0
         return line
+
+
+class Callback:
+    """Looks at a run; this one sees nothing. The command line looks for a collapse."""
+
+    def numbers(self, anchors: Tensor) -> dict[str, float]:
+        """Return what metrics.jsonl is to say of a batch's vectors ``[A, D]`` in training."""
+        return {}
+
+    def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
+        """Yield what to look at in these numbers and dev scores.
+
+        ``sizes`` has the sentences of each dev set; of the ``batch`` where there is none.
+        """
+        yield from ()

@@ -25,12 +25,11 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
-from cse_core.training.callback import Callback
 from cse_core.training.checkpoint import Checkpoint, not_finite
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
-from cse_core.training.meters import Meters
+from cse_core.training.meters import Callback, Meters
 from cse_core.training.resuming import repair_best, write_best
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, RunFolder, place_of

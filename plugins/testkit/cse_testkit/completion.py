@@ -17,7 +17,6 @@ from cse_core.registry.registry import Registered, Registry
 Found = Registered[ComponentSpec]
 _ADDED = tuple(kind for kind in KINDS if kind not in ("pool", "loss"))
 """Kinds whose parts are added to those of the default recipe."""
-
 _COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
 """Columns that make a view which the core would not make."""
 
