@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from cse_core.capabilities import Capabilities, Requirement
 from cse_core.options import (
@@ -278,13 +278,6 @@ class AdapterSpec(ComponentSpec):
     options: type[Options] = AdapterOptions
 
 
-COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
-    spec.kind: spec
-    for spec in (AugmenterSpec, PoolSpec, MinerSpec, StoreSpec, LossSpec, BranchSpec, MetricSpec,
-                 AdapterSpec)
-}  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class RecipeSpec(NamedSpec):
     """A named composition with a paper's settings: a TOML file in package data.
@@ -355,7 +348,7 @@ class CommandSpec(NamedSpec):
     """A command of ``cse``: what an entry point of group ``cse.commands`` names.
 
     Attributes:
-        name: What a user types after ``cse``: ``"eval"``, ``"data translate"``. The entry point
+        name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
             has the same name, with dots for spaces.
         factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
             a ``typer.Typer`` with commands below this one; imported when the command is run.
@@ -406,6 +399,43 @@ class ReporterSpec(NamedSpec):
 Record = (
     ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
 )
+
+
+class RecordKind(NamedTuple):
+    """What the toolkit calls a kind of records.
+
+    Attributes:
+        record: The record's class; ``record.kind`` is the name in recipes, flags and listings.
+        hook: The hook that returns a list of these records.
+        noun: What messages call one.
+    """
+
+    record: type[Record]
+    hook: str
+    noun: str
+
+
+RECORD_KINDS = (
+    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter"),
+    RecordKind(PoolSpec, "cse_poolers", "pooler"),
+    RecordKind(MinerSpec, "cse_positive_miners", "positive miner"),
+    RecordKind(StoreSpec, "cse_negative_stores", "negative store"),
+    RecordKind(LossSpec, "cse_losses", "loss"),
+    RecordKind(BranchSpec, "cse_branches", "branch"),
+    RecordKind(MetricSpec, "cse_metrics", "metric"),
+    RecordKind(AdapterSpec, "cse_adapters", "adapter"),
+    RecordKind(RecipeSpec, "cse_recipes", "recipe"),
+    RecordKind(EncoderSpec, "cse_encoders", "encoder"),
+    RecordKind(DatasetSpec, "cse_datasets", "data set"),
+    RecordKind(SuiteSpec, "cse_suites", "suite"),
+    RecordKind(ReporterSpec, "cse_reporters", "reporter"),
+    RecordKind(StudySpec, "cse_studies", "study"),
+)
+"""All kinds of records: of parts, in the order in which recipes list them, then of data."""
+COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
+    each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
+}
+"""The record of each kind of parts."""
 
 
 @dataclass(frozen=True, kw_only=True)

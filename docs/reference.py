@@ -50,6 +50,9 @@ HIDDEN = {
     "truncate",
     "truncate_repr",
     "HOOKS",
+    "COMPONENT_SPECS",
+    "RECORD_KINDS",
+    "RecordKind",
     "flatten",
 }
 """Names of these modules that are not for authors."""

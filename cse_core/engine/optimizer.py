@@ -17,9 +17,9 @@ from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.schedule import Schedule
 
-MOST, FEWEST = 50, 10
+MAX_NORMS, MIN_NORMS = 50, 10
 """A gradient's norm is held to the median of so many steps at most, and from so many on."""
-MOST_IN_A_ROW = 10
+MAX_IN_A_ROW = 10
 """So many dropped steps in a row end a run: nothing would be learned any more."""
 
 
@@ -53,18 +53,18 @@ class GradientSpikeFilter:
         """Return whether a step is dropped, and count it; waits for the device.
 
         Raises:
-            CseError: If ``MOST_IN_A_ROW`` steps in a row are.
+            CseError: If ``MAX_IN_A_ROW`` steps in a row are.
         """
         size = math.nan if norm is None else float(norm)
-        usual = median(self.norms) if len(self.norms) >= FEWEST else math.inf
+        usual = median(self.norms) if len(self.norms) >= MIN_NORMS else math.inf
         if math.isfinite(size) and size <= times * usual:
-            self.norms, self.in_a_row = [*self.norms[1 - MOST :], size], 0
+            self.norms, self.in_a_row = [*self.norms[1 - MAX_NORMS :], size], 0
             return False
         self.dropped, self.in_a_row = self.dropped + 1, self.in_a_row + 1
-        if self.in_a_row < MOST_IN_A_ROW:
+        if self.in_a_row < MAX_IN_A_ROW:
             return True
         raise CseError(
-            f"{MOST_IN_A_ROW} steps in a row had a gradient too large, the last of norm {size:g} "
+            f"{MAX_IN_A_ROW} steps in a row had a gradient too large, the last of norm {size:g} "
             f"where {usual:g} is usual",
             where="train.drop_spikes",
             value=times,
