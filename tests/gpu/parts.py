@@ -39,11 +39,13 @@ class DrawnHere(TorchFunctionMode):
         if not args or not isinstance(args[0], Tensor):
             device = torch.device(kwargs.pop("device", None) or "cpu")
             return func(*args, **kwargs).to(device)
-        given = args[0]
-        here = [each.cpu() if isinstance(each, Tensor) else each for each in args]
-        if func.__name__.endswith("_"):
-            return given.copy_(func(here[0], *here[1:], **kwargs))
-        return func(*here, **kwargs).to(given.device)
+        given, in_place = args[0], func.__name__.endswith("_")
+        if given.device.type == "cpu":
+            return func(*args, **kwargs)
+        first = torch.empty(given.shape, dtype=given.dtype) if in_place else given.cpu()
+        here = [each.cpu() if isinstance(each, Tensor) else each for each in args[1:]]
+        made = func(first, *here, **kwargs)
+        return given.copy_(made) if in_place else made.to(given.device)
 
 
 @contextmanager
