@@ -329,7 +329,7 @@ class Hidden:
         last: ``[T, H]``, the model's output; ``[R, H]`` where one token a row was asked for.
         layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
             output of layer ``i``; the last one is ``last``, after the model's final norm if any.
-        read_alone: Whether ``last`` holds the tokens that were asked for and no others.
+        selected_only: Whether ``last`` holds the tokens that were asked for and no others.
     """
 
     last: Tensor

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Records": ("cse_core.data_records", "cse_core.records"),
+    "Records": ("cse_core.records",),
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
@@ -33,11 +33,11 @@ HANDED = {
     "cse_core.data.corpus": ("Corpus", "TextColumn"),
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
-"""Classes of other rooms, and of the suites, whose objects are handed to parts."""
+"""Classes of other packages, and of the suites, whose objects are handed to parts."""
 FOR_TESTS = {
-    "cse_testkit.rigs": ("run_steps", "StepRun", "compose", "Rig"),
+    "cse_testkit.runs": ("run_steps", "StepRun", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.matrix": ("try_pair", "Pairing", "pairs"),
+    "cse_testkit.pairing": ("try_pair", "Pairing", "pairs"),
     "cse_testkit.promises": ("failures",),
 }
 """What authors' own tests use, all of it imported from ``cse_testkit``."""
@@ -49,7 +49,6 @@ HIDDEN = {
     "raise_all",
     "truncate",
     "truncate_repr",
-    "PoolerSpec",
     "HOOKS",
     "flatten",
 }

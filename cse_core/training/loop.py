@@ -120,8 +120,8 @@ class TrainingLoop:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
         self.optimizer.spikes = GradientSpikeFilter(**checkpoint.values["spikes"])
-        scaler = dict(checkpoint.values.get("scaler", {}))  # older checkpoints have none
-        self.optimizer.overflows = scaler.pop("overflows", 0)
+        scaler = dict(checkpoint.values["scaler"])
+        self.optimizer.overflows = scaler.pop("overflows")
         self.engine.scaler.load_state_dict(scaler)
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}

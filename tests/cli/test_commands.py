@@ -160,7 +160,7 @@ def test_unknown_commands(bring: Bring, cse: Cse) -> None:
 
 
 def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cse_cli.plugins.installed_commands.registering_distributions", lambda: ())
+    monkeypatch.setattr("cse_cli.plugins.installed_commands.find_entry_points", lambda group: ())
     refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
             "pip install cse-evaluation")  # fmt: skip
     refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from cse_testkit import all_parts, compose, tiny_corpus
 from cse_testkit.completion import complete
-from cse_testkit.encoders import shared_encoder
-from cse_testkit.rigs import Rig
+from cse_testkit.runs import Rig
+from cse_testkit.tiny import shared_encoder
 
 from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition

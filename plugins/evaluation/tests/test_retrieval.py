@@ -20,7 +20,7 @@ from cse_evaluation.retrieval import (
     score_words,
     titles_before,
 )
-from cse_testkit.installed import installed_registry
+from cse_testkit.runs import installed_registry
 
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import dev_sets

@@ -15,9 +15,9 @@ from cse_testkit import (
     make_part,
     make_setup,
     run_steps,
+    settings_of,
     shared_encoder,
     tiny_corpus,
-    value_at,
 )
 from torch import nn
 from transformers import BertModel
@@ -108,8 +108,8 @@ def test_the_dimension_is_the_encoders(hidden: int | None, wanted: int) -> None:
     facts = RunInfo(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
     made = resolve(installed_registry(), recipe="mocose", model="some", facts=facts)
     for path in ("pool.projector", "pool.predictor", "negatives.queue"):
-        assert value_at(made, f"{path}.dimension") == wanted
-    assert value_at(made, "params.dimension") == wanted
+        assert settings_of(made)[f"{path}.dimension"] == wanted
+    assert made.params["dimension"] == wanted
 
 
 def test_without_layers_another_dimension_is_refused() -> None:

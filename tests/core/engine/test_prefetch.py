@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit.corpora import tiny_corpus
-from cse_testkit.encoders import shared_encoder
-from cse_testkit.rigs import compose
+from cse_testkit.runs import compose
+from cse_testkit.tiny import shared_encoder, tiny_corpus
 from safetensors.torch import load_file
 from torch import Tensor
 
