@@ -71,7 +71,7 @@ BOUNDS = (
     Bound("  sncse", ("plugins/sncse",), 1_000, held=3_020),
     Bound("  bench", ("plugins/bench",), 700),
     Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=46_410, tests=True),
-    Bound("  gpu", ("tests/gpu",), 700, held=2_050, tests=True),
+    Bound("  gpu", ("tests/gpu",), 700, held=980, tests=True),
     Bound("docs, words", ("docs",), 50_000, held=64_910, words=True),
 )
 
