@@ -25,11 +25,6 @@ class TestNegationOfAColumn(AugmenterSuite):
     options = {"method": "column", "column": "negated"}
 
 
-class TestNegationOfPositives(AugmenterSuite):
-    part = ("aug", "negation")
-    options = {"views": ["positive"]}
-
-
 class TestMaskPrompt(PoolerSuite):
     part = ("pool", "mask-prompt")
 
@@ -46,54 +41,6 @@ class TestMaskPromptAtTheFront(PoolerSuite):
 class TestSncse(RecipeSuite):
     recipe = "sncse"
     settings = Path(__file__).parent / "settings" / "sncse.toml"
-    # The paper's settings and its scripts: batch size, learning rate and lambda by encoder.
-    expects = {
-        "bert-base": {
-            "train.batch_size": 256,
-            "train.lr": 1e-5,
-            "train.schedule": "linear",
-            "train.warmup": 0,
-            "train.weight_decay": 0.0,
-            "train.clip": 1.0,
-            "train.epochs": 1,
-            "train.eval_steps": 125,
-            "model.max_length": 32,
-            "params.margin_weight": 1e-3,
-            "loss.infonce.temperature": 0.05,
-            "loss.bml.alpha": 0.1,
-            "loss.bml.beta": 0.3,
-            "pool.mlp.keep": "train",
-            "aug.negation.method": "rules",
-            "pool.mask-prompt.leading_space": True,
-        },
-        "bert-large": {
-            "train.batch_size": 128,
-            "train.lr": 5e-6,
-            "params.margin_weight": 1e-3,
-        },
-        "roberta-base": {
-            "train.batch_size": 256,
-            "train.lr": 1e-5,
-            "params.margin_weight": 5e-4,
-        },
-        "roberta-large": {
-            "train.batch_size": 128,
-            "train.lr": 5e-6,
-            "params.margin_weight": 5e-4,
-        },
-        "starter": {
-            "train.batch_size": 64,
-            "train.lr": 1e-4,
-            "params.margin_weight": 1e-3,
-            "inference.pool": "mean",
-        },
-    }
-
-    def test_the_weight_of_the_margin_is_the_parameter(self) -> None:
-        for encoder, weight in (("bert-large", 1e-3), ("roberta-base", 5e-4)):
-            composition = self.resolved(encoder)
-            bml = next(each for each in composition.parts if each.path == "loss.bml")
-            assert bml.options.weight.at(0, 10) == weight  # type: ignore[attr-defined]
 
 
 class TestBml(LossSuite):
