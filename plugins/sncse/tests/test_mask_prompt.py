@@ -73,7 +73,7 @@ def test_the_vector_is_the_state_of_the_prompts_own_mask(family: str) -> None:
             alone = model.embed(tokens, torch.device("cpu"), tokens.rows)["sentence"].vectors
         assert torch.equal(whole, hidden.last[own])
         assert torch.allclose(whole, alone, atol=1e-5)
-    # A branch with another vocabulary has another token there: its vector is no number.
+    # A branch with another vocabulary has another token there: its vector is NaN.
     broken = tokens.ids.clone()
     broken[own[1]] = 5
     vectors = model.pooler.pool(hidden, replace(tokens, ids=broken))
