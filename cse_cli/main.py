@@ -13,13 +13,13 @@ import typer
 
 from cse_cli.machine.refusals import check_typed, refusal
 from cse_cli.options.flags import peek, take_no_plugin
-from cse_cli.plugins.culprit import culprit
+from cse_cli.plugins.culprit import exits_as_errors, plugin_from_traceback
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
-from cse_cli.terminal.console import clean_streams, fail, sane_terminal, say, tell
-from cse_cli.terminal.streams import OutputLost, mend_streams
+from cse_cli.terminal.console import clean_streams, echo, echo_err, fail, sanitize_terminal
+from cse_cli.terminal.streams import OutputLost, repair_streams
 from cse_cli.training import choosing
 from cse_core import __version__
-from cse_core.errors import CseError, CseErrors, ElsewhereError, noted
+from cse_core.errors import CseError, CseErrors, ElsewhereError, collect_errors
 
 PLUGIN_BUG = 1
 """Exit code where a part of a plugin raised, or broke its contract."""
@@ -34,9 +34,9 @@ _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 def main() -> None:
     """Run ``cse`` with the arguments of the process."""
-    mend_streams()
+    repair_streams()
     clean_streams()
-    sane_terminal()
+    sanitize_terminal()
     code = run(sys.argv[1:])
     gc.freeze()  # the process ends: nothing that it holds is looked through for circles
     sys.exit(code)
@@ -60,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
         debug = _DEBUG in words[: words.index("--") if "--" in words else None]
         if debug:
             words.remove(_DEBUG)
-        code = _run(words or ["--help"], Installed(left_out))
+        with exits_as_errors():
+            code = _run(words or ["--help"], Installed(left_out))
         sys.stdout.flush()
         return code
     except ElsewhereError:  # the process that failed says why
@@ -69,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
         fail(_in_our_names(error))
         return 2
     except KeyboardInterrupt:
-        tell("interrupted")
+        echo_err("interrupted")
         return INTERRUPTED
     except OutputLost as lost:
         if lost.broken_pipe:
@@ -81,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
         if refused is not None:
             fail(refused)
             return 2
-        line = None if debug else culprit(error)
+        line = None if debug else plugin_from_traceback(error)
         if line is None:
             raise
         fail(CseError(line, hint="this is a bug in the plugin; add --debug to see where"))
@@ -162,7 +163,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(f"cse-toolkit {__version__}")
+        echo(f"cse-toolkit {__version__}")
         raise typer.Exit()
 
 
@@ -243,7 +244,7 @@ def _unknown_flags(
             hint = f"did you mean {close}? {hint}"
         errors.append(CseError(f"unknown option {flag}", hint=hint))
     choice = peek(words)
-    with noted(errors):  # data that an unknown flag may have named is not looked at
+    with collect_errors(errors):  # data that an unknown flag may have named is not looked at
         from cse_cli.training.resolving import resolve_choice
 
         resolve_choice(choice, installed, look=bool(choice.data))

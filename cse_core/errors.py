@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-_ROOM = 560
+MAX_LINE_CHARACTERS = 560
 """Letters that a message has, more or less, so that a hint does not hide what is wrong."""
-_MOST = 20
+MAX_ERRORS_SHOWN = 20
 """Mistakes that are shown of many."""
 
 
-def shortened(text: str, longest: int) -> str:
+def truncate(text: str, longest: int) -> str:
     """Return a text, or its ends where it is longer, with its length."""
     if len(text) <= longest:
         return text
     return f"{text[: longest * 2 // 3]} … {text[-longest // 6 :]} ({len(text):,} characters)"
 
 
-def shown(value: object, longest: int = 150) -> str:
+def truncate_repr(value: object, longest: int = 150) -> str:
     """Return a value as messages show it, whatever its size and depth."""
     try:
-        return shortened(repr(value), longest)
+        return truncate(repr(value), longest)
     except (ValueError, RecursionError):  # more digits or brackets than Python prints
         return f"{type(value).__name__} too long to show"
 
@@ -52,12 +52,12 @@ class CseError(Exception):
 
     def line(self) -> str:
         """Return the error as one line; what is too long for one is cut and its length given."""
-        text = f"{shortened(self.where, 200)}: " if self.where else ""
-        text += shortened(self.what, 400)
+        text = f"{truncate(self.where, 200)}: " if self.where else ""
+        text += truncate(self.what, 400)
         if self.value is not None:
-            text += f" (got {shown(self.value)})"
+            text += f" (got {truncate_repr(self.value)})"
         if self.hint:
-            text += f"; {shortened(self.hint, max(200, _ROOM - len(text)))}"
+            text += f"; {truncate(self.hint, max(200, MAX_LINE_CHARACTERS - len(text)))}"
         return " ".join(text.split())
 
 
@@ -71,9 +71,9 @@ class CseErrors(CseError):
 
     def line(self) -> str:
         """Return one line for each of the first mistakes."""
-        lines = [error.line() for error in self.errors[:_MOST]]
-        if len(self.errors) > _MOST:
-            lines.append(f"and {len(self.errors) - _MOST:,} more mistakes")
+        lines = [error.line() for error in self.errors[:MAX_ERRORS_SHOWN]]
+        if len(self.errors) > MAX_ERRORS_SHOWN:
+            lines.append(f"and {len(self.errors) - MAX_ERRORS_SHOWN:,} more mistakes")
         return "\n".join(lines)
 
 
@@ -104,7 +104,7 @@ def raise_all(errors: Sequence[CseError]) -> None:
 
 
 @contextmanager
-def noted(errors: list[CseError]) -> Iterator[None]:
+def collect_errors(errors: list[CseError]) -> Iterator[None]:
     """Add the mistakes that a block raises to a list, and go on behind it."""
     try:
         yield

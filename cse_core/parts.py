@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedModel
 
+    from cse_core.capabilities import Role
     from cse_core.data import Corpus
     from cse_core.encoders.encoder import PackedEncoder
     from cse_core.tokenization.tokenizer import TextTokenizer
     from cse_core.tokenization.training_rows import TrainingRows
     from cse_core.types import Hidden
-    from cse_core.vocabulary import Role
 
 
 @dataclass(frozen=True)

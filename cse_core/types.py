@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_core.capabilities import Role
 from cse_core.token_batch import TokenBatch as TokenBatch
 from cse_core.token_batch import offsets_of as offsets_of
 from cse_core.token_batch import positions_in_order as positions_in_order
 from cse_core.token_batch import positions_of as positions_of
 from cse_core.token_batch import ragged_index as ragged_index
-from cse_core.vocabulary import Role
 
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
@@ -329,12 +329,12 @@ class Hidden:
         last: ``[T, H]``, the model's output; ``[R, H]`` where one token a row was asked for.
         layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
             output of layer ``i``; the last one is ``last``, after the model's final norm if any.
-        read_alone: Whether ``last`` holds the tokens that were asked for and no others.
+        selected_only: Whether ``last`` holds the tokens that were asked for and no others.
     """
 
     last: Tensor
     layers: dict[int, Tensor] = field(default_factory=dict)
-    read_alone: bool = False
+    selected_only: bool = False
 
     def at(self, read: Tensor) -> Tensor:
         """Return the last states ``[R, H]`` of one token a row, those that were asked for if any.
@@ -342,6 +342,6 @@ class Hidden:
         Args:
             read: ``[R]`` int64 indices of tokens.
         """
-        if self.read_alone:
+        if self.selected_only:
             return self.last
         return self.last.index_select(0, read.to(self.last.device, non_blocking=True))

@@ -20,6 +20,7 @@ FIRST = {
         "recipes",
         "combine",
         "adapting",
+        "translate",
         "python",
         "evaluation",
         "mteb",

@@ -15,13 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Records": ("cse_core.data_records", "cse_core.records"),
+    "Records": ("cse_core.records",),
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
     "Functions": ("cse_core.functional",),
     "Errors": ("cse_core.errors",),
-    "Names": ("cse_core.vocabulary", "cse_core.specs"),
+    "Names": ("cse_core.capabilities", "cse_core.specs"),
     "Evaluation suites": ("cse_core.evaluation.suites",),
     "Reporters": ("cse_core.runtime.reporter",),
 }
@@ -33,17 +33,25 @@ HANDED = {
     "cse_core.data.corpus": ("Corpus", "TextColumn"),
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
-"""Classes of other rooms, and of the suites, whose objects are handed to parts."""
+"""Classes of other packages, and of the suites, whose objects are handed to parts."""
 FOR_TESTS = {
-    "cse_testkit.rigs": ("run_steps", "StepRun", "compose", "Rig"),
+    "cse_testkit.runs": ("run_steps", "StepRun", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.matrix": ("try_pair", "Pairing", "pairs"),
+    "cse_testkit.pairing": ("try_pair", "Pairing", "pairs"),
     "cse_testkit.promises": ("failures",),
 }
 """What authors' own tests use, all of it imported from ``cse_testkit``."""
 DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}
 """Folders of packages that are not at the top."""
-HIDDEN = {"CseErrors", "noted", "raise_all", "shortened", "shown", "PoolerSpec", "HOOKS", "flatten"}
+HIDDEN = {
+    "CseErrors",
+    "collect_errors",
+    "raise_all",
+    "truncate",
+    "truncate_repr",
+    "HOOKS",
+    "flatten",
+}
 """Names of these modules that are not for authors."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
 

@@ -12,7 +12,7 @@ from cse_cli.commands.fetch import fetch, fetchable
 from cse_cli.commands.pairs import show_pairs
 from cse_cli.options.completion import complete_data, complete_model
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_cli.texts.given import ColumnsOption, named_columns
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LARGEST
@@ -28,7 +28,7 @@ LENGTHS = (32, 64, 96, 128, 256, 512)
 """Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
 _BATCH = 10_000
 
-app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets, translate.")
+app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets.")
 
 PathsArgument = Annotated[
     list[str],
@@ -80,12 +80,12 @@ def list_data(
         }
         say_json({"datasets": shown, "folder": str(folder), "suites": places})
         return
-    say("installed data sets:")
+    echo("installed data sets:")
     table = plain_table("", ("name", "what it is", "from"))
     for each in registry.datasets():
         table.add_row(each.name, each.spec.summary, each.label)
     say_table(table)
-    say(f"files for cse eval --suite, looked for in {folder} ({origin}) and its subfolders:")
+    echo(f"files for cse eval --suite, looked for in {folder} ({origin}) and its subfolders:")
     table = plain_table("", ("suite", "set", "file"))
     for suite, files in suites.items():
         first = suite
@@ -94,9 +94,9 @@ def list_data(
             first = ""
     say_table(table)
     if not all(path for files in suites.values() for path in files.values()):
-        say(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
+        echo(f"name another folder with --data-dir DIR or {DATA_VARIABLE}")
         if names := ", ".join(fetchable(plugins)):
-            say(f"`cse data fetch NAME` brings public ones: {names}")
+            echo(f"`cse data fetch NAME` brings public ones: {names}")
 
 
 def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
@@ -113,7 +113,7 @@ def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Pat
         broken += located.broken
     # Several suites may have looked at one broken file.
     for line in dict.fromkeys(error.line() for error in broken):
-        tell(f"left out: {line}")
+        echo_err(f"left out: {line}")
     return found
 
 
@@ -185,7 +185,7 @@ def stats(
         table.add_row(*row)
     say_table(table)
     for message in facts.messages:
-        tell(message)
+        echo_err(message)
 
 
 @app.command("show")
@@ -214,12 +214,12 @@ def show(
         say_json({"columns": list(corpus.names), "rows": found})
         return
     for number, row in enumerate(found, 1):
-        say(f"row {number}")
+        echo(f"row {number}")
         for name, text in row.items():
             if text:
-                say(f"  {name}: {text}")
+                echo(f"  {name}: {text}")
     for message in corpus.report.messages:
-        tell(message)
+        echo_err(message)
 
 
 app.command("fetch")(fetch)

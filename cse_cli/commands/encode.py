@@ -23,7 +23,7 @@ from cse_cli.models.loading import (
 )
 from cse_cli.models.processes import shared
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say, tell, warn
+from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.given import ColumnsOption, texts_of
 from cse_core.errors import CseError, did_you_mean
 
@@ -92,14 +92,14 @@ def encode(
         blocks = ((held, unit(vectors)) for held, vectors in blocks)
     if out is None:
         for line in _lines(blocks):
-            say(line)
+            echo(line)
         if encoder.note:
             warn(encoder.note)
         return
     count, dimension = (
         _write_npy(out, blocks) if out.suffix == ".npy" else _write_jsonl(out, blocks)
     )
-    tell(f"{count:,} vectors of {dimension} numbers are in {out}")
+    echo_err(f"{count:,} vectors of {dimension} numbers are in {out}")
     if encoder.note:
         warn(encoder.note)
 

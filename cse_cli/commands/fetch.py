@@ -11,7 +11,7 @@ import typer
 
 from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _fetch_suite(
 
     folder = data_folder(data_dir)[0] / table.folder
     locked = _read_lock(folder / LOCK)
-    web = Web(source, tell)
+    web = Web(source, echo_err)
     missing: list[tuple[SourceFile, str]] = []
     outcome: dict[str, str] = {}
     for file in table.files:
@@ -134,7 +134,7 @@ def _fetch_suite(
     if missing:
         _refuse(name, folder, missing)
     if not json:
-        say(f"in {folder}; checksums and sources: {LOCK}")
+        echo(f"in {folder}; checksums and sources: {LOCK}")
 
 
 def _refuse(name: str, folder: Path, missing: list[tuple[SourceFile, str]]) -> None:
@@ -168,19 +168,19 @@ def _show_fetched(
             )  # fmt: skip
     say_table(grid)
     for owner in dict.fromkeys(file.owner for file in table.files if file.name in outcome):
-        say(f"from {table.owners[owner].name}; licence: {table.owners[owner].licence}")
+        echo(f"from {table.owners[owner].name}; licence: {table.owners[owner].licence}")
     for what, meaning in _STATES.items():
         if names := ", ".join(name for name, state in outcome.items() if state == what):
-            say(f"{what}: {names}: {meaning}")
+            echo(f"{what}: {names}: {meaning}")
     other = [
         file.name
         for file in table.files
         if file.measured and locked.get(file.name, {}).get("sha256", file.measured) != file.measured
     ]
     if other:
-        say(f"other rows than in the copy that docs/results.md measured: {', '.join(other)}")
+        echo(f"other rows than in the copy that docs/results.md measured: {', '.join(other)}")
     if any(_pin(locked[name]) == _TRUSTED for name in outcome if name in locked):
-        say(f"{_TRUSTED}: its host keeps no revision, so what came first is trusted from then on")
+        echo(f"{_TRUSTED}: its host keeps no revision, so what came first is trusted from then on")
 
 
 _TRUSTED = "first fetch"
@@ -206,13 +206,13 @@ def _show_sources(table: Sources, *, json: bool) -> None:
     for file in table.files:
         owner = table.owners[file.owner]
         rows = "" if file.rows is None else f", {file.rows:,} rows"
-        say(f"{file.name}{rows}")
+        echo(f"{file.name}{rows}")
         for place in file.places:
             more = f" and {len(place.urls) - 1} more" if len(place.urls) > 1 else ""
             pin = "its published checksum" if place.sha256 else place.revision or "its first fetch"
-            say(f"  {place.urls[0]}{more}")
-            say(f"  pinned by {pin}")
-        say(f"  {owner.name}; licence: {owner.licence}")
+            echo(f"  {place.urls[0]}{more}")
+            echo(f"  pinned by {pin}")
+        echo(f"  {owner.name}; licence: {owner.licence}")
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -265,4 +265,4 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
     if json:
         say_json({"file": str(path), "rows": len(corpus), "columns": list(corpus.names)})
     else:
-        say(f"{len(corpus):,} rows of {name} are in {path}; train with --data {path}")
+        echo(f"{len(corpus):,} rows of {name} are in {path}; train with --data {path}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 
 
 def list_recipes(
@@ -30,10 +30,10 @@ def list_recipes(
         say_json({"recipes": found})
         return
     if not recipes:
-        say("no recipe is installed; cse train works without one, or with a TOML file of your own")
+        echo("no recipe is installed; cse train works without one, or with a TOML file of your own")
         return
     table = plain_table("", ("recipe", "what it does", "paper", "from"))
     for each in recipes:
         table.add_row(each.name, each.spec.summary, each.spec.paper, each.label)
     say_table(table)
-    say("cse show-recipe NAME shows one, cse train --recipe NAME trains it")
+    echo("cse show-recipe NAME shows one, cse train --recipe NAME trains it")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say, say_json
+from cse_cli.terminal.console import echo, say_json
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ def show_pairs(
         say_json({"run": str(run), "document": document, "rounds": said})
         return
     for each in said:
-        say(f"round {each['round']}: {each['pairs']:,} pairs")
+        echo(f"round {each['round']}: {each['pairs']:,} pairs")
         for text, positive in each.get("examples", []):
-            say(f"  {text}\n    {positive}")
+            echo(f"  {text}\n    {positive}")
         for place, cluster in enumerate(each.get("clusters", []), 1):
-            say(f"  cluster {place}")
+            echo(f"  cluster {place}")
             for text in cluster:
-                say(f"    {text}")
+                echo(f"    {text}")
         if each.get("unpaired"):
-            say("  in no pair")
+            echo("  in no pair")
             for text in each["unpaired"]:
-                say(f"    {text}")
+                echo(f"    {text}")
 
 
 def rounds_of(

@@ -24,7 +24,7 @@ from cse_cli.models.loading import (
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say_json, say_table, tell, warn
+from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table, warn
 from cse_cli.texts.given import ColumnsOption, named_columns, rows_of
 from cse_core.errors import CseError
 
@@ -81,9 +81,9 @@ def search(
         shown |= {"queries": found} | ({"index": asdict(about)} if about else {})
         say_json(shown)
         return
-    tell(f"{len(texts):,} texts of {data}")
+    echo_err(f"{len(texts):,} texts of {data}")
     if about:
-        tell(str(about))
+        echo_err(str(about))
     for each in found:
         table = plain_table(each["query"], ("cosine", "row", "text"))
         for hit in each["results"]:

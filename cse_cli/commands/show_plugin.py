@@ -9,7 +9,7 @@ import typer
 
 from cse_cli.options.completion import complete_plugin
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import console, plain_table, say, say_json, say_table
+from cse_cli.terminal.console import console, echo, plain_table, say_json, say_table
 
 if TYPE_CHECKING:
     from cse_core.records import Record
@@ -32,13 +32,11 @@ def show_plugin(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a plugin: its parts with every option, the papers, the recipes."""
-    from cse_cli.plugins.factories import with_missing_factories
-
     found = installed(context)
-    infos = [with_missing_factories(info) for info in found.manager.find(name)]
+    infos = found.manager.find(name)
     if markdown:
         for info in infos:
-            say(options_table(info.parts))
+            echo(options_table(info.parts))
         return
     plugins = [
         {**_as_dict(info), "commands": found.commands.of(info.distribution)} for info in infos
@@ -48,7 +46,7 @@ def show_plugin(
         return
     for number, plugin in enumerate(plugins):
         if number:
-            say()
+            echo()
         _show(plugin)
 
 
@@ -103,7 +101,7 @@ def _part(record: Record) -> dict[str, Any]:
 
 def _tokens(record: Any, tokens: Any) -> list[str] | None:
     """Return tokens, of those that follow from options those of the defaults; None without any."""
-    from cse_core.vocabulary import flatten
+    from cse_core.capabilities import flatten
 
     if callable(tokens):
         options = record.default_options()
@@ -133,28 +131,28 @@ def _options(record: Any) -> list[dict[str, Any]]:
 
 
 def _show(plugin: dict[str, Any]) -> None:
-    say(f"{plugin['distribution']} {plugin['version']} ({plugin['key']}): {plugin['status']}")
+    echo(f"{plugin['distribution']} {plugin['version']} ({plugin['key']}): {plugin['status']}")
     if plugin["summary"]:
-        say(plugin["summary"])
+        echo(plugin["summary"])
     if plugin["reason"]:
-        say(f"{plugin['reason']}\nto fix it: {plugin['fix']}")
+        echo(f"{plugin['reason']}\nto fix it: {plugin['fix']}")
     for command in plugin["commands"]:
-        say(f"command {command}: cse {command} --help")
+        echo(f"command {command}: cse {command} --help")
     for part in plugin["parts"]:
-        say()
+        echo()
         console().print(f"{part['kind']} {part['name']}", style="bold", end="")
-        say(f": {part['summary']}")
+        echo(f": {part['summary']}")
         if part["paper"]:
-            say(f"  paper: {part['paper']}")
+            echo(f"  paper: {part['paper']}")
         for what in ("provides", "requires"):
             if part.get(what):
-                say(f"  {what}: {', '.join(part[what])}")
+                echo(f"  {what}: {', '.join(part[what])}")
             elif what in part and part[what] is None:
-                say(f"  {what}: by its options")
+                echo(f"  {what}: by its options")
         if part["kind"] == "recipe":
-            say(f"  cse show-recipe {part['name']}; cse train --recipe {part['name']}")
+            echo(f"  cse show-recipe {part['name']}; cse train --recipe {part['name']}")
         if part["kind"] == "study":
-            say(f"  cse study {part['name']} --dry-run")
+            echo(f"  cse study {part['name']} --dry-run")
         if part.get("options"):
             table = plain_table("", ("option", "type", "default", "what it does"))
             for option in sorted(part["options"], key=lambda each: not each["own"]):

@@ -9,7 +9,7 @@ import typer
 from cse_cli.options.completion import complete_model, complete_recipe
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import say, say_json, warn
+from cse_cli.terminal.console import echo, say_json, warn
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def show_recipe(
     documents = read_recipe(name, plugins.registry)
     text = _text(name, plugins)
     if toml:
-        say(text.rstrip("\n"))
+        echo(text.rstrip("\n"))
         return
     plan, problem = _plan(Choice(recipe=name, model=model), plugins)
     blocks = [block for document in documents for block in _blocks(document)]
@@ -66,22 +66,22 @@ def show_recipe(
         }
         say_json(said)
         return
-    say(" <- ".join(document.label for document in reversed(documents)))
+    echo(" <- ".join(document.label for document in reversed(documents)))
     for key in ("summary", "paper"):
         if last.table.get(key):
-            say(f"{key}: {last.table[key]}")
+            echo(f"{key}: {last.table[key]}")
     if plan:
         for line in [*plan["lines"], "settings that are not the defaults:"]:
-            say(line)
+            echo(line)
         for line in plan["changed"] or ["none"]:
-            say(f"  {line}")
+            echo(f"  {line}")
     else:
         warn(f"it cannot be resolved here: {problem}")
     if blocks:
-        say("per encoder:")
+        echo("per encoder:")
     for block in blocks:
-        say(f"  when {block['when']}: {'; '.join(block['changes']) or 'nothing changes'}")
-    say(f"its text: cse show-recipe {name} --toml; train it: cse train --recipe {name}")
+        echo(f"  when {block['when']}: {'; '.join(block['changes']) or 'nothing changes'}")
+    echo(f"its text: cse show-recipe {name} --toml; train it: cse train --recipe {name}")
 
 
 def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:

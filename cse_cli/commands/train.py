@@ -11,7 +11,7 @@ import typer
 from cse_cli.machine.launcher import check_launch
 from cse_cli.options.completion import complete_reporter
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import say, say_json, tell
+from cse_cli.terminal.console import echo, echo_err, say_json
 from cse_cli.terminal.streams import OutputLost
 from cse_cli.training.choosing import (
     RUN,
@@ -192,7 +192,7 @@ def _run(
         )
     except Stopped as stopped:
         if is_first():
-            tell(f"{stopped}; continue with `cse train --resume {stopped.folder}`")
+            echo_err(f"{stopped}; continue with `cse train --resume {stopped.folder}`")
         raise typer.Exit(130) from None
     if not is_first():
         return
@@ -200,7 +200,7 @@ def _run(
         if json:
             say_json(outcome_json(outcome, folder, reporter))
         elif quiet:
-            say(str(folder))
+            echo(str(folder))
         else:
             show_outcome(outcome, folder, plugins)
     except OutputLost as lost:

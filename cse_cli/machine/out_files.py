@@ -22,7 +22,7 @@ def out_file(path: Path, where: str = "--out", *, keep: bool = True) -> Iterator
     Raises:
         CseError: If it cannot be written.
     """
-    from cse_core.runtime.atomic_files import whole_file
+    from cse_core.runtime.atomic_files import atomic_file
 
     if path.is_dir():
         raise CseError("is a folder", where=where, value=str(path), hint="name a file")
@@ -30,7 +30,7 @@ def out_file(path: Path, where: str = "--out", *, keep: bool = True) -> Iterator
         hint = f"make it: mkdir -p {path.parent}"
         raise CseError("its folder does not exist", where=where, value=str(path), hint=hint)
     try:
-        with whole_file(path, keep=keep) as made:
+        with atomic_file(path, keep=keep) as made:
             yield made
     except OSError as error:
         raise CseError(

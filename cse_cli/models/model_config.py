@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.errors import CseError, shown
+from cse_core.errors import CseError, truncate_repr
 from cse_core.recipes.model_facts import find_model
 from cse_core.registry.registry import Registry
 from cse_core.runtime.model_files import model_folder, read_json
@@ -32,7 +32,7 @@ def check_config(name: str, registry: Registry) -> None:
         if size is not None and (type(size) is not int or not 1 <= size <= _LARGEST_SIZE):
             raise CseError(
                 f"in its config.json {key} must be an integer from 1 to {_LARGEST_SIZE:,}, "
-                f"not {shown(size, 60)}",
+                f"not {truncate_repr(size, 60)}",
                 where="model.name",
                 value=name,
                 hint="copy the config.json that belongs to the weights",

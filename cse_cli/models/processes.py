@@ -57,7 +57,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
         import torch
 
         from cse_core.runtime.distributed import join
-        from cse_core.runtime.sharing import led
+        from cse_core.runtime.sharing import run_on_rank_zero
 
         join(torch.device("cpu"))  # what they exchange lies there
         _team.plugins = installed(context)
@@ -67,7 +67,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
             command(context, **options)
 
         try:
-            led(work, lambda function, *given: function(*given))
+            run_on_rank_zero(work, lambda function, *given: function(*given))
         finally:
             _team.together = _team.model = None
 
@@ -78,9 +78,9 @@ def helpers() -> int:
     """Return how many other processes help with this command."""
     if _team.together is None:
         return 0
-    from cse_core.runtime.distributed import world
+    from cse_core.runtime.distributed import rank_and_size
 
-    return world()[1] - 1
+    return rank_and_size()[1] - 1
 
 
 def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
@@ -100,7 +100,7 @@ def _load(name: str, options: dict[str, Any]) -> SentenceModel:
     from cse_cli.terminal.quiet import libraries_quiet
     from cse_core.runtime.device import resolve_device
     from cse_core.runtime.distributed import join
-    from cse_core.runtime.sharing import agreed
+    from cse_core.runtime.sharing import all_gather_objects
 
     _team.model = None  # the memory of the one before
 
@@ -111,7 +111,7 @@ def _load(name: str, options: dict[str, Any]) -> SentenceModel:
         with libraries_quiet():
             return load(name, _team.plugins.registry, **{**options, "device": device})
 
-    _team.model = agreed(make)[0]
+    _team.model = all_gather_objects(make)[0]
     return _team.model
 
 

@@ -30,7 +30,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
         take_pooler,
         word_table,
     )
-    from cse_core.encoders.pretrained import checked_name, explained, load_tokenizer
+    from cse_core.encoders.pretrained import checked_name, load_tokenizer, translate_load_errors
     from cse_core.models.part_factory import make_part
     from cse_core.parts import Adapter, Setup
     from cse_core.recipes.model_facts import resolve_model
@@ -38,7 +38,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
     from cse_core.tokenization.tokenizer import TextTokenizer
 
     name = checked_name(resolve_model(composition.model.name, plugins.registry))
-    with explained(name), torch.device("meta"):
+    with translate_load_errors(name), torch.device("meta"):
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
         model = AutoModel.from_config(config, trust_remote_code=False)
     take_pooler(model)

@@ -54,7 +54,7 @@ class Installed:
         from dataclasses import replace
 
         from cse_cli.plugins.manager import load_plugins
-        from cse_core.errors import did_you_mean, shortened
+        from cse_core.errors import did_you_mean, truncate
 
         manager = load_plugins(self.left_out)
         blocking = {command.blocked_by for command in self.commands.all}
@@ -66,7 +66,7 @@ class Installed:
         )
         for name in manager.unmatched:
             hint = did_you_mean(name, {info.name for info in manager.infos})
-            warn(f"--no-plugin {shortened(name, 100)}: no installed plugin has this name; {hint}")
+            warn(f"--no-plugin {truncate(name, 100)}: no installed plugin has this name; {hint}")
         return manager
 
     @cached_property

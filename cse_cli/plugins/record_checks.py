@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_args
 
+from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, is_known
 from cse_core.errors import did_you_mean
 from cse_core.records import (
     AugmenterSpec,
@@ -23,13 +24,12 @@ from cse_core.records import (
     StudySpec,
 )
 from cse_core.specs import HOOK_RECORDS
-from cse_core.vocabulary import PREFIXES, WORDS, is_known
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 STUDY = re.compile(rf"{NAME.pattern}/[a-z]+(-[A-Za-z0-9]+(\.[0-9]+)*)*")
 DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
-_TOKENS = (*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES))
+_TOKENS = (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES))
 
 
 class PluginFault(Exception):
@@ -131,7 +131,7 @@ def _check_tokens(spec: ComponentSpec) -> None:
                 if not isinstance(token, str) or not is_known(token):
                     hint = did_you_mean(str(token), _TOKENS)
                     raise PluginFault(
-                        f"{field} has {token!r}, which is not in the vocabulary; {hint}"
+                        f"{field} has {token!r}, which is not a known capability; {hint}"
                     )
 
 

@@ -103,7 +103,7 @@ def clean_streams() -> None:
             setattr(sys, name, CleanStream(stream))
 
 
-def sane_terminal() -> None:
+def sanitize_terminal() -> None:
     """Forget widths and heights of the terminal that are none, so that its own are taken."""
     for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
         if not re.fullmatch("[1-9][0-9]{1,3}", os.environ.get(name, "80")):
@@ -125,12 +125,12 @@ def _put(text: str, *, err: bool = False, label: str = "", colour: str = "") -> 
     under.flush()
 
 
-def say(text: str = "") -> None:
+def echo(text: str = "") -> None:
     """Print a line of the result on stdout."""
     _put(text)
 
 
-def tell(text: str) -> None:
+def echo_err(text: str) -> None:
     """Print a line for the reader on stderr, where it is in nobody's way."""
     _put(text, err=True)
 
@@ -150,7 +150,7 @@ def fail(error: CseError) -> None:
 def say_json(value: Any) -> None:
     """Print a value as JSON on stdout, lists of numbers each in one line."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    say(_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
+    echo(_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
 
 
 def say_table(table: Table) -> None:

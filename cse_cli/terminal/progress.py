@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.terminal.console import cleaned, console, in_notebook, tell, warn
+from cse_cli.terminal.console import cleaned, console, echo_err, in_notebook, warn
 from cse_core.runtime.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ShowingReporter(SilentReporter):
             opening()
 
     def _print(self, text: str) -> None:
-        tell(text)
+        echo_err(text)
 
     def _warn(self, text: str) -> None:
         warn(text)
@@ -119,7 +119,7 @@ class LineReporter(ShowingReporter):
         self._began, self._told = time.monotonic(), 0.0
         self._total, self._done = steps, done
         which = f"round {round_number}: " if round_number else ""
-        tell(f"{which}{steps:,} steps" + (f", {done:,} of them done" if done else ""))
+        echo_err(f"{which}{steps:,} steps" + (f", {done:,} of them done" if done else ""))
 
     def line(self, line: Mapping[str, float]) -> None:
         """Print a line of metrics, the last of every few seconds."""
@@ -130,19 +130,19 @@ class LineReporter(ShowingReporter):
         step = int(line["step"])
         per_step = (now - self._began) / max(1, step - self._done)
         left = clock(per_step * (self._total - step))
-        tell(f"step {step:,} of {self._total:,}: {in_short(line)}, {left} left")
+        echo_err(f"step {step:,} of {self._total:,}: {in_short(line)}, {left} left")
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Print the scores of an evaluation."""
         if scores:
-            tell(f"step {step:,}: {dev_in_short(scores)}{', the best so far' if best else ''}")
+            echo_err(f"step {step:,}: {dev_in_short(scores)}{', the best so far' if best else ''}")
 
     def progress(self, done: int, total: int, what: str) -> None:
         """Print how far a part is, the last of every few seconds."""
         now = time.monotonic()
         if done == total or now - self._told >= _SECONDS_BETWEEN_LINES:
             self._told = now
-            tell(f"{what}: {done:,} of {total:,}")
+            echo_err(f"{what}: {done:,} of {total:,}")
 
 
 class BarReporter(ShowingReporter):
@@ -243,7 +243,7 @@ class BarReporter(ShowingReporter):
 
     def _print(self, text: str) -> None:
         if self._bar is None:
-            tell(text)
+            echo_err(text)
         else:
             self._bar.console.print(text, markup=False)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-def quieten() -> None:
+def silence() -> None:
     """Keep the libraries' own bars and hints off stderr, where ours are."""
     from transformers.utils import logging
 
@@ -20,7 +20,7 @@ def libraries_quiet() -> Iterator[None]:
     from transformers.utils import logging
 
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    quieten()
+    silence()
     try:
         yield
     finally:

@@ -72,7 +72,7 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
-def mend_streams() -> None:
+def repair_streams() -> None:
     """Replace stdin, stdout and stderr by what cannot break a command.
 
     Messages that nobody takes are dropped; a result that nobody takes raises ``OutputLost``. What

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import PAIR_COLUMNS
 from cse_core.data.corpus import Corpus
-from cse_core.data.scripts import unspaced
+from cse_core.data.scripts import lacks_word_spaces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +122,7 @@ def _words(corpus: Corpus, column: str) -> Counts | None:
     import pyarrow.compute as pc
 
     rows = np.unique(np.linspace(0, len(corpus) - 1, _SAMPLE).astype(int))
-    if unspaced(corpus.column(column).take(rows)):
+    if lacks_word_spaces(corpus.column(column).take(rows)):
         return None
     texts = corpus.table.column(column)
     return np.concatenate(

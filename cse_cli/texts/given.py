@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.terminal.console import tell
-from cse_core.errors import CseError, shortened
+from cse_cli.terminal.console import echo_err
+from cse_core.errors import CseError, truncate
 
 if TYPE_CHECKING:
     from cse_core.records import DatasetSpec
@@ -90,7 +90,7 @@ def rows_of(
 
     corpus = load_corpus(DataOptions(path=(file,), columns=columns or {}), datasets=datasets)
     for message in corpus.report.messages:
-        tell(message)
+        echo_err(message)
     return list(corpus.column("text"))
 
 
@@ -119,7 +119,7 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
         if line.strip():
             return _both(iter(held), lines)
     state = "has only blank lines" if held else "is empty"
-    raise CseError(f"expected one text per line, but {shortened(where, 200)} {state}")
+    raise CseError(f"expected one text per line, but {truncate(where, 200)} {state}")
 
 
 def _stdin() -> Iterator[str]:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from cse_cli.machine.caches import cache_folder, open_own, private_folder
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
@@ -98,7 +98,7 @@ def _write(path: Path, table: TokenTable) -> None:
     sums = json.dumps([zlib.crc32(values.data) for values in (offsets, ids, word)])
     batch = pa.record_batch({"tokens": column}).replace_schema_metadata({"crc32": sums})
     private_folder(path.parent)  # the ids tell the texts
-    with whole_file(path, private=True) as beside:
+    with atomic_file(path, private=True) as beside:
         with pa.ipc.new_file(str(beside), batch.schema) as writer:
             writer.write_batch(batch)
 

@@ -12,7 +12,7 @@ from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, 
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
-from cse_core.training.watch import Watch
+from cse_core.training.callback import Callback
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,7 +47,7 @@ def spread(anchors: Tensor) -> dict[str, float]:
     return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
 
 
-class CollapseWatch(Watch):
+class CollapseDetector(Callback):
     """Says when a set of sentences looks collapsed, once for each set."""
 
     def __init__(self, composition: Composition) -> None:

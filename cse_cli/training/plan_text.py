@@ -9,7 +9,7 @@ from cse_cli.training.feeds import feeds
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.option_types import plain
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_core.training.recipe_file import as_recipe
 
 
@@ -27,7 +27,7 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
         f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
-        f"{steps_told(composition)}, "
+        f"{format_steps(composition)}, "
         f"seed {train.seed}, precision {train.precision}{scaled}",
         *run,
     ]
@@ -62,7 +62,7 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
 
 def plan_dict(composition: Composition) -> dict[str, Any]:
     """Return the plan as data that JSON can hold."""
-    facts = {name: getattr(composition.facts, name) for name in Facts.__dataclass_fields__}
+    facts = {name: getattr(composition.facts, name) for name in RunInfo.__dataclass_fields__}
     if composition.round_miners:
         facts["steps"] = composition.train.max_steps
     return {
@@ -109,7 +109,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
     }
 
 
-def _known(facts: Facts) -> str:
+def _known(facts: RunInfo) -> str:
     text = [facts.family] if facts.family else []
     text += [f"hidden {facts.hidden}"] if facts.hidden else []
     text += [f"{facts.layers} layers"] if facts.layers else []
@@ -118,7 +118,7 @@ def _known(facts: Facts) -> str:
     return f" ({', '.join(text or ['neither installed nor a folder: looked for on the hub'])})"
 
 
-def steps_told(composition: Composition) -> str:
+def format_steps(composition: Composition) -> str:
     """Return how many steps there are; the pairs of a round are not known before it is mined.
 
     Returns:

@@ -9,7 +9,7 @@ from cse_cli.options.flags import Choice
 from cse_cli.training.advice import advice
 from cse_cli.training.memory import planned_warning
 from cse_cli.training.sharding import check_sharding
-from cse_core.errors import CseError, CseErrors, noted, raise_all
+from cse_core.errors import CseError, CseErrors, collect_errors, raise_all
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
@@ -55,7 +55,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]
         if dev and look:
-            with noted(errors):
+            with collect_errors(errors):
                 _check_dev(dev, installed)
         raise_all(errors)
         raise

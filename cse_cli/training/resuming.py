@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.terminal.console import tell
+from cse_cli.terminal.console import echo_err
 from cse_core.errors import CseError, raise_all
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check_run(folder: RunFolder) -> None:
         now = {}
     if written is None or not now:  # a resume writes it again
         if written is not None:
-            tell(f"{folder.recipe} is damaged or missing: writing it again")
+            echo_err(f"{folder.recipe} is damaged or missing: writing it again")
         return
     then = dict(_flat(tomllib.loads(written.decode())))
     changed = [path for path in {**then, **now} if then.get(path) != now.get(path)]
@@ -59,16 +59,16 @@ def recorded_reports(folder: Path) -> list[str]:
 
 def _written(folder: RunFolder) -> bytes | None:
     """Return ``run.toml`` as it was written, None where no copy of it is whole."""
-    from cse_core.runtime.atomic_files import damage
+    from cse_core.runtime.atomic_files import verify_checksums
 
     for path in (folder.start, *reversed(folder.checkpoints())):
-        if damage(path, folder.recipe.name) is None:
+        if verify_checksums(path, folder.recipe.name) is None:
             return (path / folder.recipe.name).read_bytes()
     return None
 
 
 def _check_unfinished(folder: RunFolder) -> None:
-    from cse_core.runtime.atomic_files import damage
+    from cse_core.runtime.atomic_files import verify_checksums
     from cse_core.training.run_folder import RESULT
 
     result = folder.path / RESULT
@@ -79,7 +79,7 @@ def _check_unfinished(folder: RunFolder) -> None:
         whole = {"model", "steps", "scores"} <= json.loads(content).keys()
     except (OSError, ValueError, AttributeError, RecursionError):
         whole = False
-    wrong = damage(folder.model) if folder.model.is_dir() else "every file is missing"
+    wrong = verify_checksums(folder.model) if folder.model.is_dir() else "every file is missing"
     if whole and wrong:
         raise CseError(
             f"is finished, and of its model {wrong}",
@@ -96,7 +96,7 @@ def _check_unfinished(folder: RunFolder) -> None:
             f"--model {path} beside that trains its model further",
         )
     if result.is_file() and not result.is_symlink():
-        tell(f"{result} is damaged: writing it again")
+        echo_err(f"{result} is damaged: writing it again")
         result.unlink(missing_ok=True)
     else:
         raise CseError("is not a file", where=str(result), hint="move it away")

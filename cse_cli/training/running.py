@@ -8,9 +8,10 @@ from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.plugins.culprit import exits_as_errors
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
-from cse_cli.terminal.console import tell
+from cse_cli.terminal.console import echo_err
 from cse_cli.texts.lengths import lengths
 from cse_cli.training.resuming import check_run, recorded_reports
 from cse_cli.training.train_checks import check_links, check_out, default_folder
@@ -73,14 +74,15 @@ def run(
             show_in_short(composition)
             cut = lengths(composition, plugins)
             if cut is not None and cut.longer:
-                tell(cut.line())
+                echo_err(cut.line())
 
     with ExitStack() as open_:
+        open_.enter_context(exits_as_errors())
         shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
         reporter = open_.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.quiet import libraries_quiet
-        from cse_cli.training.equipment import equip
+        from cse_cli.training.equipment import attach_callbacks
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped
 
@@ -100,7 +102,7 @@ def run(
                         plugins.registry,
                         reporter=heard_by,
                         describe=describe,
-                        equip=equip,
+                        attach_callbacks=attach_callbacks,
                     )
             else:
                 outcome = training.train(
@@ -112,7 +114,7 @@ def run(
                     recorded=with_whole_paths(composition, plugins.registry),
                     replace_run=force,
                     describe=describe,
-                    equip=equip,
+                    attach_callbacks=attach_callbacks,
                 )
         except Stopped as stopped:
             stopped.folder = folder

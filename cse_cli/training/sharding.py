@@ -48,10 +48,10 @@ def shard_as_asked(assembly: Assembly, precision: Precision) -> None:
     Raises:
         CseError: If a part does not work with it, or the layers of the encoder are not known.
     """
-    from cse_core.runtime.distributed import world
+    from cse_core.runtime.distributed import rank_and_size
 
     check_sharding(assembly.composition)
-    if assembly.composition.train.shard == "none" or world()[1] == 1:
+    if assembly.composition.train.shard == "none" or rank_and_size()[1] == 1:
         return
     import torch
     from torch.distributed.device_mesh import init_device_mesh
@@ -69,7 +69,7 @@ def shard_as_asked(assembly: Assembly, precision: Precision) -> None:
     if not layers:
         what = f"the layers of {type(encoder.model).__name__} are not known"
         raise CseError(what, where=WHERE, value="full", hint="leave it out")
-    mesh = init_device_mesh(assembly.device.type, (world()[1],))
+    mesh = init_device_mesh(assembly.device.type, (rank_and_size()[1],))
     table = word_table(encoder.model)
     for module in (table, *layers, encoder.model, encoder):
         group: Any = fully_shard(module, mesh=mesh, reshard_after_forward=True)
@@ -112,7 +112,7 @@ def _forward(
         named["on_input"] = lambda here: torch.cat([change(here.index_select(0, none)), here])
     out = forward(words, first, torch.tensor([0, 1]), **named)
     layers = {number: states.index_select(0, none) for number, states in out.layers.items()}
-    return Hidden(out.last.index_select(0, none), layers, read_alone=out.read_alone)
+    return Hidden(out.last.index_select(0, none), layers, selected_only=out.selected_only)
 
 
 def _no_fp16() -> CseError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cse_cli.machine.out_files import check_out_folder, out_file
 from cse_cli.options.flags import Choice
-from cse_cli.terminal.console import tell, warn
+from cse_cli.terminal.console import echo_err, warn
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -207,4 +207,4 @@ def save_recipe(composition: Composition, path: Path) -> None:
 
     with out_file(path, "--save-recipe") as made:
         made.write_text(dump_recipe(composition), encoding="utf-8")
-    tell(f"the resolved recipe is in {path}")
+    echo_err(f"the resolved recipe is in {path}")

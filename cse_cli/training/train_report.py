@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.terminal.console import say, say_json, tell, warn
+from cse_cli.terminal.console import echo, echo_err, say_json, warn
 
 if TYPE_CHECKING:
     from cse_cli.options.flags import Choice
@@ -46,26 +46,26 @@ def show_plan(
         say_json(plan_json(composition, choice, plugins, run))
         return
     for line in plan_text(composition, choice, plugins, run):
-        say(line)
+        echo(line)
 
 
 def show_in_short(composition: Composition) -> None:
     """Print parts, passes and settings in a few lines on stderr."""
-    from cse_cli.training.plan_text import steps_told
+    from cse_cli.training.plan_text import format_steps
 
     train = composition.train
     parts = ", ".join(
         part.path for part in composition.parts if part.kind != "branch" or part.use != "online"
     )
-    tell(f"recipe {composition.recipe or 'default'}: {parts}")
+    echo_err(f"recipe {composition.recipe or 'default'}: {parts}")
     passes = "; ".join(
         f"{each.branch}: {' + '.join(each.views)}" + ("" if each.gradient else " (no gradient)")
         for each in composition.passes
     )
-    tell(f"each step encodes {passes}")
-    tell(
+    echo_err(f"each step encodes {passes}")
+    echo_err(
         f"model {composition.model.name}, batches of {train.batch_size}, "
-        f"learning rate {train.lr:g}{steps_told(composition)}, seed {train.seed}"
+        f"learning rate {train.lr:g}{format_steps(composition)}, seed {train.seed}"
     )
     for warning in composition.warnings:
         warn(warning)
@@ -73,19 +73,19 @@ def show_in_short(composition: Composition) -> None:
 
 def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     """Print what came of the run, and what to type next."""
-    say(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
+    echo(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
     if outcome.chosen_by is not None and outcome.score is not None:
-        say(f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}")
+        echo(f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}")
     else:
-        say(f"kept: step {outcome.step:,}, the last")
-    say(f"model: {outcome.model}")
-    say("next:")
+        echo(f"kept: step {outcome.step:,}, the last")
+    echo(f"model: {outcome.model}")
+    echo("next:")
     if "eval" in plugins.commands.usable:
         from cse_cli.plugins.data_folder import data_folder
 
         there = plugins.locate("sts", data_folder()[0]).there
-        say(f"  cse eval {folder}{' --suite sts' if there else ''}")
-    say(f"  cse encode {folder} --text 'a sentence'")
+        echo(f"  cse eval {folder}{' --suite sts' if there else ''}")
+    echo(f"  cse encode {folder} --text 'a sentence'")
 
 
 def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:

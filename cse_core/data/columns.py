@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from cse_core.data.scripts import unspaced
+from cse_core.data.scripts import lacks_word_spaces
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.recipes.settings import COLUMNS
@@ -65,7 +65,7 @@ def match_columns(
     guessed = _guess(lowered, sources, reading, pairs=not mapping)
     if "text" not in sources and "text" not in guessed and len(names) == 1:
         name = names[0]
-        long = len(name) > _LONG_UNSPACED and unspaced(names)
+        long = len(name) > _LONG_UNSPACED and lacks_word_spaces(names)
         if reading.from_header and (long or not _HEADER.fullmatch(name)):
             what = "the first line is not a header with a column text"
             hint = "add a header line, or name the file .txt: one text per line"

@@ -81,9 +81,9 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
     import datasets
     from huggingface_hub import constants
 
-    from cse_core.runtime.hub import hub_answers
+    from cse_core.runtime.hub import is_hub_reachable
 
-    online = hub_answers()
+    online = is_hub_reachable()
     before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
     if not online:  # its libraries then look only into their cache
         datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True

@@ -12,7 +12,7 @@ _UNSPACED = re.compile(
 )
 
 
-def unspaced(texts: Iterable[str]) -> bool:
+def lacks_word_spaces(texts: Iterable[str]) -> bool:
     """Tell whether more than half of the letters belong to such a script (Han, kana, Thai, …)."""
     letters = found = 0
     for text in texts:

@@ -135,7 +135,7 @@ def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
 
 
 @torch.no_grad()
-def reads_one_way(model: PreTrainedModel, longest: int) -> bool:
+def is_causal(model: PreTrainedModel, longest: int) -> bool:
     """Return whether the first token's state is the same whatever follows it: causal attention."""
     words = word_table(model)
     ids = [i for i in range(min(words.num_embeddings, 64)) if i != (model.config.pad_token_id or 0)]

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 from cse_core.encoders.architecture import (
     Evidence,
     forward_arguments,
+    is_causal,
     plain_forward,
     position_range,
-    reads_one_way,
     take_pooler,
     transformer_layers,
     unusable,
@@ -25,9 +25,9 @@ from cse_core.encoders.architecture import (
 )
 from cse_core.encoders.attention import PACKED, register_packed_attention
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
-from cse_core.encoders.pretrained import WHERE, explained, load_model, load_tokenizer
+from cse_core.encoders.pretrained import WHERE, load_model, load_tokenizer, translate_load_errors
 from cse_core.encoders.row_layout import Packed, Padded
-from cse_core.encoders.shortcuts import CastOnce, LastLayer, WordTable
+from cse_core.encoders.shortcuts import AutocastInputCache, LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
@@ -83,7 +83,7 @@ class PackedEncoder(nn.Module):
         self._windowed = getattr(model.config, "sliding_window", None) is not None
         self.packed, self.why_padded = False, cast(str | None, "padding was requested")
         self._last_layer: LastLayer | None = None
-        self._casts = CastOnce()
+        self._casts = AutocastInputCache()
         self._casts.watch(model)
         self._choose_layout(attention)
 
@@ -94,7 +94,7 @@ class PackedEncoder(nn.Module):
         self.model.eval()
         try:
             evidence = plain_forward(self.model, self.max_positions)
-            if reads_one_way(self.model, self.max_positions):
+            if is_causal(self.model, self.max_positions):
                 what = "reads in one direction, as decoders do: no token sees the ones after it"
                 raise unusable(f"{name} {what}")
             if attention != "padded":
@@ -173,7 +173,7 @@ class PackedEncoder(nn.Module):
         Raises:
             CseError: What that raises, and if the model is not an encoder.
         """
-        with explained(str(path_or_name)):
+        with translate_load_errors(str(path_or_name)):
             model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
             return cls(model, attention=attention)
 
@@ -187,7 +187,7 @@ class PackedEncoder(nn.Module):
             CseError: What that raises, or if the tokenizer has ids that the encoder has not.
         """
         encoder, name = cls.load(path_or_name, seed=seed, **how), str(path_or_name)
-        with explained(name, part="the tokenizer"):
+        with translate_load_errors(name, part="the tokenizer"):
             tokenizer = TextTokenizer(load_tokenizer(path_or_name))
             highest = max(tokenizer.hf.get_vocab().values(), default=0)
         if highest >= encoder.vocab_size:
@@ -278,7 +278,7 @@ class PackedEncoder(nn.Module):
         last = layout.from_model(out[0])
         if self.layer_count in layers:
             taken[self.layer_count] = last
-        return Hidden(last, {i: taken[i] for i in layers}, read_alone=reading is not None)
+        return Hidden(last, {i: taken[i] for i in layers}, selected_only=reading is not None)
 
     def _model_arguments(self, layout: Packed | Padded) -> dict[str, Any]:
         arguments, positions = dict(layout.arguments), layout.positions

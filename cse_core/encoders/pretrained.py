@@ -16,8 +16,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import SUMS, damage
-from cse_core.runtime.hub import hub_answers
+from cse_core.runtime.atomic_files import SUMS, verify_checksums
+from cse_core.runtime.hub import is_hub_reachable
 from cse_core.runtime.model_files import model_folder
 
 WHERE = "model.name"
@@ -58,12 +58,12 @@ def load_model(
     folder = Path(name) if Path(name).is_dir() else None
     if folder is not None and not from_scratch:
         check_weights(folder)
-        if wrong := damage(folder):
+        if wrong := verify_checksums(folder):
             raise CseError(
                 f"is not what was saved: {wrong}", where=WHERE, value=name, hint=_DAMAGED
             )
-    with explained(name):
-        local = folder is not None or not hub_answers()
+    with translate_load_errors(name):
+        local = folder is not None or not is_hub_reachable()
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local)
         if dropout is not None:
             _set_dropout(config, dropout)
@@ -103,12 +103,12 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
     if folder.is_dir() and not any((folder / file).exists() for file in _TOKENIZER_FILES):
         hint = "copy the encoder's tokenizer.json and tokenizer_config.json into it"
         raise CseError("no tokenizer in the folder", where=WHERE, value=name, hint=hint)
-    with explained(name, part="the tokenizer"):
+    with translate_load_errors(name, part="the tokenizer"):
         return AutoTokenizer.from_pretrained(
             name,
             use_fast=True,
             trust_remote_code=False,
-            local_files_only=folder.is_dir() or not hub_answers(),
+            local_files_only=folder.is_dir() or not is_hub_reachable(),
         )
 
 
@@ -160,7 +160,7 @@ def check_fit(report: dict[str, Any], name: str) -> None:
 
 
 @contextmanager
-def explained(name: str, part: str = "the model") -> Iterator[None]:
+def translate_load_errors(name: str, part: str = "the model") -> Iterator[None]:
     """Turn what transformers raises over a model's files into one line."""
     try:
         yield
@@ -192,7 +192,7 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
         what = "the hub has only pickled weights, and pickles are never loaded"
         hint = "name a model with model.safetensors"
     elif isinstance(error, OSError):
-        answers = hub_answers()
+        answers = is_hub_reachable()
         state = "the hub has no such model" if answers else "the hub cannot be reached"
         what = f"no folder of this name, and {state}"
         hint = "check the spelling and the network, or give the path of a downloaded folder"

@@ -19,7 +19,7 @@ from cse_core.encoders.row_layout import RowLayout
 _KEYS, _VALUES = ("key", "k_lin", "k_proj"), ("value", "v_lin", "v_proj")
 
 
-class CastOnce:
+class AutocastInputCache:
     """Keeps the last cast that a linear layer of a model asked for, for the next one.
 
     Queries, keys and values are made of the same hidden states. Autocast keeps the casts of weights

@@ -38,7 +38,7 @@ from cse_core.types import INPUT
 
 
 @dataclass
-class PlacedAugmenter:
+class BoundAugmenter:
     """An augmenter with what the engine must know of it."""
 
     choice: PlannedPart
@@ -62,7 +62,7 @@ class Assembly:
     online: SentenceEncoder
     branches: dict[str, Branch]
     encoders: dict[str, SentenceEncoder]
-    augmenters: list[PlacedAugmenter]
+    augmenters: list[BoundAugmenter]
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
     losses: dict[str, Loss]
@@ -97,17 +97,20 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
+    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]] | None = None,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
     ``resolve_model`` turns a model's name into a folder or hub name, ``total_steps`` are the
-    optimiser steps of the first round.
+    optimiser steps of the first round, ``load_encoder`` stands for
+    ``PackedEncoder.load_with_tokenizer``.
     """
     train, model = composition.train, composition.model
     source = DropoutSource(bits=train.dropout_bits)
+    read = load_encoder or PackedEncoder.load_with_tokenizer
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        loaded, own = PackedEncoder.load_with_tokenizer(resolve_model(name), seed=seed, **how)
+        loaded, own = read(resolve_model(name), seed=seed, **how)
         loaded.to(device).use_dropout(source)
         return loaded, own
 
@@ -154,7 +157,7 @@ def build(
     for choice in composition.of("aug"):
         spec = cast(AugmenterSpec, choice.spec)
         augmenters.append(
-            PlacedAugmenter(
+            BoundAugmenter(
                 choice,
                 cast(Augmenter, factory(choice, dimension)),
                 spec.point_of(choice.options),

@@ -26,7 +26,7 @@ class Gathering:
     """
 
     def __init__(self, batch: int, row_each: bool, on_device: KeysOnDevice) -> None:
-        self.rank, self.size = distributed.world()
+        self.rank, self.size = distributed.rank_and_size()
         shares = [distributed.share(batch, rank, self.size) for rank in range(self.size)]
         self._counts = [stop - start for start, stop in shares] if row_each else None
         if self.size > 1 and row_each:

@@ -57,7 +57,7 @@ def look_up(
     return None
 
 
-def send_back(
+def backward_to_inputs(
     roots: list[Tensor], seeds: list[Any], wanted: list[Tensor], inputs_only: bool
 ) -> Sequence[Tensor | None]:
     """Send gradients back from the roots, and return those of the tensors that are wanted.
@@ -116,7 +116,7 @@ class GradientCapture:
             none = torch.zeros(0, sizes[point], device=device)
             nothing = [(none.new_zeros(0, dtype=torch.long), none)]
             own += map(torch.cat, zip(*self._found.get((point, view), nothing), strict=True))
-        if own and distributed.world()[1] > 1:
+        if own and distributed.rank_and_size()[1] > 1:
             own[1::2] = [values.float() for values in own[1::2]]
             own = distributed.gather(own, distributed.row_counts(own))
         return {

@@ -38,7 +38,7 @@ class Update:
 
 
 @dataclass
-class Spikes:
+class GradientSpikeFilter:
     """Steps that are dropped for the size of their gradient (``train.drop_spikes``).
 
     Attributes:
@@ -84,7 +84,7 @@ class Optimizer:
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
         self.options = options
-        self.spikes, self.overflows = Spikes(), 0
+        self.spikes, self.overflows = GradientSpikeFilter(), 0
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))

@@ -12,10 +12,17 @@ import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
 
-from cse_core.engine.assembly import PlacedAugmenter
+from cse_core.capabilities import Role
+from cse_core.engine.assembly import BoundAugmenter
 from cse_core.engine.encoder_call import EMBEDDINGS, Levels, encode
 from cse_core.engine.gathering import Gathering, joined
-from cse_core.engine.input_gradients import Fields, GradientCapture, Spans, look_up, send_back
+from cse_core.engine.input_gradients import (
+    Fields,
+    GradientCapture,
+    Spans,
+    backward_to_inputs,
+    look_up,
+)
 from cse_core.engine.row_keys import KeysOnDevice, RowKeys
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.recipes.composition import PlannedPass
@@ -25,7 +32,6 @@ from cse_core.runtime.device import Precision
 from cse_core.runtime.gradients import NOTHING, GradientSum
 from cse_core.runtime.seeds import StepPosition, derive_seed, draws
 from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext
-from cse_core.vocabulary import Role
 
 Pieces = list[PreparedView]
 """The rows of a view, those of each chunk apart."""
@@ -62,7 +68,7 @@ class StepPasses:
         self.assembly = setup.builder.assembly
         self.device = self.assembly.device
         self.train = setup.train
-        self.rank, self.size = distributed.world()
+        self.rank, self.size = distributed.rank_and_size()
         start, stop = distributed.share(len(index), self.rank, self.size)
         self.all_index, self.index, self.first_owner = index, index[start:stop], start
         self.rows = setup.builder.rows.corpus_row[index]
@@ -205,7 +211,7 @@ class StepPasses:
 
     def _change(
         self,
-        augmenters: list[PlacedAugmenter],
+        augmenters: list[BoundAugmenter],
         chunk: int,
         capture: GradientCapture,
         point: str,
@@ -296,10 +302,10 @@ class StepPasses:
         value = self.setup.scaler.scale(value)
         if len(self.chunks) == 1:
             with sums.during():
-                found = send_back([value], [None], capture.tensors, inputs_only)
+                found = backward_to_inputs([value], [None], capture.tensors, inputs_only)
             capture.collect(self._unscaled(found))
             return
-        found = send_back([value], [None], list(self.leaves.values()), inputs_only)
+        found = backward_to_inputs([value], [None], list(self.leaves.values()), inputs_only)
         gradients = dict(zip(self.leaves, found, strict=True))
         trained = [(p.branch, names) for p, names in self.of_the_objective() if p.gradient]
         for place, (branch, names) in enumerate(trained, 1):
@@ -336,7 +342,7 @@ class StepPasses:
                         seeds.append(gradient[start : start + len(rows)])
             last = summing() if chunk == self.numbers[-1] else nullcontext()
             with torch.autocast(self.device.type, enabled=False), last:
-                found = send_back(roots, seeds, capture.tensors, bool(self.off))
+                found = backward_to_inputs(roots, seeds, capture.tensors, bool(self.off))
                 capture.collect(self._unscaled(found))
 
     def _unscaled(self, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:

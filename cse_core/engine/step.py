@@ -113,7 +113,7 @@ class Engine:
         with record_function("cse.views"):
             work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
         if then is not None:
-            start, stop = distributed.share(len(then), *distributed.world())
+            start, stop = distributed.share(len(then), *distributed.rank_and_size())
             self.builder.expect(then[start:stop])
         if self.off:
             self.inputs_only = True

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from cse_core.engine.assembly import Assembly, PlacedAugmenter
+from cse_core.engine.assembly import Assembly, BoundAugmenter
 from cse_core.engine.prefetch import Prefetcher
 from cse_core.engine.row_keys import SLOTS, occurrences
 from cse_core.errors import PartError
@@ -88,9 +88,9 @@ class ViewBuilder:
 
     def tokenise(self, reporter: Reporter) -> None:
         """Tokenise what the round's steps will ask for, as far as the plan tells it."""
-        rank = distributed.world()[0]
+        rank = distributed.rank_and_size()[0]
         if rank:
-            distributed.wait()  # the first process makes the tables, the others read them
+            distributed.barrier()  # the first process makes the tables, the others read them
         composition, encoders = self.assembly.composition, self.assembly.encoders
         views = {view.name: view for view in composition.views}
         needs = {part.path: part.requires for part in composition.parts}
@@ -106,7 +106,7 @@ class ViewBuilder:
                     if column in self.rows.columns:
                         self.rows.tokenise(column, encoders[planned.branch].tokenizer, reporter)
         if not rank:
-            distributed.wait()
+            distributed.barrier()
 
     def expect(self, index: Tensor) -> None:
         """Begin to prepare the batch of ``[b]`` rows that this process will build next."""
@@ -181,7 +181,7 @@ class ViewBuilder:
 
     def perturb(
         self,
-        augmenter: PlacedAugmenter,
+        augmenter: BoundAugmenter,
         values: Tensor,
         tokens: TokenBatch,
         view: View,
@@ -198,22 +198,22 @@ class ViewBuilder:
         return changed.to(values.dtype)
 
     def _changed(
-        self, augmenter: PlacedAugmenter, x: Any, tokens: Any, view: View, ctx: StepContext
+        self, augmenter: BoundAugmenter, x: Any, tokens: Any, view: View, ctx: StepContext
     ) -> Any:
         drawing = self._drawing(ctx, augmenter, view)
         return self.assembly.calls(augmenter.part, "__call__", x, tokens, view, drawing)
 
-    def _drawing(self, ctx: StepContext, augmenter: PlacedAugmenter, view: View) -> StepContext:
-        seed, rank = self.assembly.composition.train.seed, distributed.world()[0]
+    def _drawing(self, ctx: StepContext, augmenter: BoundAugmenter, view: View) -> StepContext:
+        seed, rank = self.assembly.composition.train.seed, distributed.rank_and_size()[0]
         position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
         place = (augmenter.choice.path, view.name)
         return replace(ctx, generator=draws(seed, position, rank, *place))
 
-    def _watches(self, augmenter: PlacedAugmenter) -> bool:
+    def _watches(self, augmenter: BoundAugmenter) -> bool:
         """Return whether it is still to be seen if an augmenter ever changes anything."""
         return 0 <= self._same.get(augmenter.choice.path, 0) < WATCHED_CALLS
 
-    def _watch(self, augmenter: PlacedAugmenter, unchanged: bool) -> None:
+    def _watch(self, augmenter: BoundAugmenter, unchanged: bool) -> None:
         """Note whether an augmenter changed nothing, in the first steps."""
         path = augmenter.choice.path
         seen = self._same.get(path, 0)
@@ -301,7 +301,7 @@ class ViewBuilder:
             found.update({(n, fold): ids[c] for n, c in columns.items() if c in ids})
         return found
 
-    def _of(self, view: str, point: str) -> list[PlacedAugmenter]:
+    def _of(self, view: str, point: str) -> list[BoundAugmenter]:
         return [
             augmenter
             for augmenter in self.assembly.augmenters

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_core.capabilities import Role
 from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import CseError, PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
-from cse_core.runtime.distributed import world
-from cse_core.runtime.sharing import Share, gathered
+from cse_core.runtime.distributed import rank_and_size
+from cse_core.runtime.sharing import Share, gather_rows
 from cse_core.tokenization.shared_table import shared_table
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
-from cse_core.vocabulary import Role
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class SentenceEncoder:
         """
         at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
-        rank, size = (0, 1) if share == "alone" else world()
+        rank, size = (0, 1) if share == "alone" else rank_and_size()
         # Every process makes as many calls as the first one.
         calls += [torch.zeros(0, dtype=torch.long)] * (-len(calls) % size)
 
@@ -240,7 +240,7 @@ class SentenceEncoder:
                     vectors.append(levels[SENTENCE].vectors.float().cpu())
             return torch.cat(vectors[1:] or vectors)
 
-        vectors = made() if share == "alone" else gathered(made, share)
+        vectors = made() if share == "alone" else gather_rows(made, share)
         if not calls or (share == "first" and rank):
             return vectors
         order = torch.cat([rows for first in range(size) for rows in calls[first::size]])

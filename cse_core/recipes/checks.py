@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
+from cse_core.capabilities import flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.records import HeadSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
-from cse_core.vocabulary import flatten
 
 
 def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -45,7 +45,7 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
     return [found.name for found in registry.parts("pool") if isinstance(found.spec, record)]
 
 
-def check_doubles(run: Composition) -> Iterator[Problem]:
+def check_duplicates(run: Composition) -> Iterator[Problem]:
     """Refuse two parts that make one view, one group of positives or one column."""
     owners: dict[str, PlannedPart] = {}
     for part in run.parts:

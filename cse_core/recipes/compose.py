@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cse_core.errors import CseError, PartError, noted, raise_all
+from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
@@ -18,7 +18,7 @@ from cse_core.recipes.reading import KINDS, Document, default_document, read_rec
 from cse_core.recipes.requirements import add_branches, check_requirements
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
-from cse_core.records import Facts, HeadSpec, Kind, RowPoolerSpec, SliceSpec
+from cse_core.records import HeadSpec, Kind, RowPoolerSpec, RunInfo, SliceSpec
 from cse_core.registry.registry import Registry
 
 DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
@@ -34,7 +34,7 @@ def resolve(
     model: str | None = None,
     data: Sequence[str] = (),
     dev: Sequence[str] = (),
-    facts: Facts | None = None,
+    facts: RunInfo | None = None,
     lookup: DataLookup | None = None,
 ) -> Composition:
     """Merge a recipe and the command line, type every value, and check that the parts fit.
@@ -53,11 +53,11 @@ def resolve(
     documents = (default_document(alone=not chain), *chain)
     errors: list[CseError] = []
     if facts is None:
-        facts = Facts(model=_model_name(documents, sets, model))
-        with noted(errors):
+        facts = RunInfo(model=_model_name(documents, sets, model))
+        with collect_errors(errors):
             facts = model_facts(facts.model, registry)
     draft = merge_documents(documents, facts)
-    with noted(errors):
+    with collect_errors(errors):
         apply_kinds(draft, kinds or {})
     if model is not None:
         draft.tables["model"]["name"] = model
@@ -65,11 +65,11 @@ def resolve(
         draft.tables["data"]["path"] = list(data)
     if dev:
         draft.tables["train"]["dev"] = list(dev)
-    with noted(errors):
+    with collect_errors(errors):
         apply_sets(draft, sets, registry)
     run = _typed(draft, registry, facts, chain, errors)
     if not any((error.where or "").startswith("data.") for error in errors):
-        with noted(errors):
+        with collect_errors(errors):
             run = replace(run, facts=_facts_of_data(run, lookup))
     raise_all(errors)
     run = _completed(run, registry)
@@ -94,7 +94,7 @@ def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str |
 def _typed(
     draft: Draft,
     registry: Registry,
-    facts: Facts,
+    facts: RunInfo,
     documents: Sequence[Document],
     errors: list[CseError],
 ) -> Composition:
@@ -113,7 +113,7 @@ def _typed(
     recorded = _recorded(documents)
     here = {info.distribution for info in registry.plugins}
     for item in chain.from_iterable(draft.parts.values()):
-        with noted(errors):
+        with collect_errors(errors):
             distribution = item.use.rpartition("/")[0]
             if (version := recorded.get(distribution)) and distribution not in here:
                 what = f"part of {distribution} {version}, which is not installed"
@@ -143,7 +143,7 @@ def _place(part: PlannedPart) -> tuple[int, int]:
     return KINDS.index(part.kind), stage
 
 
-def _facts_of_data(run: Composition, lookup: DataLookup | None) -> Facts:
+def _facts_of_data(run: Composition, lookup: DataLookup | None) -> RunInfo:
     rows, columns = run.facts.rows, run.facts.columns
     if lookup is not None:
         rows, columns = lookup(run.data)
@@ -171,7 +171,7 @@ def _completed(run: Composition, registry: Registry) -> Composition:
         )
     problems += checks.check_losses(run, registry)
     problems += checks.check_poolers(run, registry)
-    problems += checks.check_doubles(run)
+    problems += checks.check_duplicates(run)
     views, unmade = plan_views(run)
     run, unknown = add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]
@@ -195,8 +195,8 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     return replace(
         run,
         passes=plan_passes(run),
-        notes=tuple(dict.fromkeys([*run.notes, *_lines_of_parts(run, "notes")])),
-        warnings=tuple(dict.fromkeys([*warnings, *_lines_of_parts(run, "warnings")])),
+        notes=tuple(dict.fromkeys([*run.notes, *_lines_of_parts(run, "plan_notes")])),
+        warnings=tuple(dict.fromkeys([*warnings, *_lines_of_parts(run, "plan_warnings")])),
     )
 
 
@@ -208,13 +208,13 @@ def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:
         yield from (f"{part.path}: {line}" for line in lines)
 
 
-def _said(part: PlannedPart, what: str, facts: Facts, otherwise: Any) -> Any:
-    """Return what a function of a record says; of its errors ``derive``'s ValueError refuses."""
+def _said(part: PlannedPart, what: str, facts: RunInfo, otherwise: Any) -> Any:
+    """Return what a record's function returns; ValueError of ``resolve_options`` passes."""
     function = getattr(part.spec, what)
     try:
         return otherwise if function is None else function(part.options, facts)
     except Exception as error:
-        if what == "derive" and isinstance(error, ValueError):
+        if what == "resolve_options" and isinstance(error, ValueError):
             raise
         raise PartError(part, what, f"raised {type(error).__name__}: {error}") from error
 
@@ -231,10 +231,12 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     errors = []
     for part in run.parts:
         try:
-            options = _said(part, "derive", facts, part.options)
+            options = _said(part, "resolve_options", facts, part.options)
             if not isinstance(options, type(part.options)):
                 promised = type(part.options).__name__
-                raise PartError(part, "derive", f"promised {promised}, returned {options!r}")
+                raise PartError(
+                    part, "resolve_options", f"promised {promised}, returned {options!r}"
+                )
             parts.append(replace(part, options=options))
         except ValueError as error:
             errors.append(CseError(str(error), where=part.path))

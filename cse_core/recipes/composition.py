@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, Options, StoreOptions
 from cse_core.recipes.settings import (
@@ -17,9 +18,8 @@ from cse_core.recipes.settings import (
     TrainOptions,
     ViewOptions,
 )
-from cse_core.records import AugmenterSpec, ComponentSpec, Facts, Kind, MinerSpec, PoolSpec
+from cse_core.records import AugmenterSpec, ComponentSpec, Kind, MinerSpec, PoolSpec, RunInfo
 from cse_core.registry.plugin_info import TOOLKIT
-from cse_core.vocabulary import INSTANCE, Role, flatten
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
@@ -153,7 +153,7 @@ class Composition:
     params: dict[str, float]
     parts: tuple[PlannedPart, ...]
     view_options: Mapping[str, ViewOptions]
-    facts: Facts
+    facts: RunInfo
     views: tuple[PlannedView, ...] = ()
     passes: tuple[PlannedPass, ...] = ()
     inference_pool: PlannedPart | None = None

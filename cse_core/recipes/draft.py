@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from cse_core.errors import CseError, did_you_mean, noted, raise_all
+from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
 from cse_core.recipes.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
 from cse_core.recipes.values import FlagText
-from cse_core.records import Facts, Kind
+from cse_core.records import Kind, RunInfo
 from cse_core.registry.plugin_info import NOUNS
 from cse_core.registry.registry import Registry
 
@@ -105,7 +105,7 @@ class Draft:
                 yield note.say
 
 
-def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
+def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
     """Merge recipes, base first, each with its ``[[when]]`` blocks before the next.
 
     Raises:
@@ -126,7 +126,7 @@ def merge_documents(documents: Sequence[Document], facts: Facts) -> Draft:
     return draft
 
 
-def holds(block: Mapping[str, Any], facts: Facts) -> bool:
+def holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
     """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
     for key in [key for key in CONDITIONS if key in block]:
         known, wanted = getattr(facts, key), block[key]
@@ -245,7 +245,7 @@ def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
             if before:
                 draft.notes.append(f"{flag} replaces {', '.join(before)} of the recipe")
         for value in values:
-            with noted(errors):
+            with collect_errors(errors):
                 if value.startswith("~"):
                     draft.remove(kind, value[1:], where=flag)
                     continue
@@ -272,7 +272,7 @@ def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
     for text in sets:
         path, separator, value = text.partition("=")
         steps = path.strip().split(".")
-        with noted(errors):
+        with collect_errors(errors):
             if not separator or not all(steps):
                 hint = "write --set train.lr=3e-5"
                 raise CseError("is not PATH=VALUE", where="--set", value=text, hint=hint)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
 from cse_core.runtime.atomic_files import exists
 from cse_core.runtime.hub import json_files_on_hub
@@ -20,7 +20,7 @@ _HUB_NAME = re.compile(
 )
 
 
-def model_facts(name: str, registry: Registry) -> Facts:
+def model_facts(name: str, registry: Registry) -> RunInfo:
     """Return what is known of an encoder.
 
     It is an installed encoder, a folder, a run, or a name on the Hugging Face hub, of which only

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast, get_args
 
+from cse_core.capabilities import Role
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import StoreOptions
 from cse_core.recipes.composition import (
@@ -17,7 +18,6 @@ from cse_core.recipes.composition import (
     augmented_views,
 )
 from cse_core.records import AugmenterSpec, BranchSpec, StoreSpec
-from cse_core.vocabulary import Role
 
 _ROLES = frozenset(get_args(Role))
 

@@ -124,13 +124,13 @@ def _unmet(
     remedies = []
     for token in alternatives:
         prefix, _, name = token.partition(":")
-        text, remedy = _UNMET.get(prefix, (prefix, ""))
+        text, hint = _UNMET.get(prefix, (prefix, ""))
         words.setdefault(text, []).append(repr(name))
-        remedies.append(remedy.format(name=name, part=part))
+        remedies.append(hint.format(name=name, part=part))
     facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
     needed = [text.format(names=" or ".join(names), **facts) for text, names in words.items()]
     added = [_how_to_add(registry, token) for token in alternatives]
-    hints = [*(added if any(added) else remedies), part.spec.remedy]
+    hints = [*(added if any(added) else remedies), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
     hint = hint or f"remove it with --{part.kind} ~{part.name}"
     return CseError(f"needs {', or '.join(needed)}", where=part.path, hint=hint)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from cse_core.errors import CseError, did_you_mean, noted
+from cse_core.errors import CseError, collect_errors, did_you_mean
 from cse_core.options import Options
 from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.option_types import Accepts, accepts, field_accepts, in_words
@@ -45,7 +45,7 @@ class OptionReader:
         known: dict[str, float] = {} if hidden is None else {"hidden": hidden}
         for name, value in written.items():
             where, self.params[name] = f"params.{name}", 1.0
-            with noted(self.errors):
+            with collect_errors(self.errors):
                 if isinstance(value, str):
                     self.params[name] = evaluate(value, known, where=where)
                 elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -63,7 +63,7 @@ class OptionReader:
         for name, value in written.items():
             where = f"{path}.{name}"
             info = model.model_fields.get(name)
-            with noted(self.errors):
+            with collect_errors(self.errors):
                 if info is None:
                     hint = _unknown_option(name, model)
                     raise CseError("unknown option", where=where, value=value, hint=hint)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
+from cse_core.capabilities import INSTANCE, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import Options
 from cse_core.records import (
@@ -20,7 +21,6 @@ from cse_core.records import (
     SuiteSpec,
 )
 from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
-from cse_core.vocabulary import INSTANCE, flatten
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 

@@ -35,11 +35,11 @@ _BESIDE = re.compile(
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Give a folder beside ``path`` to write to, and rename it to ``path`` when all is written.
 
     What was at ``path`` before is replaced; on an error it stays and the new folder is removed.
-    Checksums are written last (:func:`damage`).
+    Checksums are written last (:func:`verify_checksums`).
 
     Raises:
         CseError: If the disk is full, or whatever else it says no to.
@@ -70,7 +70,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             raise
 
 
-def damage(folder: Path, *needed: str) -> str | None:
+def verify_checksums(folder: Path, *needed: str) -> str | None:
     """Return what is wrong with a whole folder, None where every file is what was written.
 
     Args:
@@ -100,7 +100,7 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def remove_left_overs(folder: Path) -> None:
+def remove_stale_files(folder: Path) -> None:
     """Remove what killed processes left of files and folders being written beside their places.
 
     A folder that was being replaced is put back first. Links are not followed, and what has another
@@ -138,7 +138,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: Path, *, private: bool = False, keep: bool = True) -> Iterator[Path]:
+def atomic_file(path: Path, *, private: bool = False, keep: bool = True) -> Iterator[Path]:
     """Give a new file beside ``path`` to write, and rename it to ``path`` when all is written.
 
     Nobody else may read a ``private`` one. Without ``keep`` it is only tried.
@@ -165,9 +165,9 @@ def _name_beside(path: Path) -> Path:
     return path.with_name(f".{path.name[:40]}-{secrets.token_hex(4)}")
 
 
-def write_whole(path: Path, text: str) -> None:
+def atomic_write(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
-    with whole_file(path) as beside:
+    with atomic_file(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 

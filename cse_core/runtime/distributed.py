@@ -41,7 +41,7 @@ def join(device: torch.device) -> torch.device:
     """
     variables = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), (JOIN, 30))
     rank, size, local_rank, seconds = (int(os.environ.get(n) or usual) for n, usual in variables)
-    if size == 1 and world()[1] == 1:
+    if size == 1 and rank_and_size()[1] == 1:
         return device
     on_gpu = device.type == "cuda"
     if on_gpu:
@@ -71,7 +71,7 @@ def _met(patience: timedelta) -> Any:
     return store
 
 
-def world() -> tuple[int, int]:
+def rank_and_size() -> tuple[int, int]:
     """Return this process's rank and the number of processes."""
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
@@ -87,7 +87,7 @@ def share(count: int, rank: int, size: int) -> tuple[int, int]:
 
 def row_counts(several: Sequence[Tensor]) -> list[list[int]]:
     """Return how many rows of each tensor every process has, in rank order: one small message."""
-    rank, size = world()
+    rank, size = rank_and_size()
     counts = torch.zeros(len(several), size, dtype=torch.int64)
     counts[:, rank] = torch.tensor([len(each) for each in several])
     found: list[list[int]] = _reduced(counts).tolist()
@@ -99,7 +99,7 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
 
     ``several`` are ``[n, ...]``; their gradient ends here. ``counts`` are of :func:`row_counts`.
     """
-    rank, size = world()
+    rank, size = rank_and_size()
     if size == 1 or not several:
         return list(several)
     widths = [math.prod(each.shape[1:]) * each.element_size() for each in several]
@@ -121,26 +121,26 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
     ]
 
 
-def total(count: int) -> int:
+def all_reduce_sum(count: int) -> int:
     """Return the sum of a number over the processes; no device is waited for."""
     return int(_reduced(torch.tensor([count]))[0])
 
 
-def most(numbers: Sequence[int]) -> list[int]:
+def all_reduce_max(numbers: Sequence[int]) -> list[int]:
     """Return of each number below 256 the largest of all processes; no device is waited for."""
     found: list[int] = _reduced(torch.tensor(numbers, dtype=torch.uint8), "MAX").tolist()
     return found
 
 
-def wait() -> None:
+def barrier() -> None:
     """Wait for all processes."""
-    if world()[1] > 1:
+    if rank_and_size()[1] > 1:
         dist.barrier()
 
 
 def _reduced(numbers: Tensor, how: str = "SUM") -> Tensor:
     """Return what the processes' tensors on the CPU are together."""
-    if world()[1] > 1 and len(numbers):
+    if rank_and_size()[1] > 1 and len(numbers):
         dist.all_reduce(numbers, getattr(dist.ReduceOp, how), group=_on_cpu())
     return numbers
 

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.nn import Parameter
 
-from cse_core.runtime.distributed import most, world
+from cse_core.runtime.distributed import all_reduce_max, rank_and_size
 
 BUCKET = 25 * 2**20
 """Bytes from which on a bucket takes no further parameter: large enough for the network to be busy
@@ -78,7 +78,7 @@ class GradientSum:
     """
 
     def __init__(self, shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) -> None:
-        size = world()[1]
+        size = rank_and_size()[1]
         factors = dict.fromkeys(shared, 1.0)
         for parameter in whole:
             factors.setdefault(parameter, 1.0 / size)
@@ -124,7 +124,7 @@ class GradientSum:
     def finish(self) -> None:
         """Sum what is left, and wait for all; every process calls it after its backward passes."""
         self._start(everything=True)
-        used = most([int(had) for bucket in self._buckets for had in bucket.used])
+        used = all_reduce_max([int(had) for bucket in self._buckets for had in bucket.used])
         for bucket in self._buckets:
             bucket.finish(used[: len(bucket.used)])
             used = used[len(bucket.used) :]

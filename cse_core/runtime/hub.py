@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.runtime.model_files import JSON_FILES, read_json
 
-_SECONDS = 3.0
-_PATIENCE = 5.0
-"""Seconds that the hub has for an answer."""
+_SECONDS = 5.0
+"""How long the hub may take to answer."""
 
 
-def hub_answers() -> bool:
-    """Tell whether the hub answers, without the minute that its client would try."""
-    from huggingface_hub import constants
+def is_hub_reachable() -> bool:
+    """Return whether the hub answers, without the half minute that its client retries."""
+    from huggingface_hub import constants, get_session
 
     if constants.is_offline_mode():
         return False
-    if getproxies():
-        return True
-    address = urlsplit(constants.ENDPOINT)
-    port = address.port or (443 if address.scheme == "https" else 80)
     try:
-        with socket.create_connection((address.hostname or "", port), timeout=_SECONDS):
-            return True
-    except OSError:
+        get_session().head(constants.ENDPOINT, timeout=_SECONDS)
+    except Exception:  # a network has many ways to fail
         return False
+    return True
 
 
 def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -52,7 +44,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
     )
 
     files: dict[str, dict[str, Any]] = {}
-    reachable = True
+    reachable: bool | None = None
     for file in JSON_FILES:
         settings = files.get("tokenizer_config.json", {})
         says_enough = isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings
@@ -61,15 +53,13 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
         try:
             path = hub.hf_hub_download(name, file, local_files_only=True)
         except LocalEntryNotFoundError:
+            reachable = is_hub_reachable() if reachable is None else reachable
             if not reachable:
                 continue
             try:
-                # Asked first because, other than the download, it does not try for half a minute.
-                hub.get_hf_file_metadata(hub.hf_hub_url(name, file), timeout=_PATIENCE)
                 path = hub.hf_hub_download(name, file)
-            except GatedRepoError:
-                reachable = False
-                continue
+            except (GatedRepoError, LocalEntryNotFoundError):
+                return files  # the account lacks access, or the network went away
             except RepositoryNotFoundError:
                 raise CseError(
                     "is not a folder, an installed encoder or a model on the hub",
@@ -79,8 +69,7 @@ def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str,
                 ) from None
             except EntryNotFoundError:
                 continue
-            except Exception:  # a network has many ways to fail
-                reachable = False
-                continue
+            except Exception:
+                return files
         files[file] = read_json(Path(path), name, kind=dict)
     return files

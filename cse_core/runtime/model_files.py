@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_core.runtime.atomic_files import file_text
 
 RUN_FILE = "run.toml"
@@ -85,7 +85,7 @@ def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
 
 def facts_of_files(
     name: str, files: Mapping[str, dict[str, Any]], *, starter: bool = False
-) -> Facts:
+) -> RunInfo:
     """Return what JSON files of a model, by name, say of it; None what they do not."""
     config = files.get("config.json", {})
     family = config.get("model_type")
@@ -94,7 +94,7 @@ def facts_of_files(
     if positions is not None and family in _OFFSET_POSITIONS:
         positions -= (_whole(config, "pad_token_id") if "pad_token_id" in config else 1) or 0
         positions -= 1
-    return Facts(
+    return RunInfo(
         model=name,
         family=family if isinstance(family, str) else None,
         hidden=hidden,

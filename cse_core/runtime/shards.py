@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from cse_core.runtime.distributed import world
+from cse_core.runtime.distributed import rank_and_size
 
 
 def in_parts(tensor: Tensor) -> bool:
@@ -28,7 +28,7 @@ def whole(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             found[name] = tensor
             continue
         joined = tensor.full_tensor()  # type: ignore[attr-defined]
-        if world()[0] == 0:
+        if rank_and_size()[0] == 0:
             found[name] = joined.cpu()
     return found
 

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from cse_core.errors import CseError, ElsewhereError
-from cse_core.runtime.distributed import world
+from cse_core.runtime.distributed import rank_and_size
 
 Made = TypeVar("Made")
 Share = Literal["alone", "all", "first"]
@@ -26,7 +26,7 @@ _PATIENCE = timedelta(days=30)
 """How long helpers wait for the first process; one that has ended is noticed at once."""
 
 
-def gathered(make: Callable[[], Tensor], share: Share = "all") -> Tensor:
+def gather_rows(make: Callable[[], Tensor], share: Share = "all") -> Tensor:
     """Return the rows that each process makes, in rank order.
 
     Args:
@@ -37,8 +37,8 @@ def gathered(make: Callable[[], Tensor], share: Share = "all") -> Tensor:
         ElsewhereError: If ``make`` failed in another process.
         CseError: If another process has ended.
     """
-    rank, size = world()
-    own, about = agreed(make, lambda rows: (tuple(rows.shape), rows.dtype))
+    rank, size = rank_and_size()
+    own, about = all_gather_objects(make, lambda rows: (tuple(rows.shape), rows.dtype))
     if size == 1:
         return own
     # A process that made nothing may not know how wide rows are.
@@ -63,7 +63,7 @@ def gathered(make: Callable[[], Tensor], share: Share = "all") -> Tensor:
     return whole
 
 
-def agreed(
+def all_gather_objects(
     make: Callable[[], Made], about: Callable[[Made], Any] = lambda made: None
 ) -> tuple[Made, list[Any]]:
     """Return what this process makes, and what is said about it in each process, in rank order.
@@ -73,7 +73,7 @@ def agreed(
             error.
         CseError: If another process has ended.
     """
-    if world()[1] == 1:
+    if rank_and_size()[1] == 1:
         made = make()
         return made, [about(made)]
     try:
@@ -81,31 +81,31 @@ def agreed(
         found, failed = (about(made), ""), None
     except Exception as error:
         found, failed = (None, _line(error)), error
-    heard: list[Any] = [None] * world()[1]
+    heard: list[Any] = [None] * rank_and_size()[1]
     with _exchange():
         dist.all_gather_object(heard, found, group=_group())
     for other, (_, line) in enumerate(heard):
-        if line and other == world()[0] and failed is not None:
+        if line and other == rank_and_size()[0] and failed is not None:
             raise failed
         if line:
             raise ElsewhereError(f"process {other} failed: {line}")
     return made, [said for said, _ in heard]
 
 
-def led(work: Callable[[Callable[..., Any]], Made], call: Callable[..., Any]) -> Made:
+def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[..., Any]) -> Made:
     """Return what the first process makes, to every process; the others help meanwhile.
 
     Args:
         work: The first process's work. It gets ``together``, which makes ``call`` with the same
             arguments in every process and returns what it is in the first one.
-        call: What the processes do together; it fails in all of them, as :func:`agreed` does, or
-            in none.
+        call: What the processes do together; it fails in all of them, as
+            :func:`all_gather_objects` does, or in none.
 
     Raises:
         ElsewhereError: In the others, if the first process failed.
         CseError: If another process has ended.
     """
-    rank, size = world()
+    rank, size = rank_and_size()
     if size == 1:
         return work(call)
     if rank:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from cse_core.runtime.distributed import share, world
-from cse_core.runtime.sharing import gathered
+from cse_core.runtime.distributed import rank_and_size, share
+from cse_core.runtime.sharing import gather_rows
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import offsets_of
 
@@ -25,13 +25,13 @@ def shared_table(
     Raises:
         ElsewhereError: If another process failed.
     """
-    start, stop = share(len(texts), *world())
+    start, stop = share(len(texts), *rank_and_size())
     own: list[TokenTable] = []
 
     def lengths() -> torch.Tensor:
         own.append(tokenizer.table(texts[start:stop], longest))
         return own[0].offsets.diff()
 
-    offsets = offsets_of(gathered(lengths))
-    tokens = gathered(lambda: torch.stack([own[0].ids, own[0].word], dim=1))
+    offsets = offsets_of(gather_rows(lengths))
+    tokens = gather_rows(lambda: torch.stack([own[0].ids, own[0].word], dim=1))
     return TokenTable(tokens[:, 0].contiguous(), tokens[:, 1].contiguous(), offsets)

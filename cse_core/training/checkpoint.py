@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError, PartError
-from cse_core.runtime.atomic_files import SUMS, damage, whole_folder
+from cse_core.runtime.atomic_files import SUMS, atomic_folder, verify_checksums
 from cse_core.runtime.shards import in_parts, placed, whole
 
 TENSORS, STATE = "state.safetensors", "state.json"
@@ -34,7 +34,7 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Write it to a folder, whole or not at all."""
-        with whole_folder(path) as folder:
+        with atomic_folder(path) as folder:
             write_tensors(folder / TENSORS, self.tensors)
             (folder / STATE).write_text(json.dumps(self.values, indent=1), encoding="utf-8")
             for name, content in self.files.items():
@@ -47,7 +47,7 @@ class Checkpoint:
         Raises:
             CseError: If a file is missing or is not what was written.
         """
-        wrong = damage(path, STATE, TENSORS)
+        wrong = verify_checksums(path, STATE, TENSORS)
         if wrong is None:
             try:
                 values = json.loads((path / STATE).read_text(encoding="utf-8"))

@@ -16,8 +16,8 @@ from cse_core.options import HeadOptions
 from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
-from cse_core.runtime.atomic_files import exists, whole_folder
-from cse_core.runtime.distributed import world
+from cse_core.runtime.atomic_files import atomic_folder, exists
+from cse_core.runtime.distributed import rank_and_size
 from cse_core.runtime.model_files import HEADS, MANIFEST
 from cse_core.training.checkpoint import Checkpoint, weights, write_tensors
 
@@ -65,7 +65,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
     seen in them is written as an escape.
     """
     own: dict[str, Tensor] | None = Checkpoint(weights(assembly)).part("encoder.model")
-    if world()[0]:
+    if rank_and_size()[0]:
         return
     about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
@@ -80,7 +80,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         "starter": composition.facts.starter,
         "about": about,
     }
-    with whole_folder(folder) as beside:
+    with atomic_folder(folder) as beside:
         model = sentence_encoder.encoder.model
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
             adapter.save(model, beside / "adapter")

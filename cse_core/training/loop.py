@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import GradientField
-from cse_core.engine.optimizer import Optimizer, Spikes, Update
+from cse_core.engine.optimizer import GradientSpikeFilter, Optimizer, Update
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
@@ -119,9 +119,9 @@ class TrainingLoop:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
-        self.optimizer.spikes = Spikes(**checkpoint.values["spikes"])
-        scaler = dict(checkpoint.values.get("scaler", {}))  # older checkpoints have none
-        self.optimizer.overflows = scaler.pop("overflows", 0)
+        self.optimizer.spikes = GradientSpikeFilter(**checkpoint.values["spikes"])
+        scaler = dict(checkpoint.values["scaler"])
+        self.optimizer.overflows = scaler.pop("overflows")
         self.engine.scaler.load_state_dict(scaler)
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}

@@ -44,7 +44,7 @@ class Meters:
     def take(self) -> dict[str, Any]:
         """Return the mean loss and the speeds, and count from nothing; every process calls it."""
         seconds = max(self.seconds, 1e-9)
-        tokens = distributed.total(self.tokens)
+        tokens = distributed.all_reduce_sum(self.tokens)
         line = {"loss": float(torch.stack(self.losses).mean())} if self.losses else {}
         line |= {"sentences_per_second": self.rows / seconds, "tokens_per_second": tokens / seconds}
         self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0

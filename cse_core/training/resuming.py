@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, NonNegativeInt
 from torch import Tensor
 
-from cse_core.engine.optimizer import Spikes
+from cse_core.engine.optimizer import GradientSpikeFilter
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import damage, disk_errors, write_whole
+from cse_core.runtime.atomic_files import atomic_write, disk_errors, verify_checksums
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.checkpoint import STATE, TENSORS, Checkpoint
 from cse_core.training.run_folder import RunFolder, place_of
@@ -31,8 +31,8 @@ class RunState(BaseModel):
     step: NonNegativeInt
     round: NonNegativeInt
     parts: dict[str, dict[str, Any]]
-    spikes: Spikes
-    scaler: dict[str, float] = {}
+    spikes: GradientSpikeFilter
+    scaler: dict[str, float]
     steps_before: NonNegativeInt
     scores: dict[Literal["round", "run"], Best]
     rounds: RoundsState
@@ -43,7 +43,7 @@ def begin(folder: RunFolder, settings: bytes) -> None:
     """Write ``run.toml``, and before it a checkpoint of nothing but a copy of it."""
     Checkpoint({}, {}, {RUN_FILE: settings}).write(folder.start)
     with disk_errors(folder.recipe):
-        write_whole(folder.recipe, settings.decode())
+        atomic_write(folder.recipe, settings.decode())
 
 
 def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
@@ -81,7 +81,7 @@ def write_best(folder: RunFolder, best: Best, weights: Mapping[str, Tensor]) -> 
     Checkpoint(dict(weights), {"step": best.step, **best.scores}).write(folder.best(best.round))
 
 
-def mend_best(folder: RunFolder, bests: Iterable[Best], names: Collection[str]) -> None:
+def repair_best(folder: RunFolder, bests: Iterable[Best], names: Collection[str]) -> None:
     """See before the first step that the best weights so far are there and whole.
 
     Those of a step whose checkpoint is there are written again.
@@ -96,7 +96,7 @@ def mend_best(folder: RunFolder, bests: Iterable[Best], names: Collection[str]) 
     """
     for best in bests:
         path = folder.best(best.round)
-        if best.score is None or not (wrong := damage(path, STATE, TENSORS)):
+        if best.score is None or not (wrong := verify_checksums(path, STATE, TENSORS)):
             continue
         try:
             kept = Checkpoint.read(folder.checkpoint(best.round, best.step)).tensors

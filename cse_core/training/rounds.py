@@ -19,7 +19,7 @@ from cse_core.errors import CseError
 from cse_core.parts import RoundContext
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import damage, whole_folder
+from cse_core.runtime.atomic_files import atomic_folder, verify_checksums
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.training_rows import Pairs, TrainingRows
@@ -102,9 +102,9 @@ class Rounds:
                 continue
             self.number += 1
             folder = self.folder.round(self.number)
-            if distributed.world()[0] == 0:
+            if distributed.rank_and_size()[0] == 0:
                 _write_round(folder, wanted)
-            distributed.wait()
+            distributed.barrier()
             yield read_round(folder, self.number)
 
     def begin(self, current: TrainingRound) -> TrainingRows:
@@ -150,7 +150,7 @@ def _write_round(folder: Path, wanted: Round) -> None:
     if "text" not in columns or not len(table):
         hint = "give it documents of several sentences, or looser settings"
         raise CseError("the round has no pairs to train on", where="positives", hint=hint)
-    with whole_folder(folder) as beside:
+    with atomic_folder(folder) as beside:
         pq.write_table(table, beside / PAIRS)
         settings = {**vars(wanted), "train": dict(wanted.train)}
         del settings["pairs"]
@@ -167,7 +167,7 @@ def read_round(folder: Path, number: int) -> TrainingRound:
     import pyarrow.parquet as pq
 
     try:
-        if wrong := damage(folder, PAIRS, ROUND):
+        if wrong := verify_checksums(folder, PAIRS, ROUND):
             raise ValueError(wrong)
         settings = RoundSettings.model_validate_json((folder / ROUND).read_bytes())
         table = pq.read_table(folder / PAIRS)

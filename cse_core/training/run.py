@@ -28,7 +28,7 @@ from cse_core.runtime import distributed
 from cse_core.runtime.device import resolve_device, resolve_precision
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
-from cse_core.runtime.sharing import agreed
+from cse_core.runtime.sharing import all_gather_objects
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.export import public_name
@@ -51,14 +51,14 @@ def train(
     recorded: Composition | None = None,
     replace_run: bool = False,
     describe: Describe = Trainer.describe,
-    equip: Callable[[Trainer], None] = lambda trainer: None,
+    attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
     every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`;
     ``recorded`` is what ``run.toml`` holds, where files have other names there; ``describe`` is of
-    :class:`Trainer`, and ``equip`` gives it what it works with beside the parts.
+    :class:`Trainer`, and ``attach_callbacks`` gives it what it works with beside the parts.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder already holds a run.
@@ -68,14 +68,14 @@ def train(
         RunFolder.check_free(out)
     prepared = Prepared(composition, registry, reporter, corpus)
     # A name with the time in it differs between processes.
-    out = Path(agreed(partial(str, out), str)[1][0])
+    out = Path(all_gather_objects(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out))
     trainer.describe = describe
-    equip(trainer)
+    attach_callbacks(trainer)
     trainer.prepare()
     prepared.report()
     # Nobody may still be looking whether the folder is free when the first process begins to write.
-    distributed.wait()
+    distributed.barrier()
     with ExitStack() as held:
         if prepared.main:
             held.enter_context(trainer.folder.held("--out"))
@@ -95,7 +95,7 @@ def resume(
     *,
     reporter: Reporter,
     describe: Describe = Trainer.describe,
-    equip: Callable[[Trainer], None] = lambda trainer: None,
+    attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
 
@@ -137,7 +137,7 @@ def resume(
     reporter.start(folder.path, written)
     trainer = prepared.trainer(folder)
     trainer.settings, trainer.describe = settings, describe
-    equip(trainer)
+    attach_callbacks(trainer)
     return trainer.run(checkpoint if checkpoint.tensors else None)
 
 
@@ -180,7 +180,7 @@ class Prepared:
         self.composition, self.reporter = composition, reporter
         options = composition.train
         self.device = distributed.join(resolve_device(options.device))
-        rank, size = distributed.world()
+        rank, size = distributed.rank_and_size()
         self.main = rank == 0
         if options.threads is not None:
             torch.set_num_threads(options.threads)
@@ -226,7 +226,7 @@ class Prepared:
                 "precision": self.precision.name,
                 "why": self.precision.why,
                 "threads": torch.get_num_threads(),
-                "processes": distributed.world()[1],
+                "processes": distributed.rank_and_size()[1],
                 "packed": self.assembly.online.encoder.packed,
                 "data": {
                     "rows": len(self.corpus),

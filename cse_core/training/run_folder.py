@@ -19,10 +19,10 @@ from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.runtime.atomic_files import (
+    atomic_write,
     disk_errors,
-    remove_left_overs,
+    remove_stale_files,
     writable_folder,
-    write_whole,
 )
 from cse_core.runtime.model_files import RUN_FILE
 
@@ -93,7 +93,7 @@ class RunFolder:
             try:
                 inside = (self.path / "checkpoints", self.path / "rounds")
                 for folder in (self.path, *inside, *self.path.glob("rounds/*")):
-                    remove_left_overs(folder)
+                    remove_stale_files(folder)
                 yield
             finally:
                 with suppress(OSError):
@@ -125,7 +125,7 @@ class RunFolder:
         It begins with the lines that a checkpoint kept, whatever it holds now.
         """
         with disk_errors(self.metrics):
-            write_whole(self.metrics, kept.decode())
+            atomic_write(self.metrics, kept.decode())
             return FileIO(self.metrics, "a+")
 
     def round(self, number: int) -> Path:
@@ -152,7 +152,7 @@ class RunFolder:
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write what came of the run."""
         with disk_errors(self.path / RESULT):
-            write_whole(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+            atomic_write(self.path / RESULT, json.dumps(result, indent=2) + "\n")
 
 
 def place_of(checkpoint: Path) -> tuple[int, ...]:

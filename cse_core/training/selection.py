@@ -12,7 +12,7 @@ from torch import Tensor
 from cse_core.evaluation.dev_sets import MEAN, by_name, choosing_score, usual_scores
 from cse_core.evaluation.suites import DevSet
 from cse_core.parts import Metric
-from cse_core.runtime.sharing import led
+from cse_core.runtime.sharing import run_on_rank_zero
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Best:
     scores: dict[str, float] = field(default_factory=dict)
     waited: NonNegativeInt = 0
 
-    def beaten_by(self, score: float) -> bool:
+    def is_improved_by(self, score: float) -> bool:
         """Return whether a score is strictly better."""
         return self.score is None or score > self.score
 
@@ -80,11 +80,11 @@ class Scorer:
                 for key, value in each.measure(lambda texts: encode(texts).numpy(), metrics).items()
             }
 
-        scores = led(measured, encode)
+        scores = run_on_rank_zero(measured, encode)
         where = f"score of round {round_number}"
         select = choosing_score(self.dev, by, where) if by else self.select
         chosen = self._value(scores, select)
-        if not self.of_round.beaten_by(chosen):
+        if not self.of_round.is_improved_by(chosen):
             self.of_round.waited += 1
             return scores, False
         self.of_round = Best(chosen, step, round_number, scores)
@@ -98,7 +98,7 @@ class Scorer:
         if self.of_round.score is None:
             return
         value = self._value(self.of_round.scores, self.select)
-        if self.of_run.beaten_by(value):
+        if self.of_run.is_improved_by(value):
             self.of_run = replace(self.of_round, score=value)
 
     def _value(self, scores: dict[str, float], name: str | None) -> float:

@@ -19,23 +19,23 @@ from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import disk_errors, write_whole
+from cse_core.runtime.atomic_files import atomic_write, disk_errors
 from cse_core.runtime.device import Precision
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
+from cse_core.training.callback import Callback
 from cse_core.training.checkpoint import Checkpoint, not_finite
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.meters import Meters
-from cse_core.training.resuming import mend_best, write_best
+from cse_core.training.resuming import repair_best, write_best
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
-from cse_core.training.watch import Watch
 
 Describe = Callable[[Path, Mapping[str, Any]], None]
 """Writes what a model's folder says of the run, before the run counts as finished."""
@@ -82,12 +82,12 @@ class Trainer:
     about: dict[str, Any]
     settings: bytes = b""
     describe: Describe = lambda folder, result: None
-    watch: Watch = field(default_factory=Watch)
+    watch: Callback = field(default_factory=Callback)
 
     def __post_init__(self) -> None:
         """Begin with nothing trained."""
         self.composition = self.assembly.composition
-        self.main = distributed.world()[0] == 0
+        self.main = distributed.rank_and_size()[0] == 0
         self.rounds = Rounds(self.assembly, self.corpus, self.folder, self.encode, self.reporter)
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._metrics: FileIO | None = None
@@ -130,7 +130,7 @@ class Trainer:
             self._steps_before = resume.values["steps_before"]
             weights = saved.weights(self.assembly)
             if self.main:
-                mend_best(self.folder, (self.scorer.of_round, self.scorer.of_run), weights)
+                repair_best(self.folder, (self.scorer.of_round, self.scorer.of_run), weights)
         with ExitStack() as stack:
             if self.main:
                 lines = resume.files.get(METRICS, b"") if resume is not None else b""
@@ -176,7 +176,7 @@ class Trainer:
         best = self.scorer.of_round
         if current.number:
             self._moments = loop.optimizer.state()
-            distributed.wait()
+            distributed.barrier()
             if best.score is not None:
                 saved.restore_weights(
                     self.assembly, Checkpoint.read(self.folder.best(current.number))
@@ -212,7 +212,7 @@ class Trainer:
                 loop.over or step % intervals.evaluate == 0
             )
             logging = step % intervals.log == 0 or loop.over or scoring
-            stopping = distributed.total(int(self._signals.asked)) > 0
+            stopping = distributed.all_reduce_sum(int(self._signals.asked)) > 0
             saving = loop.over or stopping or bool(intervals.save and step % intervals.save == 0)
             if not (logging or saving):
                 continue
@@ -231,7 +231,7 @@ class Trainer:
                 self._save(loop, meters)
             if stopping:
                 # A launcher that sees one process end stops the one that writes.
-                distributed.wait()
+                distributed.barrier()
                 raise Stopped(step)
             meters.go_on()
 
@@ -299,7 +299,7 @@ class Trainer:
         file = self.folder.path / f"not-finite-step-{step + 1}.json"
         if self.main:
             about = {"round": loop.current.number, "step": step + 1, "part": path, "method": method}
-            write_whole(file, json.dumps({**about, "texts": texts}, indent=1) + "\n")
+            atomic_write(file, json.dumps({**about, "texts": texts}, indent=1) + "\n")
         part = self.assembly.parts.get(path)
         who = path if part is None else f"{path} of {part.owner}"
         raise not_finite(f"{who}: {method} made numbers that are not finite", step + 1, file)
@@ -326,7 +326,7 @@ class Trainer:
 
     def _finish(self, seconds: float) -> Outcome:
         best, select, steps = self.scorer.of_run, self.scorer.select, self._steps_before
-        distributed.wait()
+        distributed.barrier()
         if best.score is not None:
             chosen = Checkpoint.read(self.folder.best(best.round))
             saved.restore_weights(self.assembly, chosen)

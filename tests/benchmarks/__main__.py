@@ -2,9 +2,8 @@
 
     python -m tests.benchmarks [SECTION ...] [--quick] [--texts FILE] [--articles FILE]
 
-A result is kept as a line of JSON as soon as it is there; what was measured by the same command on
-the same machine, of the same commit, is not measured again, unless ``--again`` says so. Sizes of a
-whole run are chosen for an hour on two cores, those of ``--quick`` only show that everything runs.
+What a section found is kept as JSON; ``--render`` writes the page of what is there alone. Sizes of
+a whole run are chosen for two hours on two cores, those of ``--quick`` show that everything runs.
 """
 
 from __future__ import annotations
@@ -12,21 +11,73 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.benchmarks.command_line import SectionParser
-from tests.benchmarks.machine import code, machine
-from tests.benchmarks.page import page
 from tests.benchmarks.resident import ROOT
-from tests.benchmarks.sections import SECTIONS, Section
+from tests.benchmarks.rows import HEAD, ROWS
 
 OUT = ROOT / "runs/tests.benchmarks"
 PAGE = ROOT / "docs/performance.md"
+NOT_YET = "not measured yet"
+MAX_BUSY = 0.1
+"""Share of the processor that others may use before the page warns."""
+INTRODUCTION = """# Performance
+
+Written by `make bench DATA=FILE ARTICLES=FILE` (`python -m tests.benchmarks`), not by hand. DATA is
+a file of sentences, ARTICLES one of documents, by default the starter's synthetic texts. The peer,
+sentence-transformers, is a dependency of the benchmarks alone.
+
+What is compared runs on one machine, in one process in turn, or each in a process of its own where
+memory or start-up is measured. Each repeat gives one ratio of what was measured side by side; a
+repeat before them warms up. Tables have the median of the ratios and, in brackets, the least and
+the largest. Of speeds more is better for cse; of seconds, memory and shares less is.
+"""
+QUICK = (
+    "\n**A smoke run with tiny sizes: it shows that everything runs; its numbers mean nothing.**\n"
+)
+
+
+class Section(NamedTuple):
+    """A benchmark: its module, its heading, arguments of a smoke run and the files it takes."""
+
+    name: str
+    title: str
+    quick: str
+    files: tuple[str, ...]
+
+    def words(self, options: argparse.Namespace, *, shown: bool = False) -> list[str]:
+        """Return its arguments; where they are ``shown``, files by their names alone."""
+        words = self.quick.split() if options.quick else []
+        for name in self.files:
+            if path := vars(options)[name]:
+                words += [f"--{name}", Path(path).name if shown else path]
+        return words
+
+    def command(self, options: argparse.Namespace) -> str:
+        """Return the command that does it, files by their names alone."""
+        words = self.words(options, shown=True)
+        return shlex.join(["python", "-m", f"tests.benchmarks.{self.name}", *words])
+
+
+_SMALL = "--layers 2 --hidden 64"
+_TINY = "--repeats 1 --steps 1 --batch 2 --sentence-batch 8 --layers 1 --hidden 64"
+SECTIONS = (
+    Section("startup", "Start-up", "--repeats 1", ()),
+    Section("training", "Training", f"--repeats 2 --steps 1 --batch 16 {_SMALL}", ("texts",)),
+    Section("encoding", "Encoding", f"--repeats 2 --count 400 {_SMALL}", ("texts",)),
+    Section("memory", "Memory against the batch",
+            f"--repeats 1 --batches 8,64 --chunk 8 --whole 64 {_SMALL}", ("texts",)),
+    Section("mining", "Mining", "--repeats 1 --documents 40 --shard 200", ("articles",)),
+    Section("parts", "What a part costs",
+            "--repeats 1 --steps 1 --warm 1 --rows 128 --batch 8", ("texts",)),
+    Section("hicl", "HiCL at 512 tokens", _TINY, ("texts", "articles")),
+)  # fmt: skip
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -35,7 +86,6 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made.add_argument("--texts", metavar="FILE", help="sentences instead of the starter's")
     made.add_argument("--articles", metavar="FILE", help="documents instead of the starter's")
     made.add_argument("--quick", action="store_true", help="tiny sizes, a page of their own")
-    made.add_argument("--again", action="store_true", help="measure what is there already too")
     options = made.read(words)
     for path in (options.texts, options.articles):
         if path is not None and not Path(path).is_file():
@@ -43,76 +93,88 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def main() -> int:
-    """Run what is missing; return 1 if anything failed."""
-    options = arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
-    book = options.out / ("quick.jsonl" if options.quick else "results.jsonl")
-    target = options.page or (options.out / "quick.md" if options.quick else PAGE)
+def main(words: list[str] | None = None) -> int:
+    """Run the sections; return 1 if one failed."""
+    options = arguments(words)
+    folder = options.out / ("quick" if options.quick else "whole")
+    folder.mkdir(parents=True, exist_ok=True)
+    target = options.page or (folder / "page.md" if options.quick else PAGE)
     failed = []
     for section in SECTIONS:
         if options.render or (options.sections and section.name not in options.sections):
             continue
-        command = section.command(
-            quick=options.quick, texts=options.texts, articles=options.articles
-        )
-        print(f"\n== {command}", flush=True)
-        if not options.again and is_there(read(book), section.name, command):
-            print("is there already; --again measures it again", flush=True)
-        elif (found := measure(section, options)) is None:
+        print(f"\n== {section.command(options)}", flush=True)
+        if not measure(section, options, folder / f"{section.name}.json"):
             failed.append(section.name)
-        else:
-            keep(book, {**found, "command": command})
-    target.write_text(page(read(book), quick=options.quick), encoding="utf-8")
+    files = [folder / f"{section.name}.json" for section in SECTIONS]
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+    target.write_text(page(found, options), encoding="utf-8")
     print(f"\n{target} is written")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def measure(section: Section, options: argparse.Namespace) -> dict[str, Any] | None:
-    """Run a benchmark and return what it found; None if it failed."""
-    words = section.words(quick=options.quick, texts=options.texts, articles=options.articles)
+def measure(section: Section, options: argparse.Namespace, out: Path) -> bool:
+    """Run a benchmark; return whether it wrote what it found."""
+    out.unlink(missing_ok=True)
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with tempfile.TemporaryDirectory() as temporary:
-        out = Path(temporary) / "found.json"
-        done = subprocess.run(
-            [sys.executable, "-m", f"tests.benchmarks.{section.name}", *words, "--json", str(out)],
-            check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        )
-        if done.returncode or not out.exists():
-            return None
-        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return found
+    command = [sys.executable, "-m", f"tests.benchmarks.{section.name}", *section.words(options)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run([*command, "--json", str(out)], check=False, env=environment)
+    if done.returncode or not out.exists():
+        return False
+    found = json.loads(out.read_text(encoding="utf-8"))
+    out.write_text(json.dumps({**found, "command": section.command(options)}), encoding="utf-8")
+    return True
 
 
-def keep(book: Path, found: dict[str, Any]) -> None:
-    """Add a result to the others."""
-    cut = book.exists() and not book.read_bytes().endswith(b"\n")
-    with book.open("a", encoding="utf-8") as file:
-        file.write("\n" * cut + json.dumps(found, ensure_ascii=False) + "\n")
+def page(results: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> str:
+    """Return the page: the machine, one table of all comparisons, and the details of each.
+
+    Args:
+        results: What was found, as ``Report.as_dict`` gives it and with its ``command``.
+        options: The command line.
+    """
+    found = {each["section"]: each for each in results}
+    lines = [INTRODUCTION + (QUICK if options.quick else ""), "## Machine", ""]
+    if results:
+        threads = ", ".join(dict.fromkeys(str(each["threads"]) for each in results))
+        lines.append(table(("", ""), [*results[-1]["machine"].items(), ("threads", threads)]))
+    compared = []
+    for row in ROWS:
+        of_row = found.get(row.section, {"values": {}, "skipped": {}, "notes": {}})
+        why = of_row["skipped"].get(row.key)
+        missing = f"left out: {why}" if why else NOT_YET
+        note = of_row["notes"].get(row.key, "")
+        compared.append(row.cells(of_row["values"].get(row.key), missing, note))
+    lines += ["", "## Comparisons", "", table(HEAD, compared), ""]
+    for section in SECTIONS:
+        lines += [f"## {section.title}", ""]
+        if result := found.get(section.name):
+            lines += _details(result)
+        else:
+            lines += [f"{NOT_YET.capitalize()}.", "", f"`{section.command(options)}`", ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def read(book: Path) -> list[dict[str, Any]]:
-    """Return the results so far; a line that was cut short is none."""
-    if not book.exists():
-        return []
-    found = []
-    for line in book.read_text(encoding="utf-8").splitlines():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return found
+def _details(result: Mapping[str, Any]) -> list[str]:
+    lines = [f"`{result['command']}`", "", " ".join(result["said"])]
+    minutes = f"{result['seconds'] / 60:.1f} minutes"
+    lines.append(f"Measured on {result['began']} in {minutes}, commit {result['code']}.")
+    if result["busy"] is not None and result["busy"] > MAX_BUSY:
+        others = f"Others used {result['busy']:.0%} of the processor when it began"
+        lines.append(f"**{others}: measure it again.**")
+    for each in result["tables"]:
+        lines += ["", f"{each['title']}:", "", table(each["head"], each["lines"])]
+    return [*lines, ""]
 
 
-def is_there(results: Sequence[dict[str, Any]], name: str, command: str) -> bool:
-    """Tell whether a section of this code was measured by this command on this machine."""
-    wanted = (name, command, machine(), code())
-    return any(
-        (each["section"], each["command"], each["machine"], each["code"]) == wanted
-        for each in results
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
     )
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STARTER = "starter"
 VOCABULARY = 30522
+FOR_VOCABULARY = 20_000
+"""Texts of which a vocabulary is made."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def make_model(folder: Path, texts: Sequence[str], shape: Shape, *, cased: bool 
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
-    quieten()
+    silence()
     pieces: Any = BertWordPieceTokenizer(lowercase=not cased)
     pieces.train_from_iterator(texts, vocab_size=VOCABULARY, min_frequency=1, show_progress=False)
     tokenizer = BertTokenizerFast(
@@ -198,7 +200,7 @@ def make_model(folder: Path, texts: Sequence[str], shape: Shape, *, cased: bool 
     return str(folder)
 
 
-def quieten() -> None:
+def silence() -> None:
     """Keep the libraries' own bars, reports and hints off the screen."""
     import datasets
     from transformers.utils import logging

@@ -43,8 +43,3 @@ def spread(values: Sequence[float], form: str = ".2f") -> str:
     if len(values) == 1:
         return middle
     return f"{middle} [{min(values):{form}}-{max(values):{form}}]"
-
-
-def differences(ends: Sequence[float]) -> list[float]:
-    """Return the time between each moment and the next."""
-    return [after - before for before, after in zip(ends, ends[1:], strict=False)]

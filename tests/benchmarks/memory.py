@@ -8,31 +8,25 @@ loaded model stands beside it.
 
     python -m tests.benchmarks.memory [--batches 64,1024,3200] [--chunk 64] [--whole 64,256]
         [--repeats 5] [--texts FILE]
-    python -m tests.benchmarks.memory --lengths 32,128,512 --batches 16,64 --chunk 16
-
-With ``--lengths`` every text is that long: what the steps add, at once, in chunks and with layers
-computed again, beside what the plan counts of it.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.inputs import Shape, full_rows, make_model, read, write
+from tests.benchmarks.inputs import FOR_VOCABULARY, Shape, make_model, read, write
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
-from tests.benchmarks.steps import composed, in_process
+from tests.benchmarks.steps import in_process
 from tests.benchmarks.work import Work
 
 STEPS = 1
 """Measured steps, after one more: the moments of AdamW are made at the end of the first."""
-FOR_VOCABULARY = 20_000
 
 
 def numbers(text: str) -> list[int]:
@@ -46,7 +40,6 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made.add_argument("--batches", type=numbers, default=[64, 1024, 3200])
     made.add_argument("--chunk", type=int, default=64, help="sentences encoded at once")
     made.add_argument("--whole", type=numbers, default=[64, 256], help="without chunks")
-    made.add_argument("--lengths", type=numbers, default=[], help="full rows of these lengths")
     made.add_argument("--texts", metavar="FILE", help="sentences instead of the starter's")
     made.add_argument("--length", type=int, default=32, help="tokens of a text at most")
     made.add_argument("--layers", type=int, default=4)
@@ -59,9 +52,6 @@ def main() -> None:
     options = arguments()
     report = Report("memory")
     shape = Shape(options.layers, options.hidden)
-    if options.lengths:
-        by_length(report, shape, options)
-        return
     most = max([*options.batches, *options.whole])
     texts = read(options.texts, max((STEPS + 1) * most, FOR_VOCABULARY))
     report.say(
@@ -96,56 +86,8 @@ def main() -> None:
     report.finish(options.json)
 
 
-def by_length(report: Report, shape: Shape, options: argparse.Namespace) -> None:
-    """Measure every batch at every length, and compare with what the plan counts."""
-    report.say(
-        f"A random BERT of {shape}, simcse in fp32, every text as long as said: MB that "
-        f"{STEPS + 1} steps add to the loaded model at their peak, and what the plan counts; "
-        f"{options.repeats} processes each."
-    )
-    texts = read(options.texts, FOR_VOCABULARY)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        rows = full_rows(texts, (STEPS + 1) * max(options.batches))
-        base = Work(
-            who="simcse",
-            model=make_model(folder / "model", texts, shape),
-            texts=write(folder / "texts.txt", rows),
-            length=options.lengths[0],
-            batch=options.batches[0],
-            steps=STEPS,
-        )
-        lines = []
-        for batch, length in itertools.product(options.batches, options.lengths):
-            work = replace(base, batch=batch, length=length)
-            ways = [work, replace(work, chunk=options.chunk), replace(work, again=True)]
-            found = alternate({_name(each): _task(each) for each in ways}, options.repeats, warm=0)
-            cells = []
-            for each in ways:
-                made = found[_name(each)]
-                added = [one["most"] - one["before"] for one in made]
-                cells.append(f"{spread(added, '.0f')} ({_counted(each):.0f})")
-            lines.append([f"{batch:,}", str(length), *cells])
-            print(*lines[-1], flush=True)
-    chunks = f"in chunks of {options.chunk}"
-    head = ["batch", "tokens of a text", "at once", chunks, "layers computed again"]
-    report.table("Memory that steps add", head, lines)
-    report.finish(options.json)
-
-
-def _counted(work: Work) -> float:
-    """Return the MB of a step as the plan counts them, without weights, which are loaded."""
-    from cse_cli.training.memory import VOCABULARY, needed
-
-    composition = composed(work)
-    width, layers = composition.facts.hidden or 0, composition.facts.layers or 0
-    all_of_it = needed(composition, 1, on_gpu=False, chunk=work.chunk, again=work.again) or 0
-    loaded = 4 * (12 * width * layers + VOCABULARY) * width
-    return (all_of_it - loaded) / 2**20
-
-
 def _name(work: Work) -> str:
-    return f"{work.batch} {work.chunk} {work.again}"
+    return f"{work.batch} {work.chunk}"
 
 
 def _task(work: Work) -> Callable[[], dict[str, Any]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.inputs import quieten
+from tests.benchmarks.inputs import silence
 from tests.benchmarks.work import LR, SEED, TEMPERATURE, Watch, Work
 
 if TYPE_CHECKING:
@@ -94,25 +95,29 @@ def save_model(encoder: str, folder: Path, length: int) -> str:
 
 
 class Encoder:
-    """Its encoding on the processor.
+    """Its encoding on the processor, in its default batches.
 
     Args:
         folder: The model.
         precision: ``fp32``, or ``bf16`` for weights in bf16.
+
+    Attributes:
+        batch: Texts that it encodes at once.
     """
 
     def __init__(self, folder: str, precision: str) -> None:
         from sentence_transformers import SentenceTransformer
 
-        quieten()
+        silence()
         self.model = SentenceTransformer(folder, device="cpu")
         if precision == "bf16":
             self.model.bfloat16()
+        self.batch = signature(SentenceTransformer.encode).parameters["batch_size"].default
 
-    def encode(self, texts: Sequence[str], batch: int) -> NDArray[np.float32]:
-        """Return ``[N, D]`` vectors of texts, so many at once; sorted by length on the way."""
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return ``[N, D]`` vectors of texts; sorted by length on the way."""
         vectors: NDArray[np.float32] = self.model.encode(
-            list(texts), batch_size=batch, show_progress_bar=False, convert_to_numpy=True
+            list(texts), show_progress_bar=False, convert_to_numpy=True
         )
         return vectors
 
@@ -120,5 +125,5 @@ class Encoder:
 def _hidden(model: str) -> int:
     from transformers import AutoConfig
 
-    quieten()
+    silence()
     return int(AutoConfig.from_pretrained(model).hidden_size)

@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.machine import busy, code, machine
-from tests.benchmarks.rows import BY_KEY
-
-
-@dataclass(frozen=True)
-class Details:
-    """A table of details, cells in words."""
-
-    title: str
-    head: Sequence[str]
-    lines: Sequence[Sequence[str]]
+from tests.benchmarks.rows import BY_KEY, HEAD
 
 
 @dataclass
@@ -33,7 +24,7 @@ class Report:
         notes: What a row's number is of, by key: ``queue``.
         skipped: Why a row was not measured, by key.
         said: What was compared, in sentences.
-        tables: Details.
+        tables: Details: ``title``, ``head`` and ``lines`` of cells in words.
         began: When it began, seconds since 1970.
         busy: Share of the processor that others used then; None where that is not known.
     """
@@ -43,7 +34,7 @@ class Report:
     notes: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
-    tables: list[Details] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.time)
     busy: float | None = field(default_factory=busy)
 
@@ -51,8 +42,7 @@ class Report:
         """Note a row's value in each repeat."""
         key = self._key(what)
         self.values[key] = [float(f"{value:.5g}") for value in values]
-        if note:
-            self.notes[key] = note
+        self.notes[key] = note
 
     def skip(self, what: str, why: str) -> None:
         """Note why a row is not measured."""
@@ -65,21 +55,16 @@ class Report:
 
     def table(self, title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         """Note a table of details, and print it."""
-        self.tables.append(Details(title, list(head), [list(line) for line in lines]))
+        self.tables.append(
+            {"title": title, "head": list(head), "lines": [[*each] for each in lines]}
+        )
         print(f"\n{title}\n{in_columns([head, *lines])}\n", flush=True)
 
     def finish(self, out: str | None) -> None:
         """Print the rows, and write everything where it is asked for."""
-        lines = [["", "against", "median [range]", "aim", "met"]]
-        for key, values in self.values.items():
-            row = BY_KEY[key]
-            what = f"{row.what} ({self.notes[key]})" if key in self.notes else row.what
-            printed = row.say(values), row.say_aim(), row.say_met(values)
-            lines.append([what, row.against, *printed])
-        for key, why in self.skipped.items():
-            lines.append([BY_KEY[key].what, BY_KEY[key].against, "left out", why, "-"])
-        if lines[1:]:
-            print(in_columns(lines))
+        lines = [BY_KEY[k].cells(v, "", self.notes[k]) for k, v in self.values.items()]
+        lines += [BY_KEY[k].cells(None, f"left out: {why}") for k, why in self.skipped.items()]
+        print(in_columns([HEAD, *lines]))
         if out is not None:
             Path(out).write_text(json.dumps(self.as_dict()), encoding="utf-8")
 
@@ -87,13 +72,14 @@ class Report:
         """Return everything as JSON values, with the machine and the time."""
         import torch
 
-        found = asdict(self)
-        found["began"] = time.strftime("%Y-%m-%d", time.gmtime(self.began))
-        found["seconds"] = round(time.time() - self.began, 1)
-        found["threads"] = torch.get_num_threads()
-        found["machine"] = machine()
-        found["code"] = code()
-        return found
+        return {
+            **asdict(self),
+            "began": time.strftime("%Y-%m-%d", time.gmtime(self.began)),
+            "seconds": round(time.time() - self.began, 1),
+            "threads": torch.get_num_threads(),
+            "machine": machine(),
+            "code": code(),
+        }
 
     def _key(self, what: str) -> str:
         key = f"{self.section}.{what}"
@@ -116,8 +102,6 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument(
-        "--repeats", "--rounds", type=int, default=5, help="alternating repeats that count"
-    )
+    made.add_argument("--repeats", type=int, default=5, help="alternating repeats that count")
     made.add_argument("--json", metavar="FILE", help="write what was found to a file too")
     return made

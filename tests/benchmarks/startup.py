@@ -41,12 +41,14 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Measure and print."""
+    from cse_cli.plugins.manager import load_plugins
+
     options = arguments()
     report = Report("startup")
     found = alternate(
         {k: partial(seconds, words) for k, words in COMMANDS.items()}, options.repeats
     )
-    plugins = len(_plugins())
+    plugins = len({info.distribution for info in load_plugins().infos})
     report.say(f"{options.repeats} starts of each in turn, {plugins} plugins installed.")
     report.add("help", found["cse --help"])
     report.add("list", found["cse list-plugins"])
@@ -55,12 +57,6 @@ def main() -> None:
     lines = [[name, spread(values, ".3f")] for name, values in found.items()]
     report.table("Start-up", ["", "s"], lines)
     report.finish(options.json)
-
-
-def _plugins() -> set[str]:
-    from cse_cli.plugins.manager import load_plugins
-
-    return {info.distribution for info in load_plugins().infos}
 
 
 if __name__ == "__main__":

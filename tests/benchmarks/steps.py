@@ -41,8 +41,7 @@ def composed(work: Work) -> Composition:
 
     length, sets = work.length, []
     if work.who == "hicl":
-        sets = [f"pool.segments.wrap={work.wrap}"]
-        length -= 2 if work.wrap == "segment" else 0  # there content alone is counted
+        length -= 2  # there content alone is counted
     if work.chunk is not None:
         sets.append(f"train.chunk_size={work.chunk}")
     if work.again:

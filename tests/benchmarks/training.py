@@ -7,7 +7,6 @@ padding, so there are two kinds of rows: the sentences as they are, and their wo
 rows of very different lengths, a third of whose padded batches is padding.
 
     python -m tests.benchmarks.training [--repeats 5] [--steps 6] [--texts FILE]
-        [--rows sentences mixed]
 """
 
 from __future__ import annotations
@@ -18,14 +17,21 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.inputs import Shape, content_lengths, make_model, mix_lengths, read, write
+from tests.benchmarks.inputs import (
+    FOR_VOCABULARY,
+    Shape,
+    content_lengths,
+    make_model,
+    mix_lengths,
+    read,
+    write,
+)
 from tests.benchmarks.machine import no_bf16, precisions
 from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
 from tests.benchmarks.steps import PEER, run, tokenising
 from tests.benchmarks.work import Work
 
-FOR_VOCABULARY = 20_000
 NAMES = {"sentences": "sentences as they are", "mixed": "rows of mixed lengths"}
 
 
@@ -34,16 +40,11 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     made = parser(__doc__)
     made.add_argument("--steps", type=int, default=6, help="steps of a repeat, after one more")
     made.add_argument("--texts", metavar="FILE", help="sentences instead of the starter's")
-    made.add_argument("--rows", nargs="+", choices=list(NAMES), default=list(NAMES))
     made.add_argument("--batch", type=int, default=64)
     made.add_argument("--length", type=int, default=32, help="tokens of a text at most")
     made.add_argument("--layers", type=int, default=6)
     made.add_argument("--hidden", type=int, default=384)
-    made.add_argument("--precisions", default="auto", help="fp32,bf16; auto is what is fast here")
-    options = made.parse_args(words)
-    if "fp32" not in precisions(options.precisions):
-        made.error("--precisions: everything is compared with fp32, so name it too")
-    return options
+    return made.parse_args(words)
 
 
 def main() -> None:
@@ -65,7 +66,7 @@ def main() -> None:
             "sentences": texts[:needed],
             "mixed": mix_lengths(texts, needed, partial(content_lengths, model)),
         }
-        for rows in options.rows:
+        for rows in NAMES:
             work = Work(
                 who=PEER,
                 model=model,
@@ -74,7 +75,7 @@ def main() -> None:
                 batch=options.batch,
                 steps=options.steps,
             )
-            seconds = measure(work, precisions(options.precisions), options.repeats)
+            seconds = measure(work, precisions(), options.repeats)
             tokens, padding = tokenising(work)
             report.say(
                 f"Of a padded batch of {NAMES[rows]}, {padding:.0%} is padding; cse's tokens, "
@@ -117,7 +118,7 @@ def compare(
         report.add(f"{key}bf16-bf16", of_bf16, note)
     else:
         for left_out in ("bf16", "bf16-bf16"):
-            report.skip(f"{key}{left_out}", no_bf16() or "not asked for")
+            report.skip(f"{key}{left_out}", no_bf16() or "")
     lines = [
         [
             name.replace("simcse", "cse"),

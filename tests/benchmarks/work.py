@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tests.benchmarks.measure import differences
 from tests.benchmarks.resident import forget_peak, peak, resident
 
 TEMPERATURE, LR, SEED = 0.05, 3e-5, 1
@@ -25,7 +24,6 @@ class Work:
         length: Tokens of a text at most, two special tokens counted.
         steps: Measured steps, after one that is not.
         chunk: Sentences encoded at once, by gradient caching; None encodes the batch at once.
-        wrap: What hicl wraps in special tokens: ``segment`` or ``sentence``.
         device: ``cpu``, or a GPU as torch names it.
         unpad: Whether sentence-transformers gives FlashAttention rows without padding.
         again: Whether layers are computed again in the backward pass instead of kept.
@@ -39,7 +37,6 @@ class Work:
     steps: int
     precision: str = "fp32"
     chunk: int | None = None
-    wrap: str = "segment"
     device: str = "cpu"
     unpad: bool = False
     again: bool = False
@@ -94,6 +91,6 @@ class Watch:
     def seconds(self) -> list[float]:
         """Return the seconds of each step but the first."""
         if self.device == "cpu":
-            return differences(self.ends)
+            return [after - before for before, after in pairwise(self.ends)]
         self.ends[-1].synchronize()
         return [one.elapsed_time(other) / 1000 for one, other in pairwise(self.ends)]

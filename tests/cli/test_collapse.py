@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from cse_cli.training.collapse import BATCH, CollapseWatch, advice, spread
+from cse_cli.training.collapse import BATCH, CollapseDetector, advice, spread
 from cse_core.data import Corpus
 from cse_core.training.selection import Scorer
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
@@ -72,7 +72,7 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     recipe = '[[pool]]\nuse = "mean"\n[[loss]]\nuse = "infonce"\n'
     composition = composed(encoder, recipe, folder=folder, rows=240)
     assert advice(composition) == "what may help: lower train.lr (3e-05)"
-    watch = CollapseWatch(composition)
+    watch = CollapseDetector(composition)
 
     def look(cosine: float, rank: float, score: float, name: str, count: int = 99) -> str | None:
         numbers = {"mean_cosine": cosine, "effective_rank": rank, "spearman": score}

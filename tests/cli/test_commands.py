@@ -78,7 +78,7 @@ def test_a_command_runs(bring: Bring, cse: Cse) -> None:
 
 def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
     bring("cse-words")
-    modules = [f"cse_{name}" for name in ("words", "evaluation", "bench", "translate", "iscse")]
+    modules = [f"cse_{name}" for name in ("words", "evaluation", "bench", "iscse")]
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from cse_cli.main import run\n"
         "run(['--help']), run(['data', '--help'])\n"
@@ -87,7 +87,6 @@ def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "Words of cse_words" in done.stdout and "Measure training" in done.stdout
-    assert "Translate a column of texts" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["data count", "words count", "words deep count"])
@@ -161,11 +160,10 @@ def test_unknown_commands(bring: Bring, cse: Cse) -> None:
 
 
 def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cse_cli.plugins.installed_commands.registering_distributions", lambda: ())
+    monkeypatch.setattr("cse_cli.plugins.installed_commands.find_entry_points", lambda group: ())
     refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
             "pip install cse-evaluation")  # fmt: skip
     refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")
-    refused(cse("data", "translate", "x"), "no such command 'translate'", "cse-translate")
 
 
 def test_listed_with_their_distribution(bring: Bring, cse: Cse) -> None:

@@ -14,12 +14,12 @@ from cse_cli.plugins.directory import (
 )
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.manager import load_plugins
+from cse_core.capabilities import flatten
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import DEV
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.plugin_info import PluginInfo, Status
-from cse_core.vocabulary import flatten
 from tests.docs.pages import ROOT
 
 DISTRIBUTIONS = sorted({part.distribution for part in known_parts()})

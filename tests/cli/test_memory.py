@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from cse_testkit import installed_registry
-from cse_testkit.recipe_settings import ENCODERS
+from cse_testkit.recipes import ENCODERS
 from torch import Tensor
 from transformers import BertConfig, BertModel
 

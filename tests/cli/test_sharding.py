@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from cse_testkit import installed_registry
-from cse_testkit.recipe_settings import ENCODERS
+from cse_testkit.recipes import ENCODERS
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AlbertConfig, AlbertModel, AutoTokenizer

@@ -13,7 +13,7 @@ import platformdirs
 import pyarrow as pa
 import pytest
 import torch
-from cse_testkit.encoders import shared_encoder
+from cse_testkit.tiny import shared_encoder
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from tokenizers.pre_tokenizers import PreTokenizer
 from transformers import PreTrainedTokenizerFast

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cse_testkit import all_parts, compose, tiny_corpus
 from cse_testkit.completion import complete
-from cse_testkit.encoders import shared_encoder
+from cse_testkit.tiny import shared_encoder
 
 from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition

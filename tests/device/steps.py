@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from cse_testkit import installed_registry
-from cse_testkit.rigs import Rig
+from cse_testkit.runs import Rig
 
 from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition

@@ -87,22 +87,3 @@ def write_files(blocks: list[Block], folder: Path) -> list[str]:
             target.write_text(block.text, encoding="utf-8")
             written.append(block.path)
     return written
-
-
-def write_metadata(
-    folder: Path, distribution: str, module: str, version: str = "0.1.0", *, points: str = ""
-) -> None:
-    """Write what an installer leaves of a distribution with one entry point of group ``cse``.
-
-    Other entry points are given as the text of ``entry_points.txt``.
-    """
-    info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.4\nName: {distribution}\nVersion: {version}\n"
-        "Summary: A plugin of the docs\nRequires-Dist: cse-toolkit<0.2,>=0.1\n",
-        encoding="utf-8",
-    )
-    name = distribution.removeprefix("cse-")
-    points = points or f"[cse]\n{name} = {module}\n"
-    (info / "entry_points.txt").write_text(points, encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import typer
-from cse_testkit.encoders import shared_encoder
+from cse_testkit.tiny import shared_encoder
 
 from cse_cli.main import build_app, run
 from cse_cli.options import flags

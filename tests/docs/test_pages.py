@@ -12,6 +12,7 @@ import pytest
 
 from cse_cli.options.descriptions import describe
 from cse_cli.plugins.directory import known_parts
+from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
 from cse_core.options import (
     AugmenterOptions,
     BranchOptions,
@@ -24,7 +25,6 @@ from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from cse_core.runtime.loading import load_factory
 from cse_core.specs import HOOK_RECORDS
-from cse_core.vocabulary import PREFIXES, WORDS, Role
 from docs import reference
 from tests.docs.pages import DOCS, ROOT, Page, pages
 
@@ -131,7 +131,7 @@ def test_every_key_of_a_recipe_is_explained() -> None:
 def test_every_token_is_in_the_guide_and_in_the_reference() -> None:
     table = Page(DOCS / "reference.md").section("Tokens")
     guide = Page(DOCS / "authors.md").text
-    for token in (*WORDS, *(f"{prefix}:NAME" for prefix in PREFIXES)):
+    for token in (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES)):
         assert f"| `{token}` |" in table
         assert f"`{token}`" in guide
 
@@ -151,7 +151,7 @@ def test_every_status_of_a_plugin_is_in_the_guide() -> None:
 
     text = Page(DOCS / "authors.md").section("When a part is not called")
     for status in set(get_args(Status)) - {"active"}:
-        assert f"| `{status}` |" in text
+        assert f"`{status}`" in text
 
 
 def test_every_field_of_the_reference_is_described() -> None:
@@ -167,7 +167,7 @@ def test_every_field_of_the_reference_is_described() -> None:
 DATACLASSES = (
     "types:TokenBatch", "types:View", "types:Embeddings", "types:Positives", "types:Negatives",
     "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "types:Hidden",
-    "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "records:Facts",
+    "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "records:RunInfo",
     *(f"records:{record.__name__}" for record in HOOK_RECORDS.values()),
 )  # fmt: skip
 

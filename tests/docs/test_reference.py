@@ -58,7 +58,7 @@ def test_what_an_author_looks_for_is_there() -> None:
     for wanted in (
         "- `online_encoder() -> PackedEncoder`<br>",
         "Raises `RuntimeError`: If there is none",
-        "### Facts",
+        "### RunInfo",
         "| `batch_size` | `int` | `0` |",
         "- `at(step: float, total: float) -> float`",
         "- `copy(share_embeddings: bool=False) -> PackedEncoder`",

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from cse_testkit import installed_registry
-from cse_testkit.rigs import Rig
+from cse_testkit.runs import Rig
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from docs.rooms import ROOT
+from docs.packages import ROOT
 from tests.fixtures.tiny import make_encoder
 
 PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
@@ -121,7 +121,6 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         (["bench"], "cse-bench"),
         (["inspect"], "cse-inspect"),
         (["push", "run", "a/b"], "cse-hub"),
-        (["data", "translate", "texts.txt"], "cse-translate"),
     ):
         refused = core.cse(*words)
         assert refused.returncode == 2, (words, refused)

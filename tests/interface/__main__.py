@@ -1,4 +1,4 @@
-"""``python -m tests.interface`` writes the interface of this state, ``interface-N.json``."""
+"""``python -m tests.interface`` writes the present interface to ``interface.json``."""
 
 from __future__ import annotations
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from cse_cli.main import run
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from cse_core.specs import CSE_API_VERSION, HOOK_RECORDS
+from cse_core.specs import HOOK_RECORDS
 from docs.reference import HANDED, HIDDEN, SECTIONS
 
-KEPT = Path(__file__).with_name(f"interface-{CSE_API_VERSION}.json")
-OVERRIDDEN = ("cse_core.parts", "cse_core.evaluation.suites", "cse_core.runtime.reporter")
-"""Modules whose methods plugins write: the core calls them as they stand."""
+KEPT = Path(__file__).with_name("interface.json")
 COMMANDS = {
     "list-plugins --json": 3,
     "list-plugins --available --json": 2,
@@ -136,12 +135,11 @@ def _parameters(routine: Any) -> list[list[Any]]:
 
 def _shape(command: str, depth: int) -> Description:
     """Return the keys that a command prints, by path, with the type of each."""
-    code = "import sys; from cse_cli.main import run; sys.exit(run(sys.argv[1:]))"
-    said = subprocess.run(
-        [sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=True
-    )
+    out = StringIO()
+    with redirect_stdout(out):
+        assert run(command.split()) == 0, command
     found: Description = {}
-    _keys(json.loads(said.stdout), "", depth, found)
+    _keys(json.loads(out.getvalue()), "", depth, found)
     return {path: " or ".join(sorted(types)) for path, types in found.items()}
 
 

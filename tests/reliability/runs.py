@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_testkit import tiny_corpus, write_corpus
-from cse_testkit.encoders import tiny_encoder
+from cse_testkit.tiny import tiny_encoder
 
 from tests.reliability.faults import Fault
 from tests.reliability.outcomes import Answer

@@ -118,7 +118,7 @@ PLAIN = {
     "train": "--dry-run --data ok.txt", "encode": "starter ok.txt",
     "search": "starter dog --data ok.txt", "data list": "", "data stats": "ok.txt",
     "data show": "ok.txt", "data fetch": "starter", "data show-pairs": "folder",
-    "eval": "starter --pairs pairs.tsv", "data translate": "ok.txt --out x.jsonl --model nothere",
+    "eval": "starter --pairs pairs.tsv",
     "bench": "--data ok.txt --model nothere", "data neighbours": "folder",
 }  # fmt: skip
 """Every command, as it is typed without harm."""

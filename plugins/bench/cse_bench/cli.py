@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cse_bench.cli_report import report_json, show_report
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say_json, tell
-from cse_cli.terminal.quiet import quieten
+from cse_cli.terminal.console import echo_err, say_json
+from cse_cli.terminal.quiet import silence
 from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,
@@ -51,7 +50,7 @@ def bench(
         str,
         typer.Option(
             metavar="NAME,NAME",
-            help="Number formats to measure in turn; train.precision is not used.",
+            help="Precisions to measure in turn; train.precision is not used.",
             rich_help_panel=_PANEL,
         ),
     ] = "fp32,bf16",
@@ -64,7 +63,7 @@ def bench(
         typer.Option(
             min=1,
             metavar="N",
-            help="Rounds; each measures every number format once.",
+            help="Rounds; each measures every precision once.",
             rich_help_panel=_PANEL,
         ),
     ] = 5,
@@ -77,11 +76,11 @@ def bench(
         ),
     ] = False,
 ) -> None:
-    """Measure training on this machine: speed, share of the floor, where time goes, memory.
+    """Measure training on this machine: speed, memory, and where the time of a step goes.
 
     It takes the options of cse train, makes the same steps and writes nothing.
 
-    At the end it names the faster number format, and what to type to train in it.
+    At the end it names the faster precision, and what to type to train in it.
     """
     choice = choice_of(
         recipe,
@@ -101,20 +100,26 @@ def bench(
         seed=seed,
         dev=["none"],
     )
-    names = _names(precision)
+    names = list(dict.fromkeys(name.strip() for name in precision.split(",") if name.strip()))
+    if not names:
+        what = "needs at least one precision"
+        raise CseError(what, where="--precision", hint="write fp32,bf16")
     plugins = installed(context)
     from cse_cli.training.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
     from cse_cli.terminal.progress import reporter_for
 
-    quieten()
+    silence()
     from cse_bench.measure import check_precisions, measure
 
     try:
         check_precisions(names, composition.train.device)
     except CseError as error:
-        raise _as_flag(error) from None
+        if error.where != "train.precision":
+            raise
+        hint = "write fp32,bf16"
+        raise CseError(error.what, where="--precision", value=error.value, hint=hint) from None
     with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
         try:
             report = measure(
@@ -128,30 +133,9 @@ def bench(
             )
         except KeyboardInterrupt:
             reporter.end()
-            tell("interrupted: no measurement was completed")
+            echo_err("interrupted: no measurement was completed")
             raise typer.Exit(130) from None
     if json:
-        say_json(report_json(report))
+        say_json(report.to_json())
     else:
-        show_report(report)
-
-
-def _names(text: str) -> list[str]:
-    """Return the number formats of a flag, each once.
-
-    Raises:
-        CseError: If there is none.
-    """
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise CseError(
-            "needs at least one number format", where="--precision", hint="write fp32,bf16"
-        )
-    return names
-
-
-def _as_flag(error: CseError) -> CseError:
-    """Return an error that names this command's flag instead of a training's option."""
-    if error.where != "train.precision":
-        return error
-    return CseError(error.what, where="--precision", value=error.value, hint="write fp32,bf16")
+        report.show()

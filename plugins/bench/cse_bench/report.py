@@ -1,24 +1,22 @@
-"""What a measurement of training found: medians over rounds, with their range."""
+"""What a measurement of training found, and how it is printed."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from cse_bench.memory import Peak
+from cse_cli.terminal.console import echo, plain_table, say_table
 from cse_core.recipes.composition import Composition
+
+GAIN = 1.1
+"""How many times as fast as fp32 bf16 has to be to be worth its rounding."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A number that was measured in several rounds.
-
-    Attributes:
-        median: Over the rounds.
-        low: The least.
-        high: The most.
-    """
+    """A number that was measured in several rounds: its median, least and most."""
 
     median: float
     low: float
@@ -29,74 +27,33 @@ class Spread:
         """Return the spread of some values, one a round."""
         return Spread(statistics.median(values), min(values), max(values))
 
-
-@dataclass(frozen=True)
-class TimedRound:
-    """The steps of a round in one number format, together.
-
-    Attributes:
-        seconds: Of all of them.
-        sentences: Of all of them.
-        tokens: Real tokens of all of them.
-        floor: Seconds of the floor for one token; None where the encoder has no linear layer.
-        own_floor: The same with the last layer only for the tokens that it was run for; None where
-            it was run for all.
-    """
-
-    seconds: float
-    steps: int
-    sentences: int
-    tokens: int
-    floor: float | None
-    own_floor: float | None
+    def format(self, form: str, scale: float = 1.0) -> str:
+        """Return ``12.3 [11.9-12.8]``, the median alone where there is one round."""
+        middle, low, high = (
+            format(value * scale, form) for value in (self.median, self.low, self.high)
+        )
+        return middle if self.low == self.high else f"{middle} [{low}-{high}]"
 
 
 @dataclass(frozen=True)
 class MeasuredPrecision:
-    """What was measured in one number format.
+    """What was measured in one precision.
 
     Attributes:
         name: ``fp32`` or ``bf16``.
-        sentences: Sentences of the batch a second.
-        tokens: Real tokens of all views a second.
-        seconds: Seconds of a step.
-        floor: Seconds of the matrix products of the encoder's linear layers for as many tokens;
-            None where the encoder has no such layer.
-        share: Floor over step.
-        own_share: The same with the last layer only for the tokens that it was run for; None where
-            it was run for all.
-        peak: Most memory.
+        sentences_per_second: Sentences of the batch.
+        tokens_per_second: Real tokens of all views.
+        peak_memory: Most bytes in use: of tensors on a GPU, of the whole process on a CPU; None
+            where the system does not say.
         where: Share of each category in the time of a step, together 1.
     """
 
     name: str
-    sentences: Spread
-    tokens: Spread
-    seconds: Spread
-    floor: Spread | None
-    share: Spread | None
-    own_share: Spread | None
-    peak: Peak
+    sentences_per_second: Spread
+    tokens_per_second: Spread
+    seconds_per_step: Spread
+    peak_memory: int | None
     where: dict[str, float]
-
-    @staticmethod
-    def of(
-        name: str, rounds: Sequence[TimedRound], peak: Peak, where: dict[str, float]
-    ) -> MeasuredPrecision:
-        """Return what several rounds in one number format found."""
-        floors = [(timed.floor, timed) for timed in rounds if timed.floor is not None]
-        own = [(timed.own_floor, timed) for timed in rounds if timed.own_floor is not None]
-        return MeasuredPrecision(
-            name=name,
-            sentences=Spread.of([timed.sentences / timed.seconds for timed in rounds]),
-            tokens=Spread.of([timed.tokens / timed.seconds for timed in rounds]),
-            seconds=Spread.of([timed.seconds / timed.steps for timed in rounds]),
-            floor=_spread([a_token * timed.tokens / timed.steps for a_token, timed in floors]),
-            share=_spread([a_token * timed.tokens / timed.seconds for a_token, timed in floors]),
-            own_share=_spread([a_token * timed.tokens / timed.seconds for a_token, timed in own]),
-            peak=peak,
-            where=where,
-        )
 
 
 @dataclass(frozen=True)
@@ -105,12 +62,8 @@ class BenchReport:
 
     Attributes:
         processor: Name of the CPU, with the instruction sets that matter.
-        device: Where.
         gpu: Name of the GPU, None on a CPU.
-        torch: Its version.
-        packed: Whether rows went to the encoder without padding.
-        tokens: Real tokens of a step, the mean.
-        padding_avoided: Share of padding in the same rows padded to the longest of their call.
+        tokens_per_step: Real tokens, the mean.
         gain: How many times faster bf16 was than fp32; None where one of them was not measured.
         auto: What ``train.precision = auto`` takes here, by the hardware.
     """
@@ -123,15 +76,77 @@ class BenchReport:
     threads: int
     rows: int
     batch_size: int
-    packed: bool
-    tokens: float
-    padding_avoided: float
+    tokens_per_step: float
     rounds: int
     steps: int
     precisions: tuple[MeasuredPrecision, ...]
     gain: Spread | None
     auto: str
 
+    def show(self) -> None:
+        """Print it on stdout."""
+        from cse_bench.where import CATEGORIES, PRODUCTS
 
-def _spread(values: Sequence[float]) -> Spread | None:
-    return Spread.of(values) if values else None
+        composition, measured = self.composition, self.precisions
+        gpu = "" if self.gpu is None else f"{self.gpu}, "
+        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
+        echo(f"machine: {gpu}{self.processor}; {threads}; torch {self.torch}")
+        echo(
+            f"trained: recipe {composition.recipe or 'default'}, model {composition.model.name}, "
+            f"{self.rows:,} rows of {', '.join(composition.data.path)}, batches of "
+            f"{self.batch_size}, {self.tokens_per_step:,.0f} real tokens a step"
+        )
+        table = plain_table("", ("", *(each.name for each in measured)))
+        speed = [each.sentences_per_second.format(",.1f") for each in measured]
+        table.add_row("sentences/s", *speed)
+        speed = [each.tokens_per_second.format(",.0f") for each in measured]
+        table.add_row("real tokens/s", *speed)
+        times = [each.seconds_per_step.format(",.1f", 1000) for each in measured]
+        table.add_row("ms a step", *times)
+        peaks = [each.peak_memory for each in measured]
+        table.add_row("peak memory", *(f"{n / 2**20:,.0f} MB" if n else "-" for n in peaks))
+        table.caption = "the timed steps of one round"
+        if self.rounds > 1:
+            table.caption = f"medians of {self.rounds} rounds, the least and the most in brackets"
+        say_table(table)
+        table = plain_table("", ("where the time of a step goes", *(e.name for e in measured)))
+        for category in CATEGORIES:
+            parts = [each.where.get(category, 0.0) for each in measured]
+            if any(parts):
+                table.add_row(category, *(f"{part:.1%}" for part in parts))
+        say_table(table)
+        for each in measured:
+            share = each.where.get(PRODUCTS, 0.0)
+            echo(f"limit in {each.name}: all but its matrix products is {1 - share:.0%} of a step")
+        if (advice := self.advice()) is not None:
+            echo(advice)
+
+    def advice(self) -> str | None:
+        """Return which precision to train in, and what to type; None where one was measured."""
+        if self.gain is None:
+            return None
+        faster = "bf16" if self.gain.median >= GAIN else "fp32"
+        measured = f"bf16 was {self.gain.format('.2f')} times as fast as fp32 here"
+        if faster == self.auto:
+            return f"{measured}: train.precision = auto takes {faster}"
+        return f"{measured}: add --train.precision {faster}, auto takes {self.auto}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data."""
+        composition, values = self.composition, dict(vars(self))
+        for name in ("composition", "processor", "gpu", "torch"):
+            del values[name]
+        return {
+            "place": {
+                "processor": self.processor,
+                "device": self.gpu or self.device.partition(":")[0],
+                "torch": self.torch,
+            },
+            "recipe": composition.recipe,
+            "model": composition.model.name,
+            "data": list(composition.data.path),
+            **values,
+            "precisions": {each.name: asdict(each) for each in self.precisions},
+            "gain": None if self.gain is None else asdict(self.gain),
+            "advice": self.advice(),
+        }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
-
-from cse_bench.steps import Steps
 
 PRODUCTS, ATTENTION, DROPOUT = "matrix products", "attention", "dropout"
 NORMS, ACTIVATIONS, COPIES = "normalisation", "activations and sums", "copies and casts"
@@ -56,23 +55,26 @@ _MARKED = {
 """What the engine marks for a profiler, where operators alone do not tell."""
 
 
-def where_the_time_goes(steps: Steps, precision: str) -> dict[str, float]:
+def where_the_time_goes(
+    step: Callable[[], object], wait: Callable[[], None], device: torch.device
+) -> dict[str, float]:
     """Return the share of each category in a step's time, together 1.
 
     The step is profiled, which makes it slower than one that is only timed.
 
     Args:
-        steps: The steps; they are warm.
-        precision: Name of the number format.
+        step: Makes a step; it is warm.
+        wait: Returns when the device has done what it was given.
+        device: Where the encoder is.
     """
-    on_gpu = steps.device.type == "cuda"
+    on_gpu = device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
-    steps.wait()
+    wait()
     with profile(activities=activities, acc_events=True) as profiler:
         began = time.perf_counter()
         with record_function(_STEP):
-            steps.step(precision)
-            steps.wait()
+            step()
+            wait()
         wall = time.perf_counter() - began
     return shares(list(profiler.events() or ()), wall if on_gpu else None)
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cse_bench.cli_report import advice_of
-from cse_bench.measure import check_precisions, measure
+import torch
+from cse_bench import where
+from cse_bench.measure import check_precisions, measure, with_precision
 from cse_bench.report import BenchReport, Spread
+from cse_bench.where import CATEGORIES, shares
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import weights
+from tests.core.training.test_loop import copied, loop_of
 from tests.core.training.test_runs import EVERYTHING, ROUNDS
 from tests.fixtures.tiny import CPU, composed, registry, sentences
 
@@ -32,11 +37,11 @@ def measured(
     recipe: str = "",
     *sets: str,
     precisions: tuple[str, ...] = ("fp32",),
-    rounds: int = 1,
 ) -> tuple[BenchReport, Progress]:
     folder.mkdir(exist_ok=True)
     progress = Progress()
     composition = composed(encoder, recipe, *sets, folder=folder, rows=40)
+    rounds = len(precisions)
     report = measure(
         composition, registry(), precisions=precisions, steps=rounds, rounds=rounds,
         reporter=progress, corpus=Corpus.from_columns({"text": sentences(40)}),
@@ -44,79 +49,101 @@ def measured(
     return report, progress
 
 
-def test_two_number_formats_in_turn(
+def test_two_precisions_in_turn(
     encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", None)
-    report, progress = measured(encoder, tmp_path / "run", precisions=("fp32", "bf16"), rounds=2)
+    report, progress = measured(encoder, tmp_path / "run", precisions=("fp32", "bf16"))
     assert [each.name for each in report.precisions] == ["fp32", "bf16"]
     for each in report.precisions:
-        assert 0 < each.seconds.low <= each.seconds.median <= each.seconds.high
-        assert each.sentences.high == pytest.approx(8 / each.seconds.low)
-        assert each.tokens.median > each.sentences.median
-        assert each.share is not None and each.floor is not None and each.own_share is not None
-        assert each.own_share.low > 0
-        assert each.floor.median < each.share.high * each.seconds.high * 1.0001
+        seconds = each.seconds_per_step
+        assert 0 < seconds.low <= seconds.median <= seconds.high
+        assert each.sentences_per_second.high == pytest.approx(8 / seconds.low)
+        assert each.tokens_per_second.median > each.sentences_per_second.median
+        assert tuple(each.where) == CATEGORIES
         assert sum(each.where.values()) == pytest.approx(1.0)
-        assert each.peak.bytes is not None and each.peak.bytes > 10 * 2**20
-    assert 0 < report.padding_avoided < 1 and report.packed
+        assert each.where[where.IDLE] == 0 < each.where[where.PRODUCTS] < 1
+        assert each.where[where.DROPOUT] > 0
+        assert each.peak_memory is not None and each.peak_memory > 10 * 2**20
     assert report.gain is not None and report.gain.low <= report.gain.high
     assert progress.seen == [(done, 8) for done in range(9)]
     assert {path.name for path in tmp_path.rglob("*")} == {"temporary", "run", "recipe.toml"}
     assert report.auto == resolve_precision("auto", CPU).name
 
-
-@pytest.mark.parametrize(
-    ("gain", "auto", "printed"),
-    [(2.07, "fp32", "2.07 times as fast as fp32 here: add --train.precision bf16, auto takes fp32"),
-     (1.09, "bf16", "1.09 times as fast as fp32 here: add --train.precision fp32, auto takes bf16"),
-     (1.1, "bf16", "1.10 times as fast as fp32 here: train.precision = auto takes bf16"),
-     (0.3, "fp32", "0.30 times as fast as fp32 here: train.precision = auto takes fp32")],
-)  # fmt: skip
-def test_the_advice_names_the_faster_format_and_what_to_type(
-    encoder: str, tmp_path: Path, gain: float, auto: str, printed: str
-) -> None:
-    report, _ = measured(encoder, tmp_path / "run")
-    assert advice_of(report) is None
-    assert advice_of(replace(report, gain=Spread.of([gain]), auto=auto)) == f"bf16 was {printed}"
-
-
-@pytest.mark.parametrize(
-    ("recipe", "sets"),
-    [(EVERYTHING, ()), (EVERYTHING, ("train.chunk_size=3",)), (ROUNDS, ())],
-    ids=["whole", "chunks", "rounds"],
-)
-def test_any_composition_is_measured(
-    encoder: str, tmp_path: Path, recipe: str, sets: tuple[str, ...]
-) -> None:
-    report, _ = measured(encoder, tmp_path / "run", recipe, *sets)
-    assert report.gain is None
-    assert [path.name for path in (tmp_path / "run").rglob("*")] == ["recipe.toml"]
-
-
-def test_a_padded_encoder_avoids_no_padding(encoder: str, tmp_path: Path) -> None:
-    report, _ = measured(encoder, tmp_path, "", "model.attention=padded")
-    (found,) = report.precisions
-    assert (report.packed, report.padding_avoided) == (False, 0.0)
-    assert found.share is not None and found.own_share is None
-
-
-def test_a_batch_larger_than_the_data_takes_it_all(encoder: str, tmp_path: Path) -> None:
-    report, _ = measured(encoder, tmp_path, "", "train.batch_size=100")
-    assert report.batch_size == 40
-
-
-@pytest.mark.parametrize(
-    ("name", "device", "words"),
-    [("fp16", "cpu", "100 times slower"), ("auto", "cpu", "not a number format to measure"),
-     ("fp8", "cpu", "fp32"), ("fp32", "rocket", "unknown device")],
-)  # fmt: skip
-def test_what_cannot_be_measured(name: str, device: str, words: str) -> None:
-    with pytest.raises(CseError, match=words):
-        check_precisions([name], device)
-
-
-def test_a_spread_is_median_and_range() -> None:
+    for gain, auto, printed in (
+        (2.07, "fp32", "2.07 times as fast as fp32 here: add --train.precision bf16, auto takes "),
+        (1.09, "bf16", "1.09 times as fast as fp32 here: add --train.precision fp32, auto takes "),
+        (1.1, "bf16", "1.10 times as fast as fp32 here: train.precision = auto takes "),
+        (0.3, "fp32", "0.30 times as fast as fp32 here: train.precision = auto takes "),
+    ):
+        advice = replace(report, gain=Spread.of([gain]), auto=auto).advice()
+        assert advice == f"bf16 was {printed}{auto}"
+    assert replace(report, gain=None).advice() is None
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
+
+
+def test_any_composition_is_measured(encoder: str, tmp_path: Path) -> None:
+    for number, (recipe, sets) in enumerate((
+        (EVERYTHING, ("train.chunk_size=3",)), (ROUNDS, ("model.attention=padded",)),
+        ("", ("train.batch_size=100", "model.dropout=0")),
+    )):  # fmt: skip
+        folder = tmp_path / str(number)
+        report, _ = measured(encoder, folder, recipe, *sets)
+        assert report.gain is None
+        assert [path.name for path in folder.rglob("*")] == ["recipe.toml"]
+    assert report.batch_size == 40, "a batch larger than the data takes it all"
+    assert report.precisions[0].where[where.DROPOUT] == 0
+
+
+def test_what_cannot_be_measured() -> None:
+    for name, device, words in (
+        ("auto", "cpu", "not a precision to measure"), ("fp8", "cpu", "fp32"),
+        ("fp32", "rocket", "unknown device"),
+    ):  # fmt: skip
+        with pytest.raises(CseError, match=words):
+            check_precisions([name], device)
+
+
+def test_another_precision_trains_the_same_weights(encoder: str, tmp_path: Path) -> None:
+    loop = loop_of(encoder, tmp_path, prefetch=False)
+    other = with_precision(loop, resolve_precision("bf16", CPU))
+    before = copied(loop)
+    other.step()
+    assert (loop.done, other.done) == (0, 1)
+    assert other.assembly is loop.assembly and other.optimizer is loop.optimizer
+    assert any(not torch.equal(v, before[n]) for n, v in weights(loop.assembly).items())
+
+
+@dataclass
+class Event:
+    name: str
+    self_cpu_time_total: float = 0.0
+    self_device_time_total: float = 0.0
+    cpu_parent: Any = None
+    is_async: bool = False
+    device_type: Any = torch._C._autograd.DeviceType.CPU
+
+
+def test_the_outermost_operator_decides_where_time_goes() -> None:
+    step = Event("cse.step", 1.0)
+    update = Event("cse.update", 2.0, cpu_parent=step)
+    backward = Event("autograd::engine::evaluate_function: MmBackward0", 0.5, cpu_parent=step)
+    product = Event("aten::mm", 3.0, cpu_parent=backward)
+    events = [
+        step, update, Event("aten::mm", 4.0, cpu_parent=update), backward, product,
+        Event("aten::copy_", 1.5, cpu_parent=product),
+        Event("aten::_scaled_dot_product_flash_attention", 2.0, cpu_parent=step),
+        Event("FlashAttnVarlenFuncBackward", 1.0, cpu_parent=step),
+        Event("aten::mm", 50.0), replace(product, is_async=True),
+    ]  # fmt: skip
+    found = shares(events)
+    total = 15.0
+    assert found[where.OPTIMISER] == pytest.approx(6 / total)
+    assert found[where.PRODUCTS] == pytest.approx(4.5 / total)
+    assert found[where.ATTENTION] == pytest.approx(3 / total)
+    assert found[where.OTHER] == pytest.approx(1.5 / total)
+    # A GPU waits for the rest of the time.
+    found = shares([Event("aten::mm", 9.0, 2e6), Event("aten::copy_", 9.0, 1e6)], wall=4.0)
+    assert (found[where.PRODUCTS], found[where.COPIES], found[where.IDLE]) == (0.5, 0.25, 0.25)

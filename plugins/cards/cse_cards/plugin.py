@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cse_cards.options import CaseSwitchOptions, RetrievedOptions
 from cse_cards.papers import PAPER
-from cse_core.records import AugmenterSpec, Facts, RecipeSpec, StoreSpec
+from cse_core.records import AugmenterSpec, RecipeSpec, RunInfo, StoreSpec
 from cse_core.specs import hookimpl
 
 
@@ -34,7 +34,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             factory="cse_cards.retrieved:Retrieved",
             options=RetrievedOptions,
             provides=lambda options: (f"view:{options.view}",),
-            notes=_index,
+            plan_notes=_index,
             paper=PAPER,
         )
     ]
@@ -53,7 +53,7 @@ def cse_recipes() -> list[RecipeSpec]:
     ]
 
 
-def _index(options: RetrievedOptions, facts: Facts) -> list[str]:
+def _index(options: RetrievedOptions, facts: RunInfo) -> list[str]:
     """Say what is searched by whom, and what that takes."""
     by = options.model or f"{facts.model}, unchanged"
     if options.refresh == "round":

@@ -23,8 +23,8 @@ from cse_core.functional import unit
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import NegativeStore, RoundContext, Setup
-from cse_core.runtime.distributed import share, world
-from cse_core.runtime.sharing import gathered
+from cse_core.runtime.distributed import rank_and_size, share
+from cse_core.runtime.sharing import gather_rows
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives, StepContext, View
@@ -177,7 +177,7 @@ class Retrieved(NegativeStore):
         texts = len(vectors)
         count = min(self.options.knn, texts) - 1
         what = f"{self.name}: texts searched"
-        blocks = share(-(-texts // QUERIES), *world())
+        blocks = share(-(-texts // QUERIES), *rank_and_size())
         start, stop = (min(block * QUERIES, texts) for block in blocks)
         if not chosen_index(self.options.index, texts, texts, self.where):
             search = partial(
@@ -188,7 +188,7 @@ class Retrieved(NegativeStore):
                 progress=lambda done, of: ctx.progress(done, of, what),
                 part=(start, stop),
             )
-            return gathered(search)
+            return gather_rows(search)
         held, own = vectors.numpy(), np.arange(texts)
         index = FaissIndex(held, held, count, own)
 
@@ -200,7 +200,7 @@ class Retrieved(NegativeStore):
                 ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
-        return gathered(found)
+        return gather_rows(found)
 
     def _start(self, longest: int) -> Callable[[Sequence[str]], Tensor]:
         """Return ``texts -> [N, D]`` of the named encoder, or of the run's own as it is now."""

@@ -14,21 +14,13 @@ class TestPlugin(PluginSuite):
 class TestCaseSwitch(AugmenterSuite):
     part = ("aug", "case-switch")
     options = {"rate": 0.3}
-
-
-class TestCaseSwitchOfACount(AugmenterSuite):
-    part = ("aug", "case-switch")
-    options = {"variant": "v1"}
+    variants = ({"variant": "v1"},)
 
 
 class TestRetrieved(StoreSuite):
     part = ("negatives", "retrieved")
     options = {"knn": 5}
-
-
-class TestRetrievedOfEachRound(StoreSuite):
-    part = ("negatives", "retrieved")
-    options = {"knn": 7, "take": 3, "refresh": "round", "weight": 0.5}
+    variants = ({"knn": 7, "take": 3, "refresh": "round", "weight": 0.5},)
 
 
 class TestCards(RecipeSuite):

@@ -141,11 +141,11 @@ def test_columns_that_are_not_shared_are_seen_by_their_own_anchor_alone(shared: 
     seen: list[tuple[Any, Any]] = []
     weigh = part.weigh
 
-    def noted(negatives: Any, batch: Any, ctx: Any) -> Any:
+    def collect_errors(negatives: Any, batch: Any, ctx: Any) -> Any:
         seen.append((weigh(negatives, batch, ctx), batch))
         return seen[-1][0]
 
-    part.weigh = noted  # type: ignore[method-assign]
+    part.weigh = collect_errors  # type: ignore[method-assign]
     made.step(1)
     ((found, batch),) = seen
     for anchor in range(4):
@@ -188,12 +188,12 @@ def test_columns_of_all_anchors_with_gradient_and_own_texts_masked() -> None:
     calls: list[tuple[Any, Any, Any]] = []
     weigh = part.weigh
 
-    def noted(negatives: Any, batch: Any, ctx: Any) -> Any:
+    def collect_errors(negatives: Any, batch: Any, ctx: Any) -> Any:
         found = weigh(negatives, batch, ctx)
         calls.append((found, batch, ctx))
         return found
 
-    part.weigh = noted  # type: ignore[method-assign]
+    part.weigh = collect_errors  # type: ignore[method-assign]
     (result,) = made.step(1)
     ((found, batch, ctx),) = calls
     assert found.blocks == (("in-batch", 4), ("negative-retrieved", 8))

@@ -17,7 +17,7 @@ from cse_testkit import (
     shared_encoder,
     tiny_corpus,
 )
-from cse_testkit.encoders import Family
+from cse_testkit.tiny import Family
 from torch import Tensor
 from transformers import AutoModel, ModernBertConfig, ModernBertModel
 

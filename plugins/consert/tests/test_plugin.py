@@ -23,43 +23,22 @@ class TestPlugin(PluginSuite):
 
 class TestTokenShuffle(AugmenterSuite):
     part = ("aug", "token-shuffle")
-
-
-class TestTokenShuffleOfSomeContent(AugmenterSuite):
-    part = ("aug", "token-shuffle")
-    options = {"rate": 0.5, "tokens": "content", "views": ["anchor", "positive"]}
+    variants = ({"rate": 0.5, "tokens": "content", "views": ["anchor", "positive"]},)
 
 
 class TestTokenCutoff(AugmenterSuite):
     part = ("aug", "token-cutoff")
-
-
-class TestTokenCutoffOfWords(AugmenterSuite):
-    part = ("aug", "token-cutoff")
-    options = {"at": "word_embeddings", "tokens": "content", "rate": 0.5, "rescale": True}
+    variants = ({"at": "word_embeddings", "tokens": "content", "rate": 0.5, "rescale": True},)
 
 
 class TestFeatureCutoff(AugmenterSuite):
     part = ("aug", "feature-cutoff")
-
-
-class TestFeatureCutoffOfWords(AugmenterSuite):
-    part = ("aug", "feature-cutoff")
-    options = {"at": "word_embeddings", "rescale": True, "views": ["anchor", "positive"]}
+    variants = ({"at": "word_embeddings", "rescale": True, "views": ["anchor", "positive"]},)
 
 
 class TestEmbeddingDropout(AugmenterSuite):
     part = ("aug", "embedding-dropout")
-
-
-class TestEmbeddingDropoutOfWords(AugmenterSuite):
-    part = ("aug", "embedding-dropout")
-    options = {"at": "word_embeddings", "rescale": True}
-
-
-class TestEmbeddingDropoutByCount(AugmenterSuite):
-    part = ("aug", "embedding-dropout")
-    options = {"draw": "count"}
+    variants = ({"at": "word_embeddings", "rescale": True}, {"draw": "count"})
 
 
 ON_EMBEDDINGS = {"views": None, "at": "input_embeddings", "rescale": False}

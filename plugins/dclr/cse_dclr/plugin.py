@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.records import Facts, LossSpec, RecipeSpec, StoreSpec
+from cse_core.records import LossSpec, RecipeSpec, RunInfo, StoreSpec
 from cse_core.specs import hookimpl
 from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
 from cse_dclr.papers import PAPER
@@ -18,7 +18,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             factory="cse_dclr.noise:Noise",
             options=NoiseOptions,
             encodes=_met_by_noise,
-            notes=_size_of_noise,
+            plan_notes=_size_of_noise,
             paper=PAPER,
         ),
         StoreSpec(
@@ -27,8 +27,8 @@ def cse_negative_stores() -> list[StoreSpec]:
             factory="cse_dclr.instance_weights:InstanceWeights",
             options=InstanceWeightsOptions,
             encodes=lambda options: tuple(dict.fromkeys(("anchor", options.view))),
-            notes=_one_pass_would_do,
-            warnings=_judged_by_itself,
+            plan_notes=_one_pass_would_do,
+            plan_warnings=_judged_by_itself,
             paper=PAPER,
         ),
     ]
@@ -66,7 +66,7 @@ def _met_by_noise(options: NoiseOptions) -> tuple[str, ...]:
     return ("anchor",) if options.objective == "noise" else ("anchor", options.view)
 
 
-def _size_of_noise(options: NoiseOptions, facts: Facts) -> list[str]:
+def _size_of_noise(options: NoiseOptions, facts: RunInfo) -> list[str]:
     """Say how far the ascent moves a vector beside its length."""
     if options.level != "sentence":
         return []
@@ -79,7 +79,7 @@ def _size_of_noise(options: NoiseOptions, facts: Facts) -> list[str]:
     return [line]
 
 
-def _one_pass_would_do(options: InstanceWeightsOptions, facts: Facts) -> list[str]:
+def _one_pass_would_do(options: InstanceWeightsOptions, facts: RunInfo) -> list[str]:
     """Say where the second encoder reads the same texts twice."""
     columns = [facts.views.get(name, {}).get("column") for name in ("anchor", options.view)]
     mode = facts.branches.get(options.branch or "", {}).get("mode")
@@ -91,7 +91,7 @@ def _one_pass_would_do(options: InstanceWeightsOptions, facts: Facts) -> list[st
     ]
 
 
-def _judged_by_itself(options: InstanceWeightsOptions, facts: Facts) -> list[str]:
+def _judged_by_itself(options: InstanceWeightsOptions, facts: RunInfo) -> list[str]:
     """Warn where the second encoder is one that was never trained on sentences."""
     model = facts.branches.get(options.branch or "", {}).get("model")
     if model != "self" or options.center:

@@ -14,26 +14,16 @@ class TestPlugin(PluginSuite):
 
 class TestWordRepetition(AugmenterSuite):
     part = ("aug", "word-repetition")
-
-
-class TestWordRepetitionOfTheCode(AugmenterSuite):
-    part = ("aug", "word-repetition")
-    options = {"count": "code", "when": "once", "rate": 0.5}
-
-
-class TestWholeWords(AugmenterSuite):
-    part = ("aug", "word-repetition")
-    options = {"unit": "word", "rate": 0.5, "cap": None}
+    variants = (
+        {"count": "code", "when": "once", "rate": 0.5},
+        {"unit": "word", "rate": 0.5, "cap": None},
+    )
 
 
 class TestMomentumQueue(StoreSuite):
     part = ("negatives", "momentum-queue")
     options = {"size": 10}
-
-
-class TestMomentumQueueOfTheOnlineBranch(StoreSuite):
-    part = ("negatives", "momentum-queue")
-    options = {"size": 3, "branch": None, "view": "positive"}
+    variants = ({"size": 3, "branch": None, "view": "positive"},)
 
 
 def test_defaults() -> None:

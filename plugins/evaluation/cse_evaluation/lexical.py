@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.data.scripts import unspaced
+from cse_core.data.scripts import lacks_word_spaces
 from cse_evaluation.pairs import PairSet
 
 Units = Callable[[str], list[str]]
@@ -54,7 +54,7 @@ def units_of(texts: Iterable[str]) -> tuple[Units, str]:
         Words; or character 1- and 2-grams where more than half of the letters belong to scripts
         written without spaces between words (Han, kana, Thai, …).
     """
-    if unspaced(texts):
+    if lacks_word_spaces(texts):
         return character_ngrams, "character 1-2-grams"
     return words, "words"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cse_core.records import (
-    Facts,
     LossSpec,
     MinerSpec,
     RecipeSpec,
+    RunInfo,
     SliceSpec,
     StoreSpec,
     StudySpec,
@@ -34,13 +34,13 @@ def cse_poolers() -> list[SliceSpec]:
             options=SegmentsOptions,
             slices_wrapped=lambda options: options.wrap == "sentence",
             provides=(f"level:{LEVEL}",),
-            derive=_checked,
+            resolve_options=_checked,
             paper=PAPER,
         )
     ]
 
 
-def _checked(options: SegmentsOptions, facts: Facts) -> SegmentsOptions:
+def _checked(options: SegmentsOptions, facts: RunInfo) -> SegmentsOptions:
     if facts.positions is not None and options.length > facts.positions:
         raise ValueError(
             f"length = {options.length} is longer than the {facts.positions} that the encoder"

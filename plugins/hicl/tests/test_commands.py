@@ -9,11 +9,11 @@ import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps
 
 from cse_cli.training.feeds import feeds
+from cse_core.capabilities import Role
 from cse_core.data import Corpus
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.split import split_texts
 from cse_core.training.run import train
-from cse_core.vocabulary import Role
 
 SHORT = "pool.segments.length=4"
 

@@ -27,11 +27,7 @@ class TestPlugin(PluginSuite):
 class TestSegments(PoolerSuite):
     part = ("pool", "segments")
     options = SHORT
-
-
-class TestSegmentsOfWrappedSentences(PoolerSuite):
-    part = ("pool", "segments")
-    options = {**SHORT, "wrap": "sentence", "aggregate": "mean", "join": "before-heads"}
+    variants = ({**SHORT, "wrap": "sentence", "aggregate": "mean", "join": "before-heads"},)
 
 
 class TestSameSequence(MinerSuite):

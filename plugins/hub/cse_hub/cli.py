@@ -1,16 +1,28 @@
-"""``cse push``: a run's model to a repository of the hub."""
+"""``cse push``: a run's model to a repository of the hub; every refusal is one line."""
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
-from cse_cli.terminal.console import say, say_json, warn
+from cse_cli.terminal.console import echo, say_json, warn
+from cse_core.errors import CseError
 
-if TYPE_CHECKING:
-    from cse_hub.push import Package
+CARD = "README.md"
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_PLACEHOLDER = 'SentenceTransformer("MODEL")  # this folder, or its name on the hub'
+_LOGIN = "log in with `hf auth login`, or set HF_TOKEN to a token that may write"
+_REFUSALS = {
+    401: ("the hub refuses the token", _LOGIN),
+    403: ("the token may not write there", "name a repository of your own, or use another token"),
+    409: ("there is a repository of this name already", "name another, or add --update"),
+}
+"""What the hub's status codes mean here, and what to do."""
 
 
 def push(
@@ -22,12 +34,7 @@ def push(
     ],
     licence: Annotated[
         str | None,
-        typer.Option(
-            "--licence",
-            "--license",
-            metavar="ID",
-            help="The licence that the card names, such as apache-2.0.",
-        ),
+        typer.Option("--licence", "--license", metavar="ID", help="For the card: apache-2.0."),
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Make a repository that only its owner sees.")
@@ -44,40 +51,93 @@ def push(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Send a run's model, card and recipe to a repository of the Hugging Face hub."""
-    from cse_hub.push import Package, check_name, send
-
-    check_name(name)
-    package = Package.of(run, name, licence)
-    facts = {"repository": name, "files": package.sizes(), "licence": package.licence}
-    if dry_run:
-        if json:
-            say_json({**facts, "url": None})
-            return
-        say(f"would be sent to {name}:")
-        for file, size in package.sizes().items():
-            say(f"  {file}  {_in_words(size)}")
-        _warn_of_licence(package, "--licence ID")
-        return
-    url = send(package, private=private, update=update, message=message)
+    if not _NAME.fullmatch(name):
+        hint = "write OWNER/NAME in letters, digits, '-', '_' and '.'"
+        raise CseError("is not a repository's name", where="OWNER/NAME", value=name, hint=hint)
+    files = _files(run)
+    card, licence = _card(files.pop(CARD, None), name, licence)
+    sizes = {CARD: len(card.encode())} | {each: p.stat().st_size for each, p in files.items()}
+    url = None if dry_run else _send(name, files, card, message, private=private, update=update)
     if json:
-        say_json({**facts, "url": url})
+        say_json({"repository": name, "files": sizes, "licence": licence, "url": url})
         return
-    _warn_of_licence(package, "push again with --update --licence ID")
-    say(f"pushed {len(package.sizes())} files, {_in_words(sum(package.sizes().values()))}: {url}")
-    say("next:")
-    say(f"  hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
-    if (package.model / "modules.json").is_file():
-        say(f'  SentenceTransformer("{name}").encode(["a sentence"]) in Python')
+    if licence is None:
+        warn("the card names no licence, so others may not use the model: add --licence ID")
+    if dry_run:
+        echo(f"would be sent to {name}:")
+        for file, size in sizes.items():
+            echo(f"  {file}  {decimal(size)}")
+        return
+    echo(f"pushed {len(sizes)} files, {decimal(sum(sizes.values()))}: {url}")
+    echo(f"next: hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
+    if "modules.json" in files:
+        echo(f'      SentenceTransformer("{name}").encode(["a sentence"]) in Python')
 
 
-def _warn_of_licence(package: Package, how: str) -> None:
-    if package.licence is None:
-        what = "the card names no licence, and without one others may not use the model"
-        warn(f"{what}; to name one: {how}")
+def _files(run: Path) -> dict[str, Path]:
+    """Return the files of a run's model by their names in the repository, each one checked."""
+    from cse_core.runtime.atomic_files import verify_checksums
+    from cse_core.runtime.model_files import MANIFEST, RUN_FILE
+
+    model = next((each for each in (run / "model", run) if (each / MANIFEST).is_file()), None)
+    if model is None:
+        what, hint = "is not a run or a saved model", "name the folder that `cse train` made"
+        if (run / RUN_FILE).is_file():
+            what, hint = "this run has saved no model yet", f"finish it: cse train --resume {run}"
+        raise CseError(what, where="RUN", value=str(run), hint=hint)
+    if wrong := verify_checksums(model):
+        hint = "train it again, or copy the whole folder again"
+        raise CseError(f"the model is damaged: {wrong}", where="RUN", value=str(run), hint=hint)
+    found = ((path.relative_to(model).as_posix(), path) for path in sorted(model.rglob("*")))
+    return {name: path for name, path in found if path.is_file() and "/." not in f"/{name}"}
 
 
-def _in_words(size: int) -> str:
-    for unit, count in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= count:
-            return f"{size / count:.1f} {unit}"
-    return f"{size} bytes"
+def _card(path: Path | None, name: str, licence: str | None) -> tuple[str, str | None]:
+    """Return the card as it is sent, and the licence that it names; people may have edited it."""
+    from huggingface_hub import ModelCard
+
+    try:
+        text = path.read_text(encoding="utf-8") if path is not None else ""
+        card = ModelCard(text or f"---\nlibrary_name: cse\n---\n\n# {name}\n")
+        if licence is not None:
+            card.data["license"] = licence
+        card.text = card.text.replace(_PLACEHOLDER, f'SentenceTransformer("{name}")')
+        named = card.data.get("license")
+        return str(card), None if named is None else str(named)
+    except Exception as error:  # what people edited may be anything
+        reason = " ".join(str(error).split())[:300]
+        hint = "fix the lines between the two ---, or remove the file"
+        raise CseError(f"cannot be read: {reason}", where=str(path), hint=hint) from None
+
+
+def _send(
+    name: str, files: dict[str, Path], card: str, message: str, *, private: bool, update: bool
+) -> str:
+    """Make the repository and send everything in one commit; return its address."""
+    from huggingface_hub import CommitOperationAdd, HfApi, get_token
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    from cse_core.runtime.hub import is_hub_reachable
+
+    if get_token() is None:
+        raise CseError("no token for the Hugging Face hub", where="cse push", hint=_LOGIN)
+    if not is_hub_reachable():
+        hint = "check the network and HF_HUB_OFFLINE, then run the same command again"
+        raise CseError("the Hugging Face hub cannot be reached", where="cse push", hint=hint)
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    adding = [CommitOperationAdd(CARD, card.encode())]
+    adding += [CommitOperationAdd(file, path) for file, path in files.items()]
+    api = HfApi(library_name="cse")
+    try:
+        made = api.create_repo(name, private=private, exist_ok=update)
+        api.create_commit(name, adding, commit_message=message)
+    except Exception as error:  # the library, its transport and the network have many kinds
+        code = getattr(getattr(error, "response", None), "status_code", None)
+        said = re.sub(r"\(Request ID: [^)]*\)", "", " ".join(str(error).split())).strip()
+        refused = f"could not be pushed: {said[:300] or type(error).__name__}"
+        what, hint = _REFUSALS.get(
+            code or 0, (refused, "if the repository exists now: add --update")
+        )
+        raise CseError(what, where="OWNER/NAME", value=name, hint=hint) from error
+    return str(made)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from cse_core.records import (
     AugmenterSpec,
-    Facts,
     LossSpec,
     MetricSpec,
     RecipeSpec,
+    RunInfo,
     StoreSpec,
     StudySpec,
 )
@@ -26,7 +26,7 @@ from cse_ifcl.papers import EDA, PAPER
 from cse_ifcl.tables import studies
 
 
-def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
+def _checked(options: FusionOptions, facts: RunInfo) -> FusionOptions:
     """Refuse a folder that is not there; what a bare name stands for is known when it is loaded."""
     name = options.model
     if name is None or not name.startswith((".", "/", "~")):
@@ -38,13 +38,13 @@ def _checked(options: FusionOptions, facts: Facts) -> FusionOptions:
     return options
 
 
-def _many_languages(facts: Facts) -> bool:
+def _many_languages(facts: RunInfo) -> bool:
     """Return whether an encoder's name or family says that its vocabulary is of many languages."""
     said = f"{facts.family} {facts.model}".lower()
     return any(word in said for word in ("multilingual", "xlm", "labse", "mdeberta"))
 
 
-def _vocabulary(options: FusionOptions, facts: Facts) -> list[str]:
+def _vocabulary(options: FusionOptions, facts: RunInfo) -> list[str]:
     """Return a line where a vocabulary that was not made for it reads the other language."""
     if options.model is not None or facts.starter or _many_languages(facts):
         return []
@@ -55,7 +55,7 @@ def _vocabulary(options: FusionOptions, facts: Facts) -> list[str]:
     ]
 
 
-def _stored(options: FusionOptions, facts: Facts) -> list[str]:
+def _stored(options: FusionOptions, facts: RunInfo) -> list[str]:
     """Return a line for each store that holds fraternal twins, where the paper's holds anchors."""
     views = options.views or ("positive",)
     return [
@@ -66,14 +66,14 @@ def _stored(options: FusionOptions, facts: Facts) -> list[str]:
     ]
 
 
-def _with_lexicon(options: LexiconOptions, facts: Facts) -> LexiconOptions:
+def _with_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
     """Refuse a lexicon that is not there."""
     if options.lexicon is not None and not Path(options.lexicon).expanduser().is_file():
         raise ValueError(f"lexicon = {options.lexicon}: no such file; name another")
     return options
 
 
-def _of_a_lexicon(options: LexiconOptions, facts: Facts) -> LexiconOptions:
+def _of_a_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
     """Refuse synonyms of nothing."""
     if options.lexicon is None:
         raise ValueError("has no synonyms; name a table of them: --set aug.synonym.lexicon=FILE")
@@ -91,11 +91,11 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=FusionOptions,
             point=lambda options: options.at,
             requires=lambda options: (f"column:{options.column}",),
-            remedy="make it with cse data translate",
-            derive=_checked,
+            hint="make it as docs/translate.md shows",
+            resolve_options=_checked,
             paper=PAPER,
-            notes=_stored,
-            warnings=_vocabulary,
+            plan_notes=_stored,
+            plan_warnings=_vocabulary,
         ),
         AugmenterSpec(
             name="random-deletion",
@@ -111,7 +111,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             factory="cse_ifcl.words:Synonym",
             options=LexiconOptions,
             point="text",
-            derive=_of_a_lexicon,
+            resolve_options=_of_a_lexicon,
             paper=EDA,
         ),
         AugmenterSpec(
@@ -120,7 +120,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             factory="cse_ifcl.words:RandomInsertion",
             options=LexiconOptions,
             point="text",
-            derive=_with_lexicon,
+            resolve_options=_with_lexicon,
             paper=EDA,
         ),
     ]

@@ -281,7 +281,9 @@ def test_without_the_column_it_is_refused() -> None:
         compose(kinds={"aug": ["fusion"]}, corpus=tiny_corpus())
     line = str(caught.value)
     assert "\n" not in line and line.startswith("aug.fusion: needs a column 'fraternal'")
-    assert line.endswith("--set data.columns.fraternal=COLUMN, or make it with cse data translate")
+    assert line.endswith(
+        "--set data.columns.fraternal=COLUMN, or make it as docs/translate.md shows"
+    )
 
 
 def test_a_row_too_long_for_the_second_model(encoder: PackedEncoder) -> None:

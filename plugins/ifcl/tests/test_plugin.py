@@ -22,11 +22,7 @@ class TestPlugin(PluginSuite):
 
 class TestFusion(AugmenterSuite):
     part = ("aug", "fusion")
-
-
-class TestFusionOfWords(AugmenterSuite):
-    part = ("aug", "fusion")
-    options = {"at": "word_embeddings", "epsilon": 0.5, "unmatched": "zero", "special": "pad"}
+    variants = ({"at": "word_embeddings", "epsilon": 0.5, "unmatched": "zero", "special": "pad"},)
 
 
 class TestRandomDeletion(AugmenterSuite):
@@ -42,20 +38,12 @@ class TestSynonym(AugmenterSuite):
 class TestRandomInsertion(AugmenterSuite):
     part = ("aug", "random-insertion")
     options = {"lexicon": str(LEXICON)}
-
-
-class TestRandomInsertionOfCharacters(AugmenterSuite):
-    part = ("aug", "random-insertion")
-    options = {"unit": "character"}
+    variants = ({"unit": "character"},)
 
 
 class TestHippocampus(StoreSuite):
     part = ("negatives", "hippocampus")
-
-
-class TestHippocampusThatForgetsNothing(StoreSuite):
-    part = ("negatives", "hippocampus")
-    options = {"batches": 2, "forgetting": 0.0, "view": "positive"}
+    variants = ({"batches": 2, "forgetting": 0.0, "view": "positive"},)
 
 
 class TestMutualInformation(MetricSuite):

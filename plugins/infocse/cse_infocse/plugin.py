@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cse_core.capabilities import Capabilities
 from cse_core.options import Options
 from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec, StudySpec
 from cse_core.specs import hookimpl
-from cse_core.vocabulary import Tokens
 from cse_infocse.options import (
     LEVEL,
     ClusterOptions,
@@ -115,9 +115,9 @@ def cse_positive_miners() -> list[MinerSpec]:
         factory: str,
         options: type[Options],
         paper: str = PAPER,
-        requires: Tokens = (DOCUMENT,),
-        notes: Callable[[Any, Any], list[str]] | None = None,
-        derive: Callable[[Any, Any], Options] | None = None,
+        requires: Capabilities = (DOCUMENT,),
+        plan_notes: Callable[[Any, Any], list[str]] | None = None,
+        resolve_options: Callable[[Any, Any], Options] | None = None,
         own_texts: bool = False,
     ) -> MinerSpec:
         return MinerSpec(
@@ -129,8 +129,8 @@ def cse_positive_miners() -> list[MinerSpec]:
             own_texts=own_texts,
             provides=("pairs",),
             requires=requires,
-            notes=notes,
-            derive=derive,
+            plan_notes=plan_notes,
+            resolve_options=resolve_options,
             paper=paper,
         )
 
@@ -140,14 +140,14 @@ def cse_positive_miners() -> list[MinerSpec]:
             "sentences of a document that cluster together, mined in each round",
             "idc:Idc",
             IdcOptions,
-            notes=_rounds,
+            plan_notes=_rounds,
         ),
         miner(
             "idc-kmeans",
             "sentences that share a cluster of k-means over all documents",
             "idc_kmeans:IdcKmeans",
             IdcKmeansOptions,
-            notes=_rounds,
+            plan_notes=_rounds,
         ),
         miner(
             "idc-labels",
@@ -155,8 +155,8 @@ def cse_positive_miners() -> list[MinerSpec]:
             "idc_labels:IdcLabels",
             IdcLabelsOptions,
             requires=_both_needs,
-            notes=_turns,
-            derive=_with_its_file,
+            plan_notes=_turns,
+            resolve_options=_with_its_file,
             own_texts=True,
         ),
         miner(
@@ -165,7 +165,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "labels:Labels",
             LabelsOptions,
             requires=_label_needs,
-            derive=_with_its_file,
+            resolve_options=_with_its_file,
             own_texts=True,
         ),
         miner(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say, say_json
-from cse_cli.terminal.quiet import quieten
+from cse_cli.terminal.console import echo, say_json
+from cse_cli.terminal.quiet import silence
 from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,
@@ -28,6 +28,9 @@ from cse_cli.training.choosing import (
     choice_of,
 )
 from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_core.recipes.composition import Composition
 
 _PANEL = "What to inspect"
 
@@ -113,21 +116,20 @@ def inspect(
             recipe, kinds, model=model, data=data, settings=settings, seed=seed, dev=["none"]
         )
         composition = resolve_choice(choice, plugins)
-    quieten()
-    from cse_inspect.shown import shown
-    from cse_inspect.watched import watch_choice, watch_run
+    silence()
+    from cse_inspect.step import watch
 
     with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
-        if composition is None:
-            assert run is not None
-            watching = watch_run(run, plugins.registry, after=after, reporter=reporter)
+        made_of: Composition | Path
+        if composition is not None:
+            made_of, corpus = composition, plugins.known_corpus(composition.data)
         else:
-            corpus = plugins.known_corpus(composition.data)
-            watching = watch_choice(
-                composition, plugins.registry, after=after, reporter=reporter, corpus=corpus
-            )
-        with watching as watched:
-            value = shown(watched, rows=rows, columns=columns)
+            assert run is not None
+            made_of, corpus = run, None
+        with watch(
+            made_of, plugins.registry, after=after, reporter=reporter, corpus=corpus
+        ) as watched:
+            value = watched.to_json(rows=rows, columns=columns)
     if json:
         say_json(value)
     else:
@@ -136,43 +138,43 @@ def inspect(
 
 def _show(value: dict[str, Any]) -> None:
     """Print what was seen on stdout."""
-    say(
+    echo(
         f"recipe {value['recipe']}, model {value['model']}, round {value['round']}, "
         f"step {value['step'] + 1} of {value['steps']}: {value['rows']} rows"
     )
-    say("views:")
+    echo("views:")
     for view in value["views"]:
         column = f", column {view['column']}" if view["column"] else ""
-        say(f"  {view['name']}: {view['count']} rows by {view['branch']}{column}")
+        echo(f"  {view['name']}: {view['count']} rows by {view['branch']}{column}")
         for row in view["rows"]:
             slot = f" slot {row['slot']}" if row["slot"] else ""
-            say(f"    {row['row']}{slot}: {row['read']}")
+            echo(f"    {row['row']}{slot}: {row['read']}")
     for name, loss in value["losses"].items():
-        say(f"loss.{name}: {loss['value']}, weight {loss['weight']:g}, level {loss['level']}")
+        echo(f"loss.{name}: {loss['value']}, weight {loss['weight']:g}, level {loss['level']}")
         for place, direction in enumerate(loss["directions"]):
             _show_direction(direction, f"{loss['target']} to anchor" if place else "")
 
 
 def _show_direction(direction: dict[str, Any], turned: str) -> None:
     if turned:
-        say(f"  {turned}:")
+        echo(f"  {turned}:")
     for block in direction["blocks"]:
         age = f", pushed {block['age']:g} steps ago in the mean" if "age" in block else ""
         seen = f"{block['seen_by_an_anchor']:g} of {block['columns']}"
-        say(f"  negatives from {block['source']}: an anchor sees {seen}{age}")
+        echo(f"  negatives from {block['source']}: an anchor sees {seen}{age}")
     for anchor in direction["shown"]:
-        say(f"  anchor {anchor['batch_row']}, row {anchor['row']}: {anchor['text']}")
+        echo(f"  anchor {anchor['batch_row']}, row {anchor['row']}: {anchor['text']}")
         for positive in anchor["positives"]:
-            say(f"    positive: {_numbers(positive)}")
+            echo(f"    positive: {_numbers(positive)}")
         for kind in ("negatives", "masked"):
             word = "negative" if kind == "negatives" else "masked"
             for each in anchor[kind]:
                 why = f" ({each['why']})" if "why" in each else ""
                 text = "no text" if each["text"] is None else each["text"]
-                say(f"    {word}{why}: {each['source']}, {_numbers(each)}: {text}")
+                echo(f"    {word}{why}: {each['source']}, {_numbers(each)}: {text}")
             whole = anchor["negatives_seen" if kind == "negatives" else "masked_in_all"]
             if whole > len(anchor[kind]):
-                say(f"    {word}: {whole - len(anchor[kind])} more")
+                echo(f"    {word}: {whole - len(anchor[kind])} more")
 
 
 def _numbers(value: dict[str, Any]) -> str:

@@ -85,17 +85,14 @@ def test_a_batch_with_its_negatives_masks_and_sources(
     assert numbers["infonce.negatives.momentum-queue.age"] == 1
 
 
-def test_case_is_folded_where_it_is_asked_for_and_kept_texts_are_seen(
+def test_same_texts_are_kept_masked_or_folded(
     cse: Cse, encoder: str, data: tuple[str, ...]
 ) -> None:
     for how, masked, left in (("keep", 0, 2), ("mask", 2, 0), ("fold", 4, 0)):
-        found = seen(
-            cse, "--recipe", "simcse", "--model", encoder, *data, *WORK,
-            "--loss.infonce.same_text", how,
-        )  # fmt: skip
-        numbers = found["metrics"]
-        assert numbers["infonce.same_text.masked"] == masked, how
-        assert numbers["infonce.same_text.seen"] == left, how
+        words = ("--recipe", "simcse", "--model", encoder, *data, *WORK)
+        numbers = seen(cse, *words, "--loss.infonce.same_text", how)["metrics"]
+        counted = [numbers[f"infonce.same_text.{name}"] for name in ("masked", "seen")]
+        assert counted == [masked, left], how
 
 
 def test_a_run_is_shown_as_its_checkpoint_left_it_and_stays_as_it_is(
@@ -155,18 +152,6 @@ def test_both_directions_and_hard_negatives_are_shown(
         assert {each["text"] for each in back["shown"][0]["negatives"]} == {texts[1], texts[2]}
 
 
-def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
-    cse: Cse, encoder: str, data: tuple[str, ...]
-) -> None:
-    found = seen(cse, "--recipe", "cards", "--model", encoder, *data, *WORK, "--columns", "20")
-    (view,) = [view for view in found["views"] if view["role"] == "negative"]
-    assert view["column"] is None
-    (direction,) = found["losses"]["infonce"]["directions"]
-    anchor = direction["shown"][0]
-    each = [e for e in [*anchor["negatives"], *anchor["masked"]] if e["source"] == view["name"]]
-    assert {view["rows"][0]["read"], view["rows"][1]["read"]} <= {e["text"] for e in each}
-
-
 def test_a_run_and_a_choice_exclude_each_other_and_no_run_is_said(cse: Cse, tmp_path: Path) -> None:
     refused(cse("inspect", str(tmp_path), "--recipe", "simcse"), "RUN", "leave out")
     refused(cse("inspect", str(tmp_path / "no")), "is not a run")
@@ -191,3 +176,15 @@ def test_rounds_of_a_miner_are_shown_without_a_trace(
     assert found["round"] == 1 and found["losses"]
     (loss,) = found["losses"].values()
     assert all(anchor["text"] for anchor in loss["directions"][0]["shown"])
+
+
+def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
+    cse: Cse, encoder: str, data: tuple[str, ...]
+) -> None:
+    found = seen(cse, "--recipe", "cards", "--model", encoder, *data, *WORK, "--columns", "20")
+    (view,) = [view for view in found["views"] if view["role"] == "negative"]
+    assert view["column"] is None
+    (direction,) = found["losses"]["infonce"]["directions"]
+    anchor = direction["shown"][0]
+    each = [e for e in [*anchor["negatives"], *anchor["masked"]] if e["source"] == view["name"]]
+    assert {view["rows"][0]["read"], view["rows"][1]["read"]} <= {e["text"] for e in each}

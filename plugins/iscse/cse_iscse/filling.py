@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
 
 
-def notes(options: SmoothingOptions, facts: Facts) -> list[str]:
+def notes(options: SmoothingOptions, facts: RunInfo) -> list[str]:
     """Return the step from which it smooths."""
     batch = vectors_of_step(facts)
     if options.level != "sentence" or options.start == "at-once" or not batch:
@@ -17,7 +17,7 @@ def notes(options: SmoothingOptions, facts: Facts) -> list[str]:
     return [f"smooths from step {first} on, when batches of {batch} have filled {options.size}"]
 
 
-def warnings(options: SmoothingOptions, facts: Facts) -> list[str]:
+def warnings(options: SmoothingOptions, facts: RunInfo) -> list[str]:
     """Return a line where it never smooths, and where the batch pushes all else out."""
     batch = vectors_of_step(facts)
     if options.level != "sentence" or not batch:
@@ -38,12 +38,12 @@ def warnings(options: SmoothingOptions, facts: Facts) -> list[str]:
     return lines
 
 
-def vectors_of_step(facts: Facts) -> int:
+def vectors_of_step(facts: RunInfo) -> int:
     """Return how many vectors a step puts in; 0 where the batch is not known."""
     return min(facts.batch_size, facts.rows or facts.batch_size)
 
 
-def first_step(options: SmoothingOptions, facts: Facts) -> int:
+def first_step(options: SmoothingOptions, facts: RunInfo) -> int:
     """Return the first step, counted from 1, that finds the buffer full."""
     batch, rows = vectors_of_step(facts), facts.rows
     epochs, rest = divmod(options.size, rows) if rows else (0, options.size)

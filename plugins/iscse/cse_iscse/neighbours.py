@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say, tell
+from cse_cli.terminal.console import echo, echo_err
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -227,12 +227,12 @@ def neighbours(
     said, shown = neighbours_of_run(
         run, registry, part=part, step=step, find=find, sentences=sentences, k=k
     )
-    tell(said)
+    echo_err(said)
     for each in shown:
         if json:
             near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in each.near]
-            say(dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
+            echo(dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
         else:
-            say(each.text)
+            echo(each.text)
             for cosine, text in each.near:
-                say(f"  {cosine:.3f}  {text}")
+                echo(f"  {cosine:.3f}  {text}")

@@ -22,8 +22,8 @@ def cse_positive_miners() -> list[MinerSpec]:
             provides=("positives:knn-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,
-            notes=filling.notes,
-            warnings=filling.warnings,
+            plan_notes=filling.notes,
+            plan_warnings=filling.warnings,
         ),
         MinerSpec(
             name="kmeans-smoothing",
@@ -33,8 +33,8 @@ def cse_positive_miners() -> list[MinerSpec]:
             provides=("positives:kmeans-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,
-            notes=filling.notes,
-            warnings=filling.warnings,
+            plan_notes=filling.notes,
+            plan_warnings=filling.warnings,
         ),
     ]
 

@@ -9,7 +9,6 @@ import pytest
 from cse_testkit import MinerSuite, PluginSuite, RecipeSuite, installed_registry
 
 from cse_core.records import Kind
-from cse_core.schedule import Schedule
 
 SETTINGS = Path(__file__).parent / "settings"
 SHORT = {"size": 8, "k": 3}
@@ -43,35 +42,21 @@ class TestPlugin(PluginSuite):
 class TestKnnSmoothing(MinerSuite):
     part = ("positives", "knn-smoothing")
     options = SHORT
-
-
-class TestKnnSmoothingFromWhatIsThere(MinerSuite):
-    part = ("positives", "knn-smoothing")
-    options = {"start": "at-once", "exclude": "row"}
-
-
-class TestKnnSmoothingOfEarlierSteps(MinerSuite):
-    part = ("positives", "knn-smoothing")
-    options = {**SHORT, "exclude": "batch"}
-
-
-class TestKnnSmoothingOfTheUnchangedView(MinerSuite):
-    part = ("positives", "knn-smoothing")
-    options = {**SHORT, "view": "identical"}
+    variants = (
+        {"start": "at-once", "exclude": "row"},
+        {**SHORT, "exclude": "batch"},
+        {**SHORT, "view": "identical"},
+    )
 
 
 class TestKmeansSmoothing(MinerSuite):
     part = ("positives", "kmeans-smoothing")
     options = CLUSTERS
-
-
-class TestKmeansSmoothingFromWhatIsThere(MinerSuite):
-    part = ("positives", "kmeans-smoothing")
-    options = {"clusters": 3, "start": "at-once", "iterations": 2, "gamma": 0.2}
+    variants = ({"clusters": 3, "start": "at-once", "iterations": 2, "gamma": 0.2},)
 
 
 def alpha(text: float | str) -> dict[str, Any]:
-    return {"loss.smoothed.weight": Schedule.parse(text)}
+    return {"loss.smoothed.weight": text}
 
 
 class TestIscse(RecipeSuite):

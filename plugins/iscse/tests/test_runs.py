@@ -20,7 +20,7 @@ from cse_testkit import (
     shared_encoder,
     tiny_corpus,
 )
-from cse_testkit.snapshots import difference, snapshot
+from cse_testkit.watching import difference, snapshot
 
 from cse_cli.main import run as cse
 from cse_core.errors import CseError
@@ -82,7 +82,7 @@ def test_resuming_is_the_same_bit_for_bit(before: int, tmp_path: Path) -> None:
     second.restore(tmp_path / "step")
     for one, other in zip(wanted, second.step(7 - before), strict=True):
         assert torch.equal(one.loss, other.loss)
-    assert difference(whole.weights(), second.weights()) is None
+    assert difference(snapshot(whole.weights()), snapshot(second.weights())) is None
     assert difference(snapshot(whole.state()), snapshot(second.state())) is None
 
 

@@ -67,11 +67,11 @@ def test_the_saved_model_is_the_base_with_its_adapter(run: cse.Run, encoder: str
     np.testing.assert_allclose(ours, found.numpy(), atol=1e-5)
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
-
-def test_the_saved_model_has_no_trace_of_the_adapter(run: cse.Run, encoder: str) -> None:
-    merged, base = (load_file(Path(p) / "model.safetensors") for p in (run.model, encoder))
-    assert merged.keys() == {name for name in base if not name.startswith("pooler.")}
-    changed = {name for name, value in merged.items() if not torch.equal(value, base[name])}
+    merged_weights, before = (
+        load_file(Path(p) / "model.safetensors") for p in (run.model, encoder)
+    )
+    assert merged_weights.keys() == {name for name in before if not name.startswith("pooler.")}
+    changed = {n for n, value in merged_weights.items() if not torch.equal(value, before[n])}
     assert changed == {
         f"encoder.layer.{layer}.attention.self.{name}.weight"
         for layer in range(2)
@@ -94,15 +94,14 @@ def test_the_plan_and_the_run_say_how_much_is_trained(run: cse.Run, encoder: str
     assert cse.plan("simcse", model=encoder).to_dict()["adapter"] is None
 
 
-def test_only_its_matrices_and_the_heads_have_moments(run: cse.Run) -> None:
+def test_only_its_matrices_have_moments_and_a_resumed_run_writes_the_same(
+    run: cse.Run, tmp_path: Path
+) -> None:
     saved = load_file(run.folder / "checkpoints/step-6/state.safetensors")
     held = {n.removeprefix("optimizer.").rpartition(":")[0] for n in saved if "exp_avg" in n}
     ours = {name for name in held if name.startswith("encoder.")}
     assert ours and all("lora_" in name for name in ours)
     assert held - ours == {"pool.mlp.stages.0.weight", "pool.mlp.stages.0.bias"}
-
-
-def test_a_resumed_run_writes_the_same_model(run: cse.Run, tmp_path: Path) -> None:
     again = Path(shutil.copytree(run.folder, tmp_path / "again"))
     (again / "result.json").unlink()
     shutil.rmtree(again / "model")
@@ -113,12 +112,11 @@ def test_a_resumed_run_writes_the_same_model(run: cse.Run, tmp_path: Path) -> No
         assert (again / "model" / file).read_bytes() == (run.model / file).read_bytes(), file
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_it_trains_beside_other_branches_and_parts(
-    precision: str, encoder: str, data: Path, tmp_path: Path
+    encoder: str, data: Path, tmp_path: Path
 ) -> None:
     """MoCoSE: an ema branch, a queue, gradients of the inputs; in chunks, with dropout."""
-    options = {"train.max_steps": 15, "train.precision": precision, "train.chunk_size": 3,
+    options = {"train.max_steps": 15, "train.precision": "bf16", "train.chunk_size": 3,
                "adapter.lora.dropout": 0.1, "adapter.lora.targets": "all-linear"}  # fmt: skip
     run = train(encoder, data, tmp_path / "run", "mocose", options=options)
     vectors = run.load().encode(sentences(4))
@@ -148,27 +146,17 @@ def refused(encoder: str, options: dict[str, Any]) -> str:
     return line
 
 
-def test_a_layer_that_is_not_there_is_one_line(encoder: str) -> None:
+def test_refusals_are_one_line(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from peft import LoraModel
+
     assert refused(encoder, {"adapter.lora.targets": ["query", "walue"]}) == (
         "adapter.lora.targets: BertModel has no linear layer of this name (got 'walue'); "
         "did you mean value?"
     )
-
-
-def test_a_family_without_known_layers_says_what_to_name(
-    encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from peft import LoraModel
-
     monkeypatch.setattr(LoraModel, "target_module_mapping", {})
     line = refused(encoder, {})
     assert line.startswith("adapter.lora: BertModel cannot be adapted: ")
     assert line.endswith("name layers in targets: dense, key, query, value, or all-linear")
-
-
-def test_without_peft_it_says_what_to_install(
-    encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     line = refused(encoder, {})
     assert line.startswith("adapter.lora: the adapter lora needs peft: ")

@@ -11,8 +11,4 @@ class TestPlugin(PluginSuite):
 
 class TestLora(AdapterSuite):
     part = ("adapter", "lora")
-
-
-class TestEveryLayer(AdapterSuite):
-    part = ("adapter", "lora")
-    options = {"targets": ("all-linear",), "rank": 2, "dropout": 0.1, "rslora": True}  # noqa: RUF012
+    variants = ({"targets": ("all-linear",), "rank": 2, "dropout": 0.1, "rslora": True},)

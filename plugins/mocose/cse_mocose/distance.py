@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_core.schedule import Schedule
 from cse_mocose.growth import Growth, held_by, in_words
 from cse_mocose.options import MOST_KEYS, QueueOptions
@@ -59,12 +59,12 @@ def distance(decay: float, held: int, batch: int) -> float:
     return lag(decay) + held / batch
 
 
-def best(facts: Facts) -> float:
+def best(facts: RunInfo) -> float:
     """Return the paper's best distance for an encoder of this size."""
     return BEST_LARGE if (facts.hidden or 0) >= LARGE_HIDDEN else BEST_BASE
 
 
-def derive(options: QueueOptions, facts: Facts) -> QueueOptions:
+def resolve_options(options: QueueOptions, facts: RunInfo) -> QueueOptions:
     """Return the options with the size for the wanted distance, and the column of the view.
 
     Raises:
@@ -78,7 +78,7 @@ def derive(options: QueueOptions, facts: Facts) -> QueueOptions:
     return options.model_copy(update=changes) if changes else options
 
 
-def notes(options: QueueOptions, facts: Facts) -> list[str]:
+def notes(options: QueueOptions, facts: RunInfo) -> list[str]:
     """Return what the plan says of a queue: how it fills, and the traceable distance."""
     if options.level != "sentence":
         return []
@@ -98,7 +98,7 @@ def notes(options: QueueOptions, facts: Facts) -> list[str]:
     return [*lines, line]
 
 
-def warnings(options: QueueOptions, facts: Facts) -> list[str]:
+def warnings(options: QueueOptions, facts: RunInfo) -> list[str]:
     """Return a line where the distance at the start is far from the paper's best."""
     decay = decay_of(options, facts)
     if options.level != "sentence" or options.update == "latest" or decay is None:
@@ -117,12 +117,12 @@ def warnings(options: QueueOptions, facts: Facts) -> list[str]:
     ]
 
 
-def branch_of(options: QueueOptions, facts: Facts) -> str:
+def branch_of(options: QueueOptions, facts: RunInfo) -> str:
     """Return the name of the branch that encodes the keys."""
     return options.branch or facts.views.get(options.view, {}).get("branch") or "online"
 
 
-def decay_of(options: QueueOptions, facts: Facts) -> Schedule | None:
+def decay_of(options: QueueOptions, facts: RunInfo) -> Schedule | None:
     """Return the decay of the branch that encodes the keys, None where it follows nothing."""
     name = branch_of(options, facts)
     if name == "online":
@@ -131,7 +131,7 @@ def decay_of(options: QueueOptions, facts: Facts) -> Schedule | None:
     return None if decay is None else Schedule.parse(decay)
 
 
-def keys_of_step(facts: Facts) -> int:
+def keys_of_step(facts: RunInfo) -> int:
     """Return how many keys a step puts in."""
     return max(1, min(facts.batch_size, facts.rows or facts.batch_size))
 
@@ -141,7 +141,7 @@ def _kept_as_stored(options: QueueOptions) -> int:
     return 0 if options.update == "latest" else held_by(options)
 
 
-def _size(options: QueueOptions, wanted: float, facts: Facts) -> int:
+def _size(options: QueueOptions, wanted: float, facts: RunInfo) -> int:
     if options.update == "latest":
         raise ValueError(
             "distance sets no size with update = latest: keys that are encoded again are not old; "
@@ -178,7 +178,7 @@ def _how(branch: str, wanted: float) -> str:
     return f' (--branch.{branch}.decay "{PAPER_DECAY}")'
 
 
-def _column(options: QueueOptions, facts: Facts) -> str:
+def _column(options: QueueOptions, facts: RunInfo) -> str:
     column = facts.views.get(options.view, {}).get("column")
     if column is None:
         raise ValueError(

@@ -29,7 +29,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             gradient=lambda options: options.gradient,
             requires=("gradient:inputs",),
             paper=PAPER,
-            warnings=resolution.warnings,
+            plan_warnings=resolution.warnings,
         ),
         AugmenterSpec(
             name="token-drop",
@@ -75,9 +75,9 @@ def cse_negative_stores() -> list[StoreSpec]:
             provides=lambda options: ("view:queued",) if options.update == "latest" else (),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,
-            notes=distance.notes,
-            warnings=distance.warnings,
-            derive=distance.derive,
+            plan_notes=distance.notes,
+            plan_warnings=distance.warnings,
+            resolve_options=distance.resolve_options,
         )
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_mocose.options import FgsmOptions
 
 ENTRY = 0.04
@@ -19,7 +19,7 @@ def units(options: FgsmOptions, precision: str) -> float:
     return size / SPACING[precision]
 
 
-def warnings(options: FgsmOptions, facts: Facts) -> list[str]:
+def warnings(options: FgsmOptions, facts: RunInfo) -> list[str]:
     """Return a line where a number format of the run does not hold the step."""
     formats = ("fp32", "bf16") if facts.precision == "auto" else (facts.precision,)
     counts = {name: units(options, name) for name in formats if name in SPACING}

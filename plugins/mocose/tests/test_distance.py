@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cse_mocose.distance import distance, lag
 from cse_mocose.growth import Growth
-from cse_testkit import ENCODERS, installed_registry, value_at
+from cse_testkit import ENCODERS, installed_registry, settings_of
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
@@ -93,10 +93,10 @@ def test_the_default_branch_lags_by_its_own_decay() -> None:
 )
 def test_a_wished_distance_sets_the_size(sets: list[str], size: int) -> None:
     made = planned(*sets)
-    assert value_at(made, "negatives.queue.size") == size
+    assert settings_of(made)["negatives.queue.size"] == size
     assert f"size {size} was set for distance" in printed(made)
     again = resolve_raw(made)
-    assert value_at(again, "negatives.queue.size") == size
+    assert settings_of(again)["negatives.queue.size"] == size
 
 
 def resolve_raw(made: Composition) -> Composition:

@@ -15,16 +15,16 @@ from cse_testkit import (
     make_part,
     make_setup,
     run_steps,
+    settings_of,
     shared_encoder,
     tiny_corpus,
-    value_at,
 )
 from torch import nn
 from transformers import BertModel
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 
 
 def kinds_of(head: nn.Module) -> list[str]:
@@ -105,11 +105,11 @@ def test_the_notebook_starts_from_the_encoders_own_pooler(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("hidden", "wanted"), [(384, 384), (1024, 1024), (None, 768)])
 def test_the_dimension_is_the_encoders(hidden: int | None, wanted: int) -> None:
     """Where nothing is known of the encoder, before it is loaded, it is BERT-base's."""
-    facts = Facts(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
+    facts = RunInfo(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
     made = resolve(installed_registry(), recipe="mocose", model="some", facts=facts)
     for path in ("pool.projector", "pool.predictor", "negatives.queue"):
-        assert value_at(made, f"{path}.dimension") == wanted
-    assert value_at(made, "params.dimension") == wanted
+        assert settings_of(made)[f"{path}.dimension"] == wanted
+    assert made.params["dimension"] == wanted
 
 
 def test_without_layers_another_dimension_is_refused() -> None:

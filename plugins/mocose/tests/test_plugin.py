@@ -11,71 +11,38 @@ class TestPlugin(PluginSuite):
 
 class TestFgsm(AugmenterSuite):
     part = ("aug", "fgsm")
-
-
-class TestFgsmAsPublished(AugmenterSuite):
-    part = ("aug", "fgsm")
-    options = {
-        "gradient": "previous",
-        "relative": False,
-        "epsilon": 0.01,
-        "views": ["anchor", "positive"],
-    }
+    variants = (
+        {
+            "gradient": "previous",
+            "relative": False,
+            "epsilon": 0.01,
+            "views": ["anchor", "positive"],
+        },
+    )
 
 
 class TestTokenDrop(AugmenterSuite):
     part = ("aug", "token-drop")
     options = {"rate": 0.3}
-
-
-class TestTokenDropOfOwnTokens(AugmenterSuite):
-    part = ("aug", "token-drop")
-    options = {"places": None, "views": ["anchor", "positive"]}
+    variants = ({"places": None, "views": ["anchor", "positive"]},)
 
 
 class TestProjector(PoolerSuite):
     part = ("pool", "projector")
-
-
-class TestDeepProjector(PoolerSuite):
-    part = ("pool", "projector")
-    options = {"layers": 3, "dimension": 12}
-
-
-class TestNoProjector(PoolerSuite):
-    part = ("pool", "projector")
-    options = {"layers": 0}
+    variants = ({"layers": 3, "dimension": 12}, {"layers": 0})
 
 
 class TestPredictor(PoolerSuite):
     part = ("pool", "predictor")
-
-
-class TestDeepPredictor(PoolerSuite):
-    part = ("pool", "predictor")
-    options = {"layers": 3, "branches": "all"}
+    variants = ({"layers": 3, "branches": "all"},)
 
 
 class TestQueue(StoreSuite):
     part = ("negatives", "queue")
     options = {"size": 10, "first_fill": 3}
-
-
-class TestQueueOfOneBranch(StoreSuite):
-    part = ("negatives", "queue")
-    options = {"branch": None, "size": 6, "first_fill": 0}
-
-
-class TestQueueAsPublished(StoreSuite):
-    part = ("negatives", "queue")
-    options = {"size": 8, "first_fill": 2, "growth": "official"}
-
-
-class TestQueueOfLatestKeys(StoreSuite):
-    part = ("negatives", "queue")
-    options = {"size": 10, "first_fill": 3, "update": "latest"}
-
-
-class TestQueueOfOldestKeys(StoreSuite):
-    part = ("negatives", "queue")
-    options = {"size": 6, "first_fill": 3, "update": "oldest"}
+    variants = (
+        {"branch": None, "size": 6, "first_fill": 0},
+        {"size": 8, "first_fill": 2, "growth": "official"},
+        {"size": 10, "first_fill": 3, "update": "latest"},
+        {"size": 6, "first_fill": 3, "update": "oldest"},
+    )

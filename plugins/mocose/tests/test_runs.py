@@ -21,7 +21,7 @@ from cse_testkit import (
 from transformers import AutoModel
 
 from cse_cli.models.saved_model import load
-from cse_cli.training.equipment import equip
+from cse_cli.training.equipment import attach_callbacks
 from cse_core.recipes.composition import Composition
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint
@@ -186,7 +186,13 @@ def test_a_made_collapse_is_noticed(collapsed: bool, tmp_path: Path) -> None:
     sets = [f"train.dev=[{dev}]", "train.max_steps=1", "train.lr=0"]
     made = composed(tmp_path, *sets, encoder=folder)
     reporter = Listening()
-    train(made, installed_registry(), out=tmp_path / "run", reporter=reporter, equip=equip)
+    train(
+        made,
+        installed_registry(),
+        out=tmp_path / "run",
+        reporter=reporter,
+        attach_callbacks=attach_callbacks,
+    )
     line = lines(tmp_path / "run")[-1]
     assert "pairs.spearman" in line
     assert (line["pairs.mean_cosine"] > 0.999) == collapsed

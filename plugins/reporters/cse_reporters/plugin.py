@@ -18,13 +18,13 @@ def cse_reporters() -> list[ReporterSpec]:
         ReporterSpec(
             name="csv",
             summary="metrics.csv next to metrics.jsonl, one column per key",
-            factory="cse_reporters.csv_reporter:CsvReporter",
+            factory="cse_reporters.files:CsvReporter",
             options=CsvOptions,
         ),
         ReporterSpec(
             name="tensorboard",
             summary="the numbers of metrics.jsonl as TensorBoard events",
-            factory="cse_reporters.tensorboard_reporter:TensorboardReporter",
+            factory="cse_reporters.files:TensorboardReporter",
             options=TensorboardOptions,
         ),
         ReporterSpec(

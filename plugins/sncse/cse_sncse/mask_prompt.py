@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cse_core.capabilities import Role
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, Setup
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
-from cse_core.vocabulary import Role
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions
 
 _FIRST_PROMPT = frozenset({"anchor", "identical", "aux"})

@@ -31,7 +31,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             point="text",
             provides=_negation_provides,
             requires=_negation_requires,
-            derive=lambda options, facts: options.resolved(),
+            resolve_options=lambda options, facts: options.resolved(),
             paper=PAPER,
         )
     ]

@@ -18,24 +18,18 @@ class TestPlugin(PluginSuite):
 
 class TestNegation(AugmenterSuite):
     part = ("aug", "negation")
-
-
-class TestNegationOfAColumn(AugmenterSuite):
-    part = ("aug", "negation")
-    options = {"method": "column", "column": "negated"}
+    variants = ({"method": "column", "column": "negated"}, {"views": ["positive"]})
 
 
 class TestMaskPrompt(PoolerSuite):
     part = ("pool", "mask-prompt")
-
-
-class TestMaskPromptAtTheFront(PoolerSuite):
-    part = ("pool", "mask-prompt")
-    options = {
-        "anchor": "[MASK] is what the sentence [X] says",
-        "positive": "[MASK] is what [X] says",
-        "full_stop": False,
-    }
+    variants = (
+        {
+            "anchor": "[MASK] is what the sentence [X] says",
+            "positive": "[MASK] is what [X] says",
+            "full_stop": False,
+        },
+    )
 
 
 class TestSncse(RecipeSuite):

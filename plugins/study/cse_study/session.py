@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
-from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
+from cse_core.errors import CseError
+from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
+from cse_core.training.run_folder import RESULT
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, is_here, threads_of
-from cse_study.execution.folder import StudyFolder, write_json
-from cse_study.execution.jobs import Done, Scoring, check_scoring
+from cse_study.execution.folder import StudyFolder, read_json, write_json
+from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
 from cse_study.execution.packing import pack, unpack
-from cse_study.execution.progress import Shown, names_of, watching
-from cse_study.execution.running import Work, carry_out, work_of
-from cse_study.planning.composing import Composer, check_models
-from cse_study.planning.durations import State, in_words, state_of
-from cse_study.planning.keys import digest
+from cse_study.execution.running import Progress, carry_out, in_words, jobs_of
+from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
-from cse_study.planning.report import plan_json, plan_lines
-from cse_study.planning.scoring import PlannedScoring, ScoreWish, plan_scoring
-from cse_study.results.claims import Verdict, verdicts_of
-from cse_study.results.layout import claims_table, score_tables
-from cse_study.results.markdown import page_of
-from cse_study.results.rows import Row, merged, read_rows, rows_of, write_rows
-from cse_study.results.table import Line, paper_number, tables_of
-from cse_study.results.text_table import Table
+from cse_study.planning.scoring import plan_scoring
+from cse_study.results.rows import Row, rows_of, write_rows
+from cse_study.results.table import Results, paper_number
 
-if TYPE_CHECKING:
-    from cse_study.pages.study_results import Results
 
-PLAN = "plan.json"
-"""What the rows of a study belong to."""
+@dataclass(frozen=True)
+class State:
+    """What is there of a plan.
+
+    Attributes:
+        done: Keys of what is finished.
+        begun: Keys of runs that will be resumed.
+        new: Keys of the others.
+        seconds: How long begun and new ones take in one process, as far as finished runs of the
+            plan tell it; None where none does.
+    """
+
+    done: tuple[str, ...]
+    begun: tuple[str, ...]
+    new: tuple[str, ...]
+    seconds: float | None
+
+    @property
+    def line(self) -> str:
+        """Return it in a line."""
+        words = [f"{len(self.done)} there", f"{len(self.begun)} begun", f"{len(self.new)} new"]
+        if not self.begun and not self.new:
+            return f"runs: {words[0]}; nothing is left to do"
+        if self.seconds is None:
+            return f"runs: {', '.join(words)}; how long they take shows behind the first one"
+        return f"runs: {', '.join(words)}; about {in_words(self.seconds)} in one process"
 
 
 @dataclass
@@ -45,28 +60,31 @@ class Session:
 
     Attributes:
         definition: The study.
-        wish: Seeds, points, steps, rows and names for roles.
-        score_wish: Sets in place of the study's.
+        wish: Seeds, points, steps, rows, names for roles, and sets in place of the study's.
         plugins: The installed plugins.
         out: Folder of all studies.
         executor: What makes the runs.
         workers: How many at a time.
-        lean: Whether the checkpoints of finished runs are deleted.
+        drop_checkpoints: Whether the checkpoints of finished runs are deleted.
     """
 
     definition: Definition
     wish: Wish
-    score_wish: ScoreWish
     plugins: Installed
     out: Path
     executor: str = "local"
     workers: int | None = None
-    lean: bool = False
+    drop_checkpoints: bool = False
 
     @cached_property
     def folder(self) -> StudyFolder:
         """Return the folder of all studies."""
         return StudyFolder(self.out)
+
+    @cached_property
+    def _composer(self) -> Composer:
+        """Return what composes; a plan made again when trials have ended reads nothing twice."""
+        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows)
 
     @cached_property
     def plan(self) -> Plan:
@@ -78,33 +96,50 @@ class Session:
         return plan_study(self.definition, self.wish, self._composer, self.folder)
 
     @cached_property
-    def _composer(self) -> Composer:
-        """Return what composes; a plan made again when trials have ended reads nothing twice."""
-        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows)
-
-    @cached_property
-    def planned_scoring(self) -> PlannedScoring | None:
+    def scoring(self) -> Scoring | None:
         """Return how runs are scored, None where there are none."""
         if not self.plan.cells:
             return None
-        scores = self.definition.study.scores
         trained = roles_of(self.definition, scored=False)
-        return plan_scoring(scores, self.score_wish, self.wish.inputs, self.plugins, trained)
-
-    @property
-    def scoring(self) -> Scoring | None:
-        """Return how runs are scored."""
-        return self.planned_scoring.scoring if self.planned_scoring is not None else None
+        return plan_scoring(self.definition.study.scores, self.wish, self.plugins, trained)
 
     @cached_property
-    def work(self) -> Work:
+    def jobs(self) -> dict[str, Job]:
         """Return the jobs of the plan."""
         threads = threads_of(self.executor, self.workers)
-        return work_of(self.plan, self.folder, self.scoring, threads, lean=self.lean)
+        return jobs_of(self.plan, self.folder, self.scoring, threads,
+                       drop_checkpoints=self.drop_checkpoints)  # fmt: skip
 
+    @property
     def state(self) -> State:
         """Return what is there already, and how long the rest takes."""
-        return state_of(self.plan, self.work, self.folder, self.scoring)
+        done = [key for key, job in self.jobs.items() if job.done]
+        left = [key for key in self.jobs if key not in done]
+        begun = [key for key in left if key in self.plan.runs and self.folder.begun(key)]
+        new = [key for key in left if key not in begun]
+        return State(tuple(done), tuple(begun), tuple(new), self._seconds(left))
+
+    def _seconds(self, left: Iterable[str]) -> float | None:
+        """Return how long runs take, by the mean of finished ones; None without a finished one."""
+        runs, folder = self.plan.runs, self.folder
+        results = [read_json(folder.run(key) / RESULT) for key in runs]
+        steps = sum(each.get("steps") or 0 for each in results)
+        if not steps:
+            return None
+        per_step = sum(each.get("seconds") or 0.0 for each in results) / steps
+        name = f"{self.scoring.key}.json" if self.scoring is not None else ""
+        scored = [read_json(folder.scores(key, name)).get("seconds") for key in runs]
+        took = [seconds for seconds in scored if seconds is not None]
+        total = 0.0
+        for key in left:
+            if key in runs and not folder.trained(key):
+                total += per_step * max(0, (runs[key].steps or 0) - (folder.step(key) or 0))
+            total += sum(took) / len(took) if took and key in self.plan.scored else 0.0
+        return total
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        return self.scoring.notes if self.scoring is not None else ()
 
     def show_plan(self, *, json: bool) -> None:
         """Print the plan; nothing is written.
@@ -114,28 +149,21 @@ class Session:
                 not be made.
         """
         check_out_folder(self.out)
-        state, notes = self.state(), self._notes()
-        check_scoring(self.scoring, self.work.jobs.values())
+        state = self.state
+        check_scoring(self.scoring, self.jobs.values())
+        words = self.scoring.words if self.scoring is not None else ()
         if json:
-            say_json(
-                {
-                    **plan_json(self.plan),
-                    "scored_by": list(self.scoring.words) if self.scoring else [],
-                    "notes": notes,
-                    "done": list(state.done),
-                    "begun": list(state.begun),
-                    "new": list(state.new),
-                    "seconds": state.seconds,
-                }
-            )
+            about = {"scored_by": words, "notes": self._notes, "done": state.done,
+                     "begun": state.begun, "new": state.new, "seconds": state.seconds}  # fmt: skip
+            say_json({**self.plan.to_json(), **about})
             return
-        for line in plan_lines(self.plan):
-            say(line)
-        if self.scoring is not None:
-            say(f"scored by: cse eval {' '.join(self.scoring.words)}")
-        say(_left(state))
-        for note in notes:
-            say(f"note: {note}")
+        for line in self.plan.lines():
+            echo(line)
+        if words:
+            echo(f"scored by: cse eval {' '.join(words)}")
+        echo(state.line)
+        for note in self._notes:
+            echo(f"note: {note}")
 
     def run(self, *, shown: bool = True) -> Mapping[str, Done]:
         """Make what is not there, and return what failed, by key.
@@ -146,55 +174,52 @@ class Session:
             CseError: If a point cannot be composed, or the folder cannot be written to.
             KeyboardInterrupt: If it was interrupted; what was made is kept.
         """
-        self._forget_failures()
+        # Trials that failed in an earlier session are tried again, and choose again.
+        failed_before = [self.folder.beside(key, "failed.json")
+                         for key, job in self.jobs.items() if not job.done]  # fmt: skip
+        if any(file.is_file() for file in failed_before):
+            for file in failed_before:
+                file.unlink(missing_ok=True)
+            self._plan_again()
         failed = self._run(shown, {})
         while self.plan.undecided:
             kept = self.plan.kept
-            del self.plan, self.work
+            self._plan_again()
             if self.plan.kept == kept:
                 warn("of some trials none was chosen: see those that failed, and the dev scores")
                 break
             failed = self._run(shown, failed)
         return failed
 
-    def _forget_failures(self) -> None:
-        """Forget what failed in an earlier session: trials that are tried again choose again."""
-        keys = [key for key, job in self.work.jobs.items() if not job.done]
-        places = [self.folder.beside(key, "failed.json") for key in keys]
-        for place in (failed := [each for each in places if each.is_file()]):
-            place.unlink(missing_ok=True)
-        if failed:
-            del self.plan, self.work
+    def _plan_again(self) -> None:
+        del self.plan, self.jobs
 
     def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
-        state = self.state()
-        check_scoring(self.scoring, self.work.jobs.values())
+        state = self.state
+        check_scoring(self.scoring, self.jobs.values())
         if is_here(self.executor):
-            check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
+            _check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
         writable_folder(self.folder.runs, "--out")
         if shown:
-            for line in plan_lines(self.plan)[:1]:
-                tell(line)
-            tell(_left(state))
-            for note in self._notes():
-                tell(f"note: {note}")
+            for line in (self.plan.lines()[0], state.line, *(f"note: {n}" for n in self._notes)):
+                echo_err(line)
             self._warn_of_plans(state)
         self.write()
         left = len(state.begun) + len(state.new) - len(failed)
         if not left:
             return failed
-        watcher = Shown(self.plan, self.folder, left, self.write, shown)
+        progress = Progress(self.plan, self.folder, left, self.write, shown)
         logs = self.folder.runs / ".submitit"
         try:
-            with executor_of(self.executor, self.workers, logs) as executor, watching(watcher):
-                ended = carry_out(self.work, executor, watcher, failed)
+            with executor_of(self.executor, self.workers, logs) as submit:
+                ended = carry_out(self.jobs, submit, progress, failed)
         finally:
             self.write()
         return {key: done for key, done in ended.items() if done.status != "done"}
 
     def _warn_of_plans(self, state: State) -> None:
         """Warn once of what plans of new runs warn of."""
-        names = names_of(self.plan)
+        names = self.plan.names
         seen: dict[str, list[str]] = {}
         for key in state.new:
             for warning in self.plan.runs[key].warnings if key in self.plan.runs else ():
@@ -203,62 +228,35 @@ class Session:
             more = f" and {len(points) - 1} more" if len(points) > 1 else ""
             warn(f"{points[0]}{more}: {warning}")
 
-    def _notes(self) -> list[str]:
-        return list(self.planned_scoring.notes) if self.planned_scoring is not None else []
-
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""
         return rows_of(self.plan, self.folder, self.scoring)
 
     def write(self) -> None:
-        """Write the table of runs; rows of other points and seeds with the same settings stay.
-
-        While nothing has been made, a table of runs with other settings stays too.
-        """
-        name = self.definition.name
-        folder = self.folder.study(name)
-        found = self.rows()
-        if all(row.status == "missing" for row in found):
+        """Write the table of runs, of which one row at least has been made."""
+        rows = self.rows()
+        if all(row.status == "missing" for row in rows):
             return
-        rows = [row.as_dict(name) | self._paper(row) for row in found]
-        base = self._base()
-        words = list(self.scoring.words) if self.scoring else []
-        with self.folder.locked(f"table.{digest(name)}", lambda: None):
-            write_rows(merged(rows, read_rows(folder, base)), folder, base)
-            write_json(folder / PLAN, {**plan_json(self.plan), "scored_by": words})
+        name, numbers = self.definition.name, self.definition.study.paper.numbers
+        several = numbers if isinstance(numbers, Mapping) else {}
+        found = []
+        for row in rows:
+            paper = {f"paper:{each}": paper_number(several, each, 0, row.point) for each in several}
+            paper = paper or {"paper": paper_number(numbers, "", 0, row.point)}
+            found.append({**row.as_dict(name), **paper})
+        words = self.scoring.words if self.scoring is not None else ()
+        folder = self.folder.study(name)
+        write_rows(found, folder)
+        write_json(folder / "plan.json", {**self.plan.to_json(), "scored_by": words})
 
-    def _base(self) -> str:
-        """Return a digest of what all rows of a table have in common."""
-        wish, study = self.wish, self.definition.study.model_dump()
-        kept = {
-            name: study[name] for name in ("kind", "settings", "axes", "runs", "command", "call")
-        }
-        inputs = [dict(wish.inputs.models), dict(wish.inputs.data), list(wish.inputs.dev)]
-        scoring = self.scoring.key if self.scoring else ""
-        return digest([kept, wish.steps, wish.rows, inputs, scoring])
-
-    def _paper(self, row: Row) -> dict[str, Any]:
-        numbers = self.definition.study.paper.numbers
-        if isinstance(numbers, Mapping):
-            return {f"paper:{name}": paper_number(numbers, name, 0, row.point) for name in numbers}
-        return {"paper": paper_number(numbers, "", 0, row.point)}
-
-    def tables(self) -> dict[str, list[Line]]:
-        """Return the lines of each shown score."""
+    @property
+    def results(self) -> Results:
+        """Return what the runs of this plan's seeds and points say."""
+        plan = self.plan
+        shown = {point.number for point in plan.shown}
+        rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
         model = Path(self.wish.inputs.models.get("", "")).name
-        points = self.plan.shown
-        rows = [row for row in self.rows() if row.seed in self.plan.seeds]
-        return tables_of(self.definition, points, rows, self.folder, self.scoring, model)
-
-    def verdicts(self) -> list[Verdict]:
-        """Return what the runs say of the claims of the study."""
-        rows = [row for row in self.rows() if row.seed in self.plan.seeds]
-        return verdicts_of(self.definition, self.plan.shown, rows, self.folder, self.scoring)
-
-    def _laid_out(self, tables: Mapping[str, list[Line]]) -> list[Table]:
-        """Return the tables of scores and of claims as text."""
-        claims = claims_table(self.verdicts())
-        return [*score_tables(self.definition, tables), *([claims] if claims else [])]
+        return Results(self.definition, plan.shown, rows, self.folder, self.scoring, model)
 
     def write_markdown(self, file: Path, command: str) -> None:
         """Write figures, tables, claims and what is behind them as a page, figures beside it.
@@ -266,36 +264,16 @@ class Session:
         Raises:
             CseError: If it cannot be written, or what draws is not installed.
         """
-        from cse_study.pages.drawing import alone
         from cse_study.pages.study_page import study_pictures
 
-        drawn = study_pictures(self._results())
-        pictures = {f"{file.stem}-{number}.svg": each for number, each in enumerate(drawn, 1)}
-        titles = {name: each.title for name, each in pictures.items()}
-        page = page_of(self.definition, self._laid_out(self.tables()), self.rows(), command, titles)
+        results = self.results
+        drawn = {f"{file.stem}-{number}.svg": picture
+                 for number, picture in enumerate(study_pictures(results), 1)}  # fmt: skip
+        titles = {name: picture.title for name, picture in drawn.items()}
         with disk_errors(file):
-            for name, each in pictures.items():
-                write_whole(file.with_name(name), alone(each))
-            write_whole(file, page)
-
-    def pack(self, file: Path) -> None:
-        """Write what the finished runs of the plan say into one file, without their models.
-
-        Raises:
-            CseError: If it cannot be written.
-        """
-        count = pack(self.folder, self.plan.runs, file)
-        tell(f"{count} of {len(self.plan.runs)} runs are packed: {file}")
-
-    def unpack(self, file: Path) -> None:
-        """Take the runs of such a file, before the plan is made.
-
-        Raises:
-            CseError: If it is a file of something else, or the folder cannot be written to.
-        """
-        writable_folder(self.folder.runs, "--out")
-        taken, count = unpack(self.folder, file)
-        tell(f"{taken} of {count} runs of {file} are new here")
+            for name, picture in drawn.items():
+                atomic_write(file.with_name(name), picture.svg)
+            atomic_write(file, results.markdown(command, titles))
 
     def write_page(self, path: Path) -> None:
         """Write the page with the table and the figures.
@@ -305,64 +283,69 @@ class Session:
         """
         from cse_study.pages.study_page import study_page
 
-        study_page(self._results()).write(path)
+        study_page(self.results).write(path)
 
-    def _results(self) -> Results:
-        """Return what figures are drawn from: the runs of this plan's seeds and points."""
-        from cse_study.pages.study_results import Results
+    def pack(self, file: Path) -> None:
+        """Write what finished runs of the plan say, for another machine to add to.
 
-        plan, scoring = self.plan, self.scoring
-        shown = {point.number for point in plan.shown}
-        rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
-        return Results(
-            self.definition, plan.shown, rows, self.tables(), self.folder, scoring, self.verdicts()
-        )
+        Raises:
+            CseError: If the file cannot be written.
+        """
+        count = pack(self.folder, self.plan.runs, file)
+        echo_err(f"{count} of {len(self.plan.runs)} runs are in {file}, without their models")
+
+    def unpack(self, file: Path) -> None:
+        """Take the runs of such a file, before the plan is made.
+
+        Raises:
+            CseError: If it is a file of something else, or the folder cannot be written to.
+        """
+        writable_folder(self.folder.runs, "--out")
+        taken, count = unpack(self.folder, file)
+        echo_err(f"{taken} of {count} runs of {file} are new here")
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""
-        rows = self.rows()
+        rows, results = self.rows(), self.results
         folder = self.folder.study(self.definition.name)
         if json:
-            say_json(
-                {
-                    "study": self.definition.name,
-                    "folder": str(folder),
-                    "paper": self.definition.paper,
-                    "tables": {name: [line.to_json() for line in lines]
-                               for name, lines in self.tables().items()},
-                    "claims": [verdict.to_json() for verdict in self.verdicts()],
-                    "rows": [
-                        {"point": row.point.label, "number": row.point.number, "seed": row.seed,
-                         "key": row.key, "status": row.status, "run": row.facts.get("run"),
-                         "line": row.facts.get("line") or None, "scores": dict(row.scores)}
-                        for row in rows
-                    ],
-                }
-            )  # fmt: skip
+            tables = {name: list(map(asdict, lines)) for name, lines in results.tables.items()}
+            claims = [{**asdict(each), "claim": each.claim.model_dump()}
+                      for each in results.verdicts]  # fmt: skip
+            about = [{"point": row.point.label, "number": row.point.number, **row.facts,
+                      **{name: getattr(row, name) for name in ("seed", "key", "status", "scores")}}
+                     for row in rows]  # fmt: skip
+            say_json({"study": self.definition.name, "folder": str(folder),
+                      "paper": self.definition.paper, "tables": tables, "claims": claims,
+                      "rows": about})  # fmt: skip
             return
-        tables = self.tables()
-        for table in self._laid_out(tables):
+        for table in results.layout():
             drawn = plain_table(table.title, table.heads)
             for cells in table.rows:
                 drawn.add_row(*cells)
             say_table(drawn)
             if table.caption:
-                say(table.caption)
-        if any(row.status == "done" for row in rows):
-            for name in self.definition.study.scores.columns:
-                if name not in tables and name.strip() and "*" not in name:
-                    warn(f"{name}: no run has this score")
+                echo(table.caption)
+        for name in self.definition.study.scores.columns if results.done else ():
+            if name not in results.tables and name.strip() and "*" not in name:
+                warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
-        say(f"rows: {folder}/results.parquet, {folder}/results.csv")
+        echo(f"rows: {folder}/results.parquet, {folder}/results.csv")
 
 
-def _left(state: State) -> str:
-    """Return what is there and what is left to do, in a line."""
-    words = [f"{len(state.done)} there", f"{len(state.begun)} begun", f"{len(state.new)} new"]
-    if not state.begun and not state.new:
-        return f"runs: {words[0]}; nothing is left to do"
-    if state.seconds is None:
-        return f"runs: {', '.join(words)}; how long they take shows behind the first one"
-    return f"runs: {', '.join(words)}; about {in_words(state.seconds)} in one process"
+def _check_models(runs: Iterable[PlannedRun]) -> None:
+    """Refuse runs whose model is neither a folder nor on the hub, as far as this machine can see.
+
+    A composition does not: where the hub cannot be reached, a plan can still be shown.
+
+    Raises:
+        CseError: If nothing of a model was found.
+    """
+    for run in runs:
+        facts = run.composition.facts if run.composition is not None else None
+        if facts is not None and facts.family is None and facts.hidden is None:
+            what = "no folder of this name, and the hub cannot be reached"
+            hint = "check the spelling and the network, or give the path of a downloaded folder"
+            raise CseError(what, where="--model", value=facts.model, hint=hint)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cse_study.definition.points import chosen_points
 from cse_study.definition.reading import Definition, read_study
+from cse_study.results.table import baseline_of
 
 from cse_core.errors import CseError
 
@@ -27,6 +28,7 @@ values = { "train.batch_size" = [32, 64] }
 [paper]
 numbers = [76.4, 75.92, 76, 1, 2, "-"]
 """
+CLAIM = '[[claims]]\nsays = "a"\nbetter = "the run"\nthan = "the run"\n'
 
 
 def written(folder: Path, text: str) -> Definition:
@@ -37,73 +39,35 @@ def written(folder: Path, text: str) -> Definition:
 
 def test_axes_are_crossed_and_the_lists_of_one_are_zipped(tmp_path: Path) -> None:
     found = written(tmp_path, GOOD)
-    assert found.name == "mine"
-    assert [point.label for point in found.points[:3]] == [
-        "128, 1, 32",
-        "128, 1, 64",
-        "128, 32, 32",
-    ]
+    labels = [point.label for point in found.points[:3]]
+    assert (found.name, labels) == ("mine", ["128, 1, 32", "128, 1, 64", "128, 32, 32"])
     assert found.points[-1].name == "queue=256, 1; batch_size=64"
     assert found.points[-1].settings == {
         "negatives.queue.size": 256, "negatives.queue.first_fill": 1, "train.batch_size": 64
     }  # fmt: skip
     assert found.study.settings == {"recipe": "mocose", "model": "@model", "train.lr": 1e-4}
     assert found.study.paper.numbers == [76.4, 75.92, 76.0, 1.0, 2.0, None]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "numbers"),
-    [
-        ([], [1, 2, 3, 4, 5, 6]),
-        (["queue=128, 1,256,1"], [1, 2]),
-        (["queue=128, 1,256, 1"], [1, 2, 5, 6]),
-        (["queue=128, 1", "batch_size=64"], [2]),
-        (["1,4-5"], [1, 4, 5]),
-    ],
-)
-def test_points_are_chosen(tmp_path: Path, wanted: list[str], numbers: list[int]) -> None:
-    points = written(tmp_path, GOOD).points
-    if numbers == [1, 2]:
-        with pytest.raises(CseError, match="no such place"):
-            chosen_points(points, wanted)
-        return
-    assert [point.number for point in chosen_points(points, wanted)] == numbers
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("summary = 3", ["summary: must be a text (got 3)"]),
-        ("seeds = [1, 1]\nsumary = ''", ["no key 'sumary'; did you mean summary?",
-                                         "summary: is missing", "seeds: has one value twice"]),
-        ("summary = 'x'\nseeds = []", ["seeds: must have one entry or more"]),
-        ("summary = 'x'\nkind = 'trian'", ["kind: must be 'train', 'command' or 'function'"]),
-        ("summary = 'x'\n[settings]\nrecpe = 'a'", ["'recpe'; did you mean recipe?"]),
-        ("summary = 'x'\n[settings.train]\nseed = 1", ["seeds of a study are its key seeds"]),
-        ("summary = 'x'\n[[axes]]\nvalues = { 'train.lr' = [1, 2], 'train.eps' = [1] }",
-         ["axes.1.values: lists of one axis are zipped", ]),
-        ("summary = 'x'\n[[axes]]\nvalues = { 'train.lr' = [1, 2] }\nlabels = ['a']",
-         ["axes.1: labels: 1 of them for 2 places"]),
-        ("summary = 'x'\n[paper]\nnumbers = ['a', 1]", ["paper.numbers.1: must be a number"]),
-        ("summary = 'x'\n[paper]\nnumbers = [2, 1]", ["paper.numbers: 2 numbers for 1 points"]),
-        ("summary = 'x'\n[settings]\nmodel = '@run:a'", ["add a table [runs.a]"]),
-        ("summary = 'x'\nkind = 'command'", ["command belongs to a study with kind"]),
-        ("summary = 'x'\n[[figures]]\ntype = 'curv'", ["figures.1.type: must be 'curve'"]),
-    ],
-)  # fmt: skip
-def test_every_mistake_is_a_line(tmp_path: Path, text: str, lines: list[str]) -> None:
-    with pytest.raises(CseError) as caught:
-        written(tmp_path, text)
-    said = str(caught.value).splitlines()
-    assert len(said) == len(lines)
-    for words in lines:
-        assert any(words in line and "mine.toml" in line for line in said), said
+    chosen = {
+        (): [1, 2, 3, 4, 5, 6],
+        ("queue=128, 1,256, 1",): [1, 2, 5, 6],
+        ("queue=128, 1", "batch_size=64"): [2],
+        ("1,4-5",): [1, 4, 5],
+    }
+    for wanted, numbers in chosen.items():
+        points = chosen_points(found.points, wanted)
+        assert [point.number for point in points] == numbers, wanted
+    for text, line in {
+        "queue=128, 1,256,1": "no such place",
+        "ques=1": "did you mean queue",
+        "0": "points 1 to 6",
+        "x": "no point",
+    }.items():
+        with pytest.raises(CseError, match=line):
+            chosen_points(found.points, [text])
 
 
 def test_places_of_an_axis_set_what_they_name_alone(tmp_path: Path) -> None:
-    found = written(
-        tmp_path,
-        """
+    text = """
 summary = "Two methods"
 [[axes]]
 name = "method"
@@ -115,24 +79,87 @@ label = "queue"
 recipe = "simcse"
 negatives = ["queue"]
 train.lr = 1e-4
-""",
-    )
-    assert [point.label for point in found.points] == ["SimCSE", "queue"]
-    assert found.points[0].settings == {"recipe": "simcse"}
-    assert found.points[1].settings == {
-        "recipe": "simcse", "negatives": ["queue"], "train.lr": 1e-4
+"""
+    points = written(tmp_path, text).points
+    assert {point.label: point.settings for point in points} == {
+        "SimCSE": {"recipe": "simcse"},
+        "queue": {"recipe": "simcse", "negatives": ["queue"], "train.lr": 1e-4},
+    }
+    text = """
+summary = "x"
+[settings]
+"train.lr" = 1e-4
+[[axes]]
+values = { aug = ["@default", "fgsm"], "train.lr" = [1e-3, "@default"] }
+columns = { share = [0, 1] }
+labels = ["a", "b"]
+"""
+    points = written(tmp_path, text).points
+    assert [point.settings for point in points] == [{"train.lr": 1e-3}, {"aug": "fgsm"}]
+    assert [point.columns["share"] for point in points] == [0, 1]
+
+
+def test_points_are_compared_with_the_first_of_their_own_place(tmp_path: Path) -> None:
+    found = written(tmp_path, """
+summary = "x"
+within = "base"
+[[axes]]
+name = "method"
+values = { recipe = ["simcse", "hicl", "sncse", "hicl-sncse"] }
+columns = { base = ["a", "a", "b", "b"] }
+""")  # fmt: skip
+    bases = [baseline_of(found, found.points, point).number for point in found.points]
+    assert bases == [1, 1, 3, 3]
+    assert baseline_of(found, found.points[1:], found.points[1]).number == 2
+
+
+def test_every_mistake_is_a_line(tmp_path: Path) -> None:
+    axis = "summary = 'x'\n[[axes]]\n"
+    mistakes = {
+        "summary = 3": ["summary: input should be a valid string (got 3)"],
+        "seeds = [1, 1]\nsumary = ''": ["no key 'sumary'; did you mean summary?",
+                                        "summary: field required", "seeds: has one value twice"],
+        "summary = 'x'\nseeds = []": ["seeds: list should have at least 1 item"],
+        "summary = 'x'\nkind = 'trian'": ["kind: input should be 'train', 'command' or 'function'"],
+        "summary = 'x'\n[settings]\nrecpe = 'a'": ["'recpe'; did you mean recipe?"],
+        "summary = 'x'\n[settings.train]\nseed = 1": ["seeds of a study are its key seeds"],
+        f"{axis}values = {{ 'train.lr' = [1, 2], 'train.eps' = [1] }}":
+            ["axes.1.values: lists of one axis are zipped"],
+        f"{axis}values = {{ 'train.lr' = [1, 2] }}\nlabels = ['a']":
+            ["axes.1: labels: 1 of them for 2 places"],
+        f"{axis}values = {{ aug = ['a', 'b'] }}\ncolumns = {{ a = [1] }}":
+            ["columns.a: 1 of them for 2 places"],
+        f"{axis}values = {{ recpe = ['a'] }}": ["unknown setting 'recpe'"],
+        f"{axis}values = {{ without = ['a'] }}": ["axes: without is a setting of all runs"],
+        f"{axis}places = ['simcse']": ["is not a list of tables; write [[axes.places]]"],
+        f"{axis}places = [{{ recipe = 'simcse' }}]": ["places: 1 without a label"],
+        f"{axis}places = [{{ label = 'a' }}]\nlabels = ['a']":
+            ["places stand instead of values and labels"],
+        f"{axis}values = {{ 'train.lr' = [1] }}\n{axis[14:]}values = {{ 'x.lr' = [1] }}":
+            ["axes: two are called lr"],
+        f"{axis}name = 'a'\nvalues = {{ 'train.lr' = [1] }}\n[tune]\nover = ['rate']":
+            ["tune.over: rate is not an axis; axes are a"],
+        "summary = 'x'\n[paper]\nnumbers = ['a', 1]": ["paper.numbers.1: input should be a valid"],
+        "summary = 'x'\n[paper]\nnumbers = [2, 1]": ["paper.numbers: 2 numbers for 1 points"],
+        "summary = 'x'\n[paper.variants.a]\nnumbers = [1, 2]": ["2 numbers for 1 points"],
+        "summary = 'x'\n[settings]\nmodel = '@run:a'": ["add a table [runs.a]"],
+        "summary = 'x'\nkind = 'command'": ["command belongs to a study with kind"],
+        "summary = 'x'\ncall = 'a:b'": ["call belongs to a study with kind"],
+        "summary = 'x'\nkind = 'function'\ncall = 'a:b'\n[after]\ncall = 'a:b'":
+            ["after belongs to a study with kind"],
+        "summary = 'x'\nwithin = 'base'": ["within: no axis or column is called base"],
+        "summary = 'x'\nbaseline = 'base'": ["baseline: no point has this label"],
+        "summary = 'x'\n[[figures]]\ntype = 'curv'": ["figures.1.type: input should be 'curve'"],
+        "summary = 'x'\n" + CLAIM: ["claims.0.better: no point", "claims.0.than: no point"],
+        f"{axis}values = {{ recipe = ['a', 'b'] }}\n{CLAIM}score = 'x'".replace("the run", "a"):
+            ["claims.0.score: scores.shown lacks it"],
+        "summary = 'x'\n[settings]\nrecipe = '@file:parts/mine.toml'":
+            ["no such file (got '@file:parts/mine.toml')"],
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("axis", "line"),
-    [
-        ('places = ["simcse"]', "places: is not a list of tables; write [[axes.places]]"),
-        ('places = [{ recipe = "simcse" }]', "places: 1 without a label"),
-        ('places = [{ label = "a" }]\nlabels = ["a"]', "places stand instead of values and labels"),
-    ],
-)
-def test_mistakes_in_places(tmp_path: Path, axis: str, line: str) -> None:
-    with pytest.raises(CseError) as raised:
-        written(tmp_path, f'summary = "x"\n[[axes]]\n{axis}\n')
-    assert line in str(raised.value)
+    for text, lines in mistakes.items():
+        with pytest.raises(CseError) as caught:
+            written(tmp_path, text)
+        said = str(caught.value).splitlines()
+        assert len(said) == len(lines), (text, said)
+        for words in lines:
+            assert any(words in line and "mine.toml" in line for line in said), (text, said)

@@ -1,4 +1,4 @@
-"""The studies of the papers are all there, and each of their points can be composed."""
+"""The commands and studies of this distribution, and the studies of the papers: all compose."""
 
 from __future__ import annotations
 
@@ -6,18 +6,59 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from cse_study.planning.plan import Wish
+from cse_study.plugin import cse_studies
+from cse_testkit import CommandSuite, PluginSuite
 
-from tests.fixtures.studies import made_small, names, planned
+from tests.fixtures.studies import made_small, names, planned, plugins
 
 COUNTS = {"hicl": 21, "iscse": 14, "infocse": 13, "ifcl": 11, "mocose": 23}
-NAMES = [name for paper in COUNTS for name in names(paper)]
 MADE: defaultdict[str, set[str]] = defaultdict(set)
 """The kinds of runs that were made of each paper."""
 
 
+class TestPlugin(PluginSuite):
+    distribution = "cse-study"
+
+
+class TestStudy(CommandSuite):
+    distribution = "cse-study"
+    command = "study"
+
+
+class TestRuns(CommandSuite):
+    distribution = "cse-study"
+    command = "runs"
+
+
+class TestCompare(CommandSuite):
+    distribution = "cse-study"
+    command = "compare"
+
+
+class TestPlot(CommandSuite):
+    distribution = "cse-study"
+    command = "plot"
+
+
+def test_hook_cse_studies() -> None:
+    studies = plugins().studies
+    for spec in cse_studies():
+        assert studies[spec.name][1].distribution == "cse-study"
+        plan = planned(spec.name, Wish(seeds=1))
+        points = {point.number for point in plan.definition.points}
+        assert {cell.point.number for cell in plan.cells} == points
+        assert len(plan.runs) >= len(plan.cells) - 3
+
+
 @pytest.mark.parametrize("paper", COUNTS)
-def test_they_are_all_there(paper: str) -> None:
+def test_every_study_is_planned(paper: str) -> None:
     assert len(names(paper)) == COUNTS[paper]
+    for name in names(paper):
+        plan = planned(name)
+        study = plan.definition.study
+        assert plan.points and (study.kind == "train") == bool(plan.cells), name
+        assert study.source and study.seeds != [1], f"{name}: the paper's seeds, or 42"
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +67,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for paper in COUNTS for name in names(paper)])
 def test_its_runs_are_made(name: str, folder: Path) -> None:
     paper, _, _ = name.partition("/")
     (folder / paper).mkdir(exist_ok=True)
     made_small(name, folder / paper, MADE[paper])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_is_planned(name: str) -> None:
-    plan = planned(name)
-    assert plan.points
-    assert (plan.definition.study.kind == "train") == bool(plan.cells)

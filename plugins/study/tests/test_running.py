@@ -1,8 +1,11 @@
-"""Carrying jobs out: order, workers that end, locks, and being stopped."""
+"""Carrying jobs out: order, workers that end, locks, being stopped, and runs packed into a file."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,65 +19,88 @@ from typing import Any
 import pytest
 from cse_study.execution import jobs
 from cse_study.execution.executors import executor_of, threads_of
-from cse_study.execution.folder import StudyFolder
+from cse_study.execution.folder import StudyFolder, read_json, write_json
 from cse_study.execution.jobs import Done, Job
-from cse_study.execution.running import TRIES, Watcher, Work, carry_out
+from cse_study.execution.packing import pack, unpack
+from cse_study.execution.running import MAX_TRIES, carry_out
+from cse_study.results.scores import scores_of
 
 from cse_core.errors import CseError
+from cse_core.runtime.model_files import RUN_FILE
+from cse_core.training.run_folder import RESULT
+
+TRAINED, LOST, AS_IT_IS, UNDER_WAY = "a" * 16, "b" * 16, "c" * 16, "d" * 16
+SCORING = "5" * 16
+PAGES = Path(__file__).parents[3] / "docs" / "studies"
 
 
-def work(folder: Path, after: Mapping[str, tuple[str, ...]]) -> Work:
-    named = {key: Job(folder=str(folder), key=key, call="a:b") for key in after}
+class Listener:
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[Done] = []
+
+    def begun(self, key: str) -> None:
+        pass
+
+    def ended(self, done: Done) -> None:
+        self.heard.append(done)
+
+    def look(self) -> None:
+        pass
+
+
+def work(folder: Path, needs: Mapping[str, tuple[str, ...]]) -> dict[str, Job]:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    return Work(named, dict(after))
+    return {key: Job(folder=str(folder), key=key, call="a:b", needs=each)
+            for key, each in needs.items()}  # fmt: skip
 
 
-def test_what_others_start_from_is_made_before_them(tmp_path: Path) -> None:
+def test_runs_are_made_once_those_first_that_others_start_from(tmp_path: Path) -> None:
+    def statuses(ended: Mapping[str, Done]) -> dict[str, str]:
+        return {key: done.status for key, done in ended.items()}
+
     order: list[str] = []
 
     def make(job: Job) -> Done:
         order.append(job.key)
-        return Done(job.key, "done")
+        return Done(job.key, "failed" if job.key == "x" else "done", "too hot")
 
-    wanted = work(tmp_path, {"c": ("b",), "b": ("a",), "a": (), "d": ()})
+    needs = {"c": ("b",), "b": ("a",), "a": (), "there": (), "x": (), "y": ("x",)}
+    wanted, listener = work(tmp_path, needs), Listener()
+    StudyFolder(tmp_path).beside("there", "output.json").write_text('{"x": 1}')
     with ThreadPoolExecutor(2) as pool:
-        ended = carry_out(wanted, pool, Watcher(), function=make)
-    assert set(ended) == {"a", "b", "c", "d"}
-    assert order.index("a") < order.index("b") < order.index("c")
+        ended = carry_out(wanted, pool.submit, listener, function=make)
+        expected = {"a": "done", "b": "done", "c": "done", "x": "failed", "y": "failed"}
+        assert statuses(ended) == expected
+        assert order.index("a") < order.index("b") < order.index("c")
+        assert "run x, which it starts from, failed" in ended["y"].line
+        assert len(listener.heard) == 5 and "y" not in order and "there" not in order
+        # What failed in an earlier pass is not tried again.
+        order.clear()
+        before = {"x": ended["x"]}
+        again = carry_out(wanted, pool.submit, Listener(), before, function=make)
+    assert statuses(again) == expected and "x" not in order
 
 
-def test_a_failed_run_hurts_only_those_that_start_from_it(tmp_path: Path) -> None:
-    def make(job: Job) -> Done:
-        return Done(job.key, "failed", "too hot") if job.key == "a" else Done(job.key, "done")
+def test_a_job_whose_worker_ends_is_given_to_another(tmp_path: Path) -> None:
+    for number, (times, stopped, status) in enumerate(
+        [(1, True, "done"), (1, False, "done"), (9, True, "stopped"), (9, False, "failed")]
+    ):
+        calls: list[str] = []
 
-    heard: list[Done] = []
+        def make(job: Job, times: int = times, stopped: bool = stopped) -> Done:
+            calls.append(job.key)  # noqa: B023
+            if len(calls) <= times and not stopped:  # noqa: B023
+                raise ConnectionError("the worker is gone")
+            # As a cluster does that takes a machine back.
+            return Done(job.key, "stopped" if len(calls) <= times else "done")  # noqa: B023
 
-    class Hearing(Watcher):
-        def ended(self, done: Done) -> None:
-            heard.append(done)
-
-    wanted = work(tmp_path, {"a": (), "b": ("a",), "c": ()})
-    with ThreadPoolExecutor(1) as pool:
-        ended = carry_out(wanted, pool, Hearing(), function=make)
-    assert {key: done.status for key, done in ended.items()} == {
-        "a": "failed", "b": "failed", "c": "done"
-    }  # fmt: skip
-    assert "run a, which it starts from, failed" in ended["b"].line
-    assert len(heard) == 3
-
-
-def test_what_is_there_is_not_made(tmp_path: Path) -> None:
-    wanted = work(tmp_path, {"a": (), "b": ()})
-    StudyFolder(tmp_path).output("a").write_text('{"x": 1}')
-    made: list[str] = []
-
-    def make(job: Job) -> Done:
-        made.append(job.key)
-        return Done(job.key, "done")
-
-    with ThreadPoolExecutor(1) as pool:
-        carry_out(wanted, pool, Watcher(), function=make)
-    assert made == ["b"]
+        with ThreadPoolExecutor(1) as pool:
+            wanted = work(tmp_path / str(number), {"a": ()})
+            ended = carry_out(wanted, pool.submit, Listener(), function=make)
+        assert ended["a"].status == status
+        assert len(calls) == min(times + 1, MAX_TRIES)
 
 
 def test_checkpoints_of_a_run_that_has_not_ended_stay(tmp_path: Path) -> None:
@@ -88,44 +114,6 @@ def test_checkpoints_of_a_run_that_has_not_ended_stay(tmp_path: Path) -> None:
     assert not checkpoint.exists()
 
 
-def test_what_failed_in_an_earlier_pass_is_not_tried_again(tmp_path: Path) -> None:
-    made: list[str] = []
-
-    def make(job: Job) -> Done:
-        made.append(job.key)
-        return Done(job.key, "done")
-
-    wanted = work(tmp_path, {"a": (), "b": ("a",), "c": ()})
-    before = {"a": Done("a", "failed", "too hot")}
-    with ThreadPoolExecutor(1) as pool:
-        ended = carry_out(wanted, pool, Watcher(), before, function=make)
-    assert made == ["c"]
-    assert {key: done.status for key, done in ended.items()} == {
-        "a": "failed", "b": "failed", "c": "done"
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("stopped", [True, False])
-@pytest.mark.parametrize(("times", "status"), [(1, "done"), (TRIES, "failed")])
-def test_a_job_whose_worker_ends_is_given_to_another(
-    tmp_path: Path, times: int, status: str, stopped: bool
-) -> None:
-    calls: list[str] = []
-
-    def make(job: Job) -> Done:
-        calls.append(job.key)
-        if len(calls) <= times and stopped:  # as a cluster does that takes a machine back
-            return Done(job.key, "stopped")
-        if len(calls) <= times:
-            raise ConnectionError("the worker is gone")
-        return Done(job.key, "done")
-
-    with ThreadPoolExecutor(1) as pool:
-        ended = carry_out(work(tmp_path, {"a": ()}), pool, Watcher(), function=make)
-    assert ended["a"].status == ("stopped" if stopped and status == "failed" else status)
-    assert len(calls) == min(times + 1, TRIES)
-
-
 def test_two_processes_never_make_one_run(tmp_path: Path) -> None:
     """The second waits until the first, and the child that it started, have let go."""
     folder = StudyFolder(tmp_path)
@@ -134,7 +122,7 @@ def test_two_processes_never_make_one_run(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from cse_study.execution.folder import StudyFolder\n"
         "with StudyFolder(Path(sys.argv[1])).locked('k', lambda: None) as lock:\n"
-        "    subprocess.Popen(['sleep', '3'], pass_fds=(lock.fileno(),))\n"
+        "    subprocess.Popen(['sleep', '2'], pass_fds=(lock.fileno(),))\n"
         "    print('held', flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
     )
@@ -152,10 +140,9 @@ def test_two_processes_never_make_one_run(tmp_path: Path) -> None:
 
 def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path)
-    job = Job(folder=str(tmp_path), key="k", call="a:b")
     jobs.stopping.clear()
     with folder.locked("k", lambda: None), ThreadPoolExecutor(1) as pool:
-        future = pool.submit(jobs.make, job)
+        future = pool.submit(jobs.make, Job(folder=str(tmp_path), key="k", call="a:b"))
         time.sleep(0.2)
         assert not future.done()
         jobs.stop_children()
@@ -164,7 +151,7 @@ def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> No
 
 
 def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
-    class Interrupted(Watcher):
+    class Interrupted(Listener):
         def look(self) -> None:
             raise KeyboardInterrupt
 
@@ -178,64 +165,51 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
 
     wanted = work(tmp_path, {key: () for key in "abcd"})
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
-        carry_out(wanted, pool, Interrupted(), function=make)
-    assert jobs.stopping.is_set()
-    assert len(begun) < 4
+        carry_out(wanted, pool.submit, Interrupted(), function=make)
+    assert jobs.stopping.is_set() and len(begun) < 4
     jobs.stopping.clear()
 
 
 def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     base: dict[str, Any] = {"folder": str(tmp_path)}
-    good = Job(**base, key="g", call="json:loads", settings={"a": 1})
-    failed = jobs.make(good)
-    assert failed.status == "failed" and "TypeError" in failed.line
     missing = jobs.make(Job(**base, key="m", call="json:nothing", settings={}))
-    assert missing.line == (
-        "call: module json has no nothing; the plugin's record names a class that does not "
-        "exist: reinstall the plugin"
-    )
+    assert missing.status == "failed"
+    assert missing.line.startswith("call: module json has no nothing; the plugin's record names")
     fine = Job(**base, key="f", call="builtins:dict", settings={"value": 2.5})
     assert jobs.make(fine).status == "done" and fine.done
-    assert StudyFolder(tmp_path).output("f").read_text().strip() == '{"value": 2.5}'
+    output = StudyFolder(tmp_path).beside("f", "output.json")
+    assert output.read_text().strip() == '{"value": 2.5}'
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("slurm", "no such executor"),
-        ("local:3", "no such executor"),
-        ("submitit-local:partition", "is not NAME=VALUE"),
-        pytest.param(
-            "dask:tcp://127.0.0.1:1", "the cluster does not answer", marks=pytest.mark.slow
-        ),
-    ],
-)
-def test_executors_that_are_none_are_one_line(tmp_path: Path, name: str, words: str) -> None:
-    if name.startswith(("dask", "submitit")):
-        pytest.importorskip("distributed" if name.startswith("dask") else "submitit")
-    with pytest.raises(CseError, match=words), executor_of(name, 1, tmp_path):
-        pass
-
-
-@pytest.mark.parametrize("name", ["dask", "submitit"])
-def test_a_missing_package_is_named(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+def test_executors_that_are_none_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "distributed" if name == "dask" else "submitit", None)
-    with pytest.raises(CseError, match=rf"pip install 'cse-study\[{name}\]'"):
-        with executor_of(name, 1, tmp_path):
+    def refused(name: str, words: str) -> None:
+        with pytest.raises(CseError, match=words), executor_of(name, 1, tmp_path):
             pass
 
-
-def test_runs_at_a_time_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused("slurm", "no such executor")
+    refused("local:3", "no such executor")
+    pytest.importorskip("submitit")
+    refused("submitit-local:partition", "is not NAME=VALUE")
+    for name, package in (("dask", "distributed"), ("submitit", "submitit")):
+        monkeypatch.setitem(sys.modules, package, None)
+        refused(name, rf"pip install 'cse-study\[{name}\]'")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    assert threads_of("local", None) is None
-    assert threads_of("local", 4) == 2
-    assert threads_of("dask", None) == 4
+    threads = [threads_of(*each) for each in (("local", None), ("local", 4), ("dask", None))]
+    assert threads == [None, 2, 4], "runs at a time share the cores"
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads_of("local", 4) is None
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(CseError, match="the cluster does not answer"):
+        with executor_of("dask:tcp://127.0.0.1:1", 1, tmp_path):
+            pass
 
 
 def ended_once(folder: Path) -> Callable[[Job], Done]:
@@ -259,8 +233,8 @@ def ended_once(folder: Path) -> Callable[[Job], Done]:
 def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path, name: str) -> None:
     pytest.importorskip("distributed" if name == "dask" else "submitit")
     wanted = work(tmp_path, {key: () for key in "abc"})
-    with executor_of(name, 2, tmp_path / "logs") as pool:
-        ended = carry_out(wanted, pool, Watcher(), function=ended_once(tmp_path))
+    with executor_of(name, 2, tmp_path / "logs") as submit:
+        ended = carry_out(wanted, submit, Listener(), function=ended_once(tmp_path))
     assert [ended[key].status for key in "abc"] == ["done"] * 3
     assert (tmp_path / "b.begun").exists()
 
@@ -273,26 +247,91 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         "print(subprocess.Popen(words).pid, flush=True)\n"
         "import time; time.sleep(60)\n"
     )
-    given = tmp_path / "given.json"
-    given.write_text("60")
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(given), str(tmp_path / "out.json")],
-        stdout=subprocess.PIPE, text=True,
-    ) as parent:  # fmt: skip
+    (tmp_path / "given.json").write_text("60")
+    words = [sys.executable, "-c", code, str(tmp_path / "given.json"), str(tmp_path / "out.json")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         number = int(parent.stdout.readline())
         time.sleep(1.5)
         parent.kill()
     for _ in range(100):
-        if not Path(f"/proc/{number}").exists() or _is_dead(number):
+        try:
+            if Path(f"/proc/{number}/stat").read_text().split(") ")[1][0] == "Z":
+                return
+        except OSError:
             return
         time.sleep(0.1)
     os.kill(number, signal.SIGKILL)
     raise AssertionError("the child lived on")
 
 
-def _is_dead(number: int) -> bool:
-    try:
-        return Path(f"/proc/{number}/stat").read_text().split(") ")[1][0] == "Z"
-    except OSError:
-        return True
+@pytest.fixture
+def here(tmp_path: Path) -> StudyFolder:
+    """A run, a trial that lost, a model that nobody trained, and a run that is not finished."""
+    folder = StudyFolder(tmp_path / "here")
+    for number, key in enumerate((TRAINED, LOST)):
+        dev = {"dev.spearman": 70.0 + number}
+        content = {"scores": dev, "chosen_by": "dev.spearman", "steps": 9, "model": "model"}
+        write_json(folder.run(key) / RESULT, content)
+        (folder.run(key) / RUN_FILE).write_text('[data]\npath = ["/x"]\n[run]\ndevice = "cpu"\n')
+    write_json(folder.beside(TRAINED, "facts.json"), {"commit": "c0", "machine": "mine"})
+    for key, value in ((TRAINED, 61.5), (AS_IT_IS, 60.5)):
+        said = {"model": "/x", "results": {"stsb.test": {"spearman": value}}, "words": ["/x"]}
+        said["folder"] = "/x/sts"
+        write_json(folder.scores(key, f"{SCORING}.json"), said)
+    folder.run(UNDER_WAY).mkdir()
+    (folder.run(UNDER_WAY) / RUN_FILE).write_text("")
+    return folder
+
+
+def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> None:
+    file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
+    keys = (TRAINED, LOST, AS_IT_IS, UNDER_WAY)
+    assert pack(here, keys, file) == 3
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert "/x" not in text and "mine" not in text
+    assert unpack(there, file) == (3, 3)
+    for key in keys:
+        assert scores_of(there, key, SCORING) == scores_of(here, key, SCORING)
+        assert there.trained(key) == here.trained(key)
+    facts = read_json(there.beside(TRAINED, "facts.json"))
+    assert facts == {"commit": "c0", "run": {"device": "cpu"}}
+    assert unpack(there, file) == (0, 3), "a run that is there stays"
+    again = tmp_path / "again.gz"
+    assert pack(there, keys, again) == 3 and again.read_bytes() == file.read_bytes()
+    recipe = {"model": {"name": f"@run:{TRAINED}"}}
+    done = jobs.make(Job(folder=str(there.path), key=UNDER_WAY, recipe=recipe))
+    assert done.status == "failed"
+    assert done.line == f"starts from run {TRAINED}, unpacked without its model; delete {TRAINED}"
+
+
+def test_what_stands_beside_a_page_names_no_folder() -> None:
+    for file in PAGES.glob("*.gz"):
+        text = gzip.decompress(file.read_bytes()).decode()
+        assert text.count("\n") > 5
+        assert not re.search(r'"(folder|file|machine|model)":|"[^"]*\S/\S+/\S+"', text), file
+
+
+def test_a_file_of_something_else(tmp_path: Path) -> None:
+    def packed(line: object) -> bytes:
+        return gzip.compress(json.dumps(line).encode() + b"\n")
+
+    empty = {"result": {}, "facts": {}, "scores": {}}
+    files = [
+        (packed({"key": "../../x", **empty}), "line 1 is not a run"),
+        (packed({**empty, "key": TRAINED, "scores": {"../x": {}}}), "line 1 is not a run"),
+        (packed({"key": TRAINED}), "line 1 is not a run"),
+        (b"plain", "cannot be read: it is not gzipped"),
+        (packed({})[:-12], "was cut short"),
+        (None, "cannot be read: No such file or directory"),
+    ]
+    file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
+    for content, said in files:
+        file.unlink(missing_ok=True)
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(CseError) as caught:
+            unpack(there, file)
+        hint = "cse study NAME --pack FILE writes such a file"
+        assert str(caught.value) == f"--unpack: {said} (got {str(file)!r}); {hint}"
+        assert not there.path.exists()

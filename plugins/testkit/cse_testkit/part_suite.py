@@ -1,29 +1,156 @@
-"""What every part promises that runs in a training step."""
+"""What the record of every part promises, and what every part that runs in a training step does."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import pytest
 import torch
 from torch import Tensor, nn
 
-from cse_core.errors import CseError
-from cse_core.parts import Augmenter, Branch
-from cse_core.records import Kind
-from cse_core.training.checkpoint import Checkpoint
-from cse_core.types import TokenBatch
-from cse_core.vocabulary import flatten
-from cse_testkit.promises import BrokenPromise, after, promise
-from cse_testkit.record_suite import RecordSuite
-from cse_testkit.rigs import Rig, compose
-from cse_testkit.run_modules import online_state, without_dropout
-from cse_testkit.snapshots import attached, difference, snapshot
-from cse_testkit.trials import Trial
+from cse_cli.options.descriptions import describe
+from cse_cli.plugins.record_checks import PluginFault, check_record
+from cse_core import parts
+from cse_core.capabilities import flatten, is_known
+from cse_core.encoders.dropout import Dropout
+from cse_core.errors import CseError, PartError
+from cse_core.options import Options
+from cse_core.records import (
+    AdapterSpec,
+    AugmenterSpec,
+    BranchSpec,
+    ComponentSpec,
+    HeadSpec,
+    Kind,
+    LossSpec,
+    MetricSpec,
+    MinerSpec,
+    RowPoolerSpec,
+    RunInfo,
+    SliceSpec,
+    StoreSpec,
+)
+from cse_core.registry.registry import Registered, Registry
+from cse_core.runtime.loading import load_factory
+from cse_core.types import Batch, StepContext, TokenBatch
+from cse_testkit.batches import make_batch, make_context
+from cse_testkit.promises import NotMeant, Suite, failures, names_of
+from cse_testkit.recipes import ENCODERS
+from cse_testkit.runs import Rig, Trial, compose, installed_registry
+from cse_testkit.watching import attached, difference, snapshot
+
+CLASSES: dict[type[ComponentSpec], type] = {
+    AugmenterSpec: parts.Augmenter,
+    MinerSpec: parts.PositiveMiner,
+    StoreSpec: parts.NegativeStore,
+    LossSpec: parts.Loss,
+    BranchSpec: parts.Branch,
+    MetricSpec: parts.Metric,
+    AdapterSpec: parts.Adapter,
+    SliceSpec: parts.SlicePooler,
+    RowPoolerSpec: parts.RowPooler,
+    HeadSpec: parts.Head,
+}
+"""What the factory of a record must return."""
+
+
+class RecordSuite(Suite):
+    """What the record of every part promises; the base of all suites of parts.
+
+    Attributes:
+        part: Kind and name.
+        options: Options that differ from the defaults.
+        registry: Where parts are found; None is what is installed.
+    """
+
+    part: ClassVar[tuple[Kind, str]]
+    options: ClassVar[Mapping[str, Any]] = {}
+    registry: ClassVar[Registry | None] = None
+
+    @classmethod
+    def found(cls) -> Registered[ComponentSpec]:
+        """Return the part's record and who brings it."""
+        return (cls.registry or installed_registry()).find(*cls.part)
+
+    @classmethod
+    def given_options(cls) -> Options:
+        """Return the suite's options, or the defaults; not meant where one has no default."""
+        spec = cls.found().spec
+        options = spec.options(**cls.options) if cls.options else spec.default_options()
+        if options is None:
+            raise NotMeant(f"{cls.part[1]} has an option without a default: give the suite options")
+        return options
+
+    def promise_its_record_is_valid(self) -> None:
+        """Name, summary, factory and capabilities have the form that the registry takes."""
+        spec = self.found().spec
+        try:
+            check_record(spec, f"{self.part[0]} {spec.name}")
+        except PluginFault as fault:
+            raise AssertionError(str(fault)) from None
+
+    def promise_its_options_are_described_and_frozen(self) -> None:
+        """Each option has a text, unknown names are refused, values cannot be changed."""
+        model = self.found().spec.options
+        silent = [name for name in model.model_fields if not describe(model, name)]
+        assert not silent, f"options without a description: {', '.join(silent)}"
+        assert model.model_config.get("frozen") is True, "its options model is not frozen"
+        assert model.model_config.get("extra") == "forbid", "its options model takes unknown names"
+
+    def promise_its_default_options_are_valid(self) -> None:
+        """The defaults pass the model's own checks, which pydantic does not run by itself."""
+        model, options = self.found().spec.options, self.found().spec.default_options()
+        try:
+            if options is not None:
+                model.model_validate({name: getattr(options, name) for name in model.model_fields})
+        except ValueError as error:
+            raise AssertionError(f"are refused by their own model: {error}") from None
+
+    def promise_what_it_says_of_its_options_has_its_form(self) -> None:
+        """``provides`` and ``requires`` are known, ``plan_notes`` and ``plan_warnings`` lists."""
+        spec, options = self.found().spec, self.given_options()
+        needs = [*flatten(spec.provided(options)), *flatten(spec.required(options))]
+        unknown = [each for each in needs if not is_known(each)]
+        assert not unknown, f"provides or requires what is not in the vocabulary: {unknown}"
+        for facts in (*ENCODERS.values(), RunInfo(model="one of which nothing is known")):
+            for name in ("plan_notes", "plan_warnings"):
+                asked = getattr(spec, name)
+                lines = [] if asked is None else asked(options, facts)
+                fine = isinstance(lines, list) and all(_is_line(line) for line in lines)
+                assert fine, f"{name} returns {lines!r} for {facts.model}, not a list of lines"
+            try:
+                derived = (
+                    options
+                    if spec.resolve_options is None
+                    else spec.resolve_options(options, facts)
+                )
+            except ValueError:  # it refuses in its one line
+                continue
+            assert isinstance(derived, spec.options), (
+                f"resolve_options returns a {type(derived).__name__} for {facts.model}, "
+                f"not {spec.options.__name__}"
+            )
+
+    def promise_its_factory_makes_a_part_of_its_kind(self) -> None:
+        """The factory is importable and a subclass of its kind's base class."""
+        spec = self.found().spec
+        made, expected = load_factory(spec.factory), CLASSES[type(spec)]
+        assert inspect.isclass(made) and issubclass(made, expected), (
+            f"{spec.factory} is not a subclass of cse_core.parts.{expected.__name__}"
+        )
+
+
+def _unchanged(options: Options, info: RunInfo) -> Options:
+    return options
+
+
+def _is_line(line: object) -> bool:
+    return isinstance(line, str) and bool(line.strip()) and "\n" not in line
 
 
 class PartSuite(RecordSuite):
@@ -40,288 +167,299 @@ class PartSuite(RecordSuite):
     Attributes:
         part: Kind and name.
         options: Options that differ from the defaults.
+        variants: Further options, of which all is asked but training in bf16 and the encoder.
         kinds: Kind flags instead of those found.
         sets: Further settings.
         columns: Further columns of the corpus.
         registry: Where parts are found; None is what is installed.
-        steps: Steps of the runs.
+        steps: Steps of the watched run.
     """
 
+    variants: ClassVar[Sequence[Mapping[str, Any]]] = ()
     kinds: ClassVar[Mapping[Kind, Sequence[str]] | None] = None
     sets: ClassVar[Sequence[str]] = ()
     columns: ClassVar[Sequence[str]] = ()
     steps: ClassVar[int] = 4
+    last: ClassVar[tuple[str, ...]] = (
+        "its_state_round_trips",
+        "trains_with_finite_numbers_and_its_parameters_move",
+        "leaves_the_online_encoder_as_it_is",
+        "chunks_give_the_same_loss",
+        "its_variants_keep_them_too",
+    )
+    _once: ClassVar[tuple[str, ...]] = (*last[1:3], last[-1])
+    """What is not asked of variants: more training, and what they share."""
+    _may_change: ClassVar[tuple[str, ...]] = ()
+    _trial: ClassVar[Trial]
 
     @classmethod
     def trial(cls) -> Trial:
-        """Return the part's run, made once for all tests of the suite."""
+        """Return the part's watched run, made once for all promises of the suite."""
         if "_trial" not in cls.__dict__:
-            if cls.found().spec.default_options() is None and not cls.options:
-                pytest.skip(
-                    f"{cls.part[1]} has an option without a default: give the suite options"
-                )
+            cls.given_options()
             try:
-                cls._trial = Trial(
-                    cls.part,
-                    options=cls.options,
-                    kinds=cls.kinds,
-                    sets=cls.sets,
-                    columns=cls.columns,
-                    steps=cls.steps,
-                    registry=cls.registry,
-                )
+                cls._trial = cls._made(cls.options)
             except CseError as error:
                 own = f"{cls.part[0]}.{cls.part[1].rpartition('/')[2]}"
                 if cls.options or not str(error.where).startswith(own):
                     raise
-                pytest.skip(f"its defaults are refused, give the suite options: {error.line()}")
+                why = f"its defaults are refused, give the suite options: {error.line()}"
+                raise NotMeant(why) from None
         return cls._trial
 
-    _trial: ClassVar[Trial]
-    _may_change: ClassVar[tuple[str, ...]] = ()
-
-    @after(
-        "test_its_factory_makes_a_part_of_its_kind",
-        "test_its_default_options_are_valid",
-        "test_its_tokens_are_in_the_vocabulary",
-        "test_its_notes_are_lines",
-    )
-    def test_it_is_made(self) -> None:
-        """The least run that has it is composed, and its class is made."""
-        try:
-            self.trial()
-        except Exception as error:
-            raise BrokenPromise(f"making it raised {type(error).__name__}: {error}") from error
-
-    @after(
-        "test_it_is_made",
-        "test_its_views_are_announced_and_have_owners",
-        "test_what_it_keeps_is_detached",
-    )
-    def test_it_runs(self) -> None:
-        """Some steps of the least run that has it end without an exception."""
-        error = self.trial().error
-        if error is not None:
-            raise BrokenPromise(f"a step raised {type(error).__name__}: {error}") from error
-
-    # -- purity and state -----------------------------------------------------------------------
-
-    @after("test_it_is_made")
-    def test_pure_methods_change_nothing_and_repeat(self) -> None:
-        """What must be pure is called twice: equal results, nothing held or given has changed."""
-        broken = self.trial().watch.broken
-        promise(not broken, "; ".join(broken))
-
-    @after("test_it_is_made")
-    def test_what_it_keeps_is_detached(self) -> None:
-        """After some steps no tensor that it holds has a graph behind it."""
-        trial = self.trial()
-        found = attached(trial.part)
-        promise(not found, f"keeps tensors with a graph: {', '.join(found)}")
-
-    @after("test_it_runs")
-    def test_its_state_is_tensors_and_json(self) -> None:
-        """``state_dict`` holds tensors and JSON values only, by names."""
-        trial = self.trial()
-        state = trial.part.state_dict()
-        for name, value in state.items():
-            promise(isinstance(name, str), f"state has a name that is not text: {name!r}")
-            if isinstance(value, Tensor):
-                continue
-            try:
-                back = json.loads(json.dumps(value, allow_nan=False))
-            except (TypeError, ValueError) as error:
-                raise BrokenPromise(f"state {name!r} is neither tensor nor JSON: {error}") from None
-            promise(
-                difference(snapshot(value), snapshot(back)) is None,
-                f"state {name!r} is another after JSON: {value!r} became {back!r}",
-            )
-
-    @after(
-        "test_it_runs",
-        "test_pure_methods_change_nothing_and_repeat",
-        "test_its_state_is_tensors_and_json",
-    )
-    def test_its_state_round_trips(self) -> None:
-        """A run that is saved, restored into new parts and continued equals one that never was."""
-        trial = self.trial()
-        whole, first, second = trial.fresh(), trial.fresh(), trial.fresh()
-        wanted = whole.step(4)
-        first.step(2)
-        with tempfile.TemporaryDirectory(prefix="cse-state-") as folder:
-            first.save(Path(folder) / "step-2")
-            second.restore(Path(folder) / "step-2")
-            saved = Checkpoint.read(Path(folder) / "step-2")
-        one, other = first.assembly.parts[trial.path], second.assembly.parts[trial.path]
-        where = difference(snapshot(dict(one.state_dict())), snapshot(dict(other.state_dict())))
-        promise(where is None, f"state {where} is another after a checkpoint")
-        promise(saved.values["step"] == 2, "the checkpoint is not of step 2")
-        for number, (one_step, other_step) in enumerate(
-            zip(wanted[2:], second.step(2), strict=True)
-        ):
-            promise(
-                torch.equal(one_step.loss, other_step.loss),
-                f"resumed after step 2, the loss of step {number + 3} is {float(other_step.loss)}, "
-                f"and {float(one_step.loss)} without the break",
-            )
-        where = difference(whole.weights(), second.weights())
-        promise(where is None, f"resumed after step 2, the weights {where} are others")
-
-    # -- training -------------------------------------------------------------------------------
-
-    @after("test_it_runs", "test_pure_methods_change_nothing_and_repeat")
-    def test_same_seed_same_result(self) -> None:
-        """Two runs of one seed have equal losses and weights, bit for bit."""
-        trial = self.trial()
-        one, other = trial.fresh(), trial.fresh()
-        losses = [torch.stack([each.loss for each in rig.step(3)]) for rig in (one, other)]
-        promise(torch.equal(*losses), f"one seed, two losses: {losses[0]} and {losses[1]}")
-        where = difference(one.weights(), other.weights())
-        promise(where is None, f"one seed, two weights: {where}")
-
-    @after("test_it_is_made")
-    def test_another_seed_draws_otherwise(self) -> None:
-        """A part that asks for random numbers returns something else for others."""
-        calls = [call for call in self.trial().watch.calls if call.drew]
-        if not calls:
-            pytest.skip("it draws nothing")
-        same = [
-            call
-            for call in calls
-            if difference(snapshot(call.result), snapshot(call.other)) is None
-        ]
-        promise(
-            len(same) < len(calls),
-            f"it draws random numbers, yet {len(calls)} calls returned the same for another seed",
+    @classmethod
+    def _made(cls, options: Mapping[str, Any]) -> Trial:
+        return Trial(
+            cls.part,
+            options=options,
+            kinds=cls.kinds,
+            sets=cls.sets,
+            columns=cls.columns,
+            steps=cls.steps,
+            registry=cls.registry,
         )
 
-    @after("test_it_is_made")
-    def test_its_views_are_announced_and_have_owners(self) -> None:
-        """Each view that it adds is in ``provides``, with a batch row for each of its texts."""
+    def batch_at(
+        self, level: str, *, sentences: int = 4, dtype: torch.dtype = torch.float32
+    ) -> Batch:
+        """Return a made-up batch with the views, levels and groups of the part's run.
+
+        Its corpus rows are no batch rows, so that nobody takes the one for the other.
+        """
         trial = self.trial()
-        provided = set(flatten(trial.choice.spec.provided(trial.choice.options)))
-        for call in trial.watch.of("views"):
+        run = trial.composition
+        provided = [
+            each
+            for part in run.of("positives")
+            for each in flatten(part.spec.provided(part.options))
+        ]
+        return make_batch(
+            sentences=sentences,
+            rows=[(17 + 5 * number) % len(trial.corpus) for number in range(sentences)],
+            segments=1 if level in ("sentence", "input") else 2,
+            dimension=trial.rig.assembly.online.encoder.hidden_size,
+            views={each.name: each.role for each in run.views if each.name != "anchor"},
+            groups={p.partition(":")[2]: 2 for p in provided if p.startswith("positives:")},
+            level=level,
+            levels=("sentence", "input"),
+            dtype=dtype,
+        )
+
+    def context(self, batch: Batch) -> StepContext:
+        """Return a context for a made-up batch; its texts are those of the corpus."""
+        corpus, rows = self.trial().corpus, batch.rows.tolist()
+        return make_context(
+            batch, texts={name: corpus.column(name).take(rows) for name in corpus.names}
+        )
+
+    # -- the watched run ------------------------------------------------------------------------
+
+    def promise_it_runs_and_pure_methods_change_nothing(self) -> None:
+        """The least run that has it is composed and makes some steps without an exception.
+
+        What must be pure is called twice: it changes nothing that the part holds or was given,
+        draws from no global generator, and returns the same again.
+        """
+        error = self.trial().error
+        if isinstance(error, AssertionError | CseError | PartError):
+            raise error
+        if error is not None:
+            raise AssertionError(f"a step raised {type(error).__name__}: {error}") from error
+
+    def promise_its_views_are_announced_and_have_owners(self) -> None:
+        """Each view that it adds is in ``provides``, with a batch row for each of its texts."""
+        planned = self.trial().planned
+        provided = set(flatten(planned.spec.provided(planned.options)))
+        for call in self.trial().calls("views"):
             count = len(call.arguments[0])
             for view in call.result:
-                promise(
-                    f"view:{view.name}" in provided,
-                    f"adds the view {view.name}; provides has no 'view:{view.name}'",
+                name = view.name
+                assert f"view:{name}" in provided, (
+                    f"adds the view {name}; provides has no 'view:{name}'"
                 )
                 content = view.tokens if view.texts is None else view.texts
                 rows = content.rows if isinstance(content, TokenBatch) else len(content)
-                if view.owner is None:
-                    text = f"view {view.name} has {rows} rows for {count} sentences and no owner"
-                    promise(rows == count, text)
-                    continue
-                promise(len(view.owner) == rows, f"view {view.name}: {rows} rows, "
-                        f"{len(view.owner)} owners")  # fmt: skip
-                inside = (view.owner >= 0) & (view.owner < count)
-                promise(
-                    bool(inside.all()),
-                    f"the owner of view {view.name} is {view.owner.tolist()}: not batch rows, "
-                    f"0 to {count - 1}, but perhaps corpus rows",
+                owners = list(range(count)) if view.owner is None else view.owner.tolist()
+                assert rows == len(owners), f"view {name}: {rows} rows, {len(owners)} owners"
+                assert set(owners) <= set(range(count)), (
+                    f"the owner of view {name} is {owners}: not batch rows, 0 to {count - 1}, "
+                    "but perhaps corpus rows"
                 )
 
-    @after("test_it_is_made")
-    def test_it_draws_for_its_own_rows_or_for_all(self) -> None:
+    def promise_what_it_keeps_is_detached(self) -> None:
+        """After some steps no tensor that it holds has a graph behind it."""
+        found = attached(self.trial().part)
+        assert not found, f"keeps tensors with a graph: {', '.join(found)}"
+
+    def promise_another_seed_draws_otherwise(self) -> None:
+        """A part that asks for random numbers returns something else for others."""
+        calls = [call for call in self.trial().calls() if call.drawn]
+        same = [call for call in calls if snapshot(call.result) == snapshot(call.other)]
+        assert not calls or len(same) < len(calls), (
+            f"it draws random numbers, yet {len(calls)} calls returned the same for another seed"
+        )
+
+    def promise_it_draws_for_its_own_rows_or_for_all(self) -> None:
         """An augmenter draws with ``shared=False``; what sees the whole batch with True.
 
         Several processes else draw the same for different texts, or compute different losses. What
         ``views`` draws is not looked at: it may draw for the whole batch and take its own share.
         """
-        own = isinstance(self.trial().part, Augmenter)
-        for call in self.trial().watch.calls:
-            wrong = call.shared if own else call.apart
-            whose = "the rows of its own process" if own else "the rows of all processes"
-            promise(
-                call.method == "views" or not wrong,
-                f"{call.method} sees {whose} and draws {', '.join(sorted(wrong))} by "
-                f"ctx.generator(..., shared={own}): write shared={not own}",
+        own = isinstance(self.trial().part, parts.Augmenter)
+        whose = "the rows of its own process" if own else "the rows of all processes"
+        for call in self.trial().calls():
+            wrong = [name for name, shared in call.drawn if shared == own]
+            assert call.method == "views" or not wrong, (
+                f"{call.method} sees {whose} and draws {', '.join(wrong)} by "
+                f"ctx.generator(..., shared={own}): write shared={not own}"
             )
 
-    @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-    @after("test_it_runs", "test_pure_methods_change_nothing_and_repeat")
-    def test_trains_with_finite_loss_and_gradients(self, precision: str) -> None:
-        """Some steps, the last on one row alone, leave finite losses, gradients and weights."""
-        rig = self.trial().fresh(precision=precision)
-        results = [*rig.step(2), *rig.step(1, rows=1)]
-        for number, result in enumerate(results):
-            promise(bool(torch.isfinite(result.loss)), f"loss of step {number + 1}: {result.loss}")
-        bad = sorted(rig.bad_gradients)
-        promise(not bad, f"gradients that are not finite: {', '.join(bad[:5])}")
-        wrong = [name for name, value in rig.weights().items() if not bool(value.isfinite().all())]
-        promise(not wrong, f"weights that are not finite: {', '.join(wrong[:5])}")
+    def promise_its_state_is_tensors_and_json(self) -> None:
+        """``state_dict`` holds tensors and JSON values only, by names."""
+        for name, value in self.trial().part.state_dict().items():
+            assert isinstance(name, str), f"state has a name that is not text: {name!r}"
+            if isinstance(value, Tensor):
+                continue
+            try:
+                back = json.loads(json.dumps(value, allow_nan=False))
+            except (TypeError, ValueError) as error:
+                raise AssertionError(f"{name!r} is neither tensor nor JSON: {error}") from None
+            assert snapshot(value) == snapshot(back), (
+                f"state {name!r} is another after JSON: {value!r} became {back!r}"
+            )
 
-    @after("test_trains_with_finite_loss_and_gradients")
-    def test_its_parameters_move(self) -> None:
-        """Each parameter of it that is to be trained gets a gradient, and three steps move it."""
-        rig = self.trial().fresh()
-        part = rig.assembly.parts[self.trial().path]
-        modules: dict[str, nn.Module] = {"": part} if isinstance(part, nn.Module) else {}
-        trained = isinstance(part, Branch) and getattr(self.found().spec, "trainable", False)
-        if isinstance(part, Branch) and trained:
-            modules |= {"encoder.": part.encoder}
-            modules |= {f"heads.{name}.": head for name, head in part.heads.items()}
-        before = {
-            f"{start}{name}": (each, each.detach().clone())
-            for start, module in modules.items()
-            for name, each in module.named_parameters()
-            if each.requires_grad
-        }
-        if not before:
-            pytest.skip("it has no parameters to train")
-        rig.step(3)
-        known = {id(each) for each in rig.optimizer.named.values()}
-        lost = [name for name, (each, _) in before.items() if id(each) not in known]
-        promise(
-            not lost,
-            f"{len(lost)} parameters are not with the optimiser ({', '.join(lost[:3])}): make the "
-            "part an nn.Module that holds them",
-        )
-        still = [name for name, (each, was) in before.items() if torch.equal(each.detach(), was)]
-        promise(
-            not still,
-            f"three steps leave {', '.join(still[:3])} as they were: no gradient reaches them",
-        )
+    # -- further runs ---------------------------------------------------------------------------
 
-    @after("test_it_runs")
-    def test_it_leaves_the_online_encoder_as_it_is(self) -> None:
+    def promise_its_state_round_trips(self) -> None:
+        """One seed gives one result, bit for bit, also where a run is saved and restored.
+
+        The watched run is compared with one that stops after two steps, and with new parts that go
+        on from its checkpoint.
+        """
+        _check_state(self.trial())
+
+    def promise_trains_with_finite_numbers_and_its_parameters_move(self) -> None:
+        """In fp32 and bf16 losses, gradients and weights are finite, also with a batch of one row.
+
+        Each parameter of the part that is to be trained gets a gradient and moves.
+        """
+        trial = self.trial()
+        for precision in ("fp32", "bf16"):
+            rig = trial.fresh(precision=precision)
+            trained = self._trained(rig.assembly.parts[trial.path])
+            before = {name: each.detach().clone() for name, each in trained.items()}
+            results = [*rig.step(2), *rig.step(1, rows=1)]
+            for number, result in enumerate(results):
+                finite = bool(torch.isfinite(result.loss))
+                assert finite, f"{precision}: the loss of step {number + 1} is {result.loss}"
+            bad = [*rig.bad_gradients, *(n for n, w in rig.weights().items() if not _finite(w))]
+            assert not bad, f"{precision}: no finite gradients or weights: {', '.join(bad[:5])}"
+            known = {id(each) for each in rig.optimizer.named.values()}
+            lost = [name for name, each in trained.items() if id(each) not in known]
+            assert not lost, (
+                f"{len(lost)} parameters are not with the optimiser ({', '.join(lost[:3])}): make "
+                "the part an nn.Module that holds them"
+            )
+            still = [name for name, each in trained.items() if torch.equal(each, before[name])]
+            assert not still, (
+                f"three steps leave {', '.join(still[:3])} as they were: no gradient reaches them"
+            )
+
+    def promise_leaves_the_online_encoder_as_it_is(self) -> None:
         """Its dropout, mode and ``requires_grad`` are those of a run without the part."""
         trial = self.trial()
-        given = online_state(trial.rig.assembly.online.encoder)
-        plain = Rig(
-            compose(
-                sets=[each for each in self.sets if each.startswith("model.")],
-                registry=self.registry,
-                encoder=trial.encoder,
-                corpus=trial.corpus,
-            ),
-            trial.corpus,
-            registry=self.registry,
-        )
-        plain.step(1)
-        wanted = online_state(plain.assembly.online.encoder)
-        seen = (name for name in wanted if not name.startswith(self._may_change))
-        other = [name for name in seen if given.get(name) != wanted[name]]
-        shown = "; ".join(f"{n} is {given.get(n)}, not {wanted[n]}" for n in other[:3])
-        promise(not other, f"changes the online encoder: {shown}")
+        given = _online_state(trial.rig.assembly.online.encoder)
+        model = tuple(each for each in self.sets if each.startswith("model."))
+        plain = _plain_state(trial.encoder, model)
+        other = [
+            f"{name} is {given.get(name)}, not {value}"
+            for name, value in plain.items()
+            if not name.startswith(self._may_change) and given.get(name) != value
+        ]
+        assert not other, f"changes the online encoder: {'; '.join(other[:3])}"
 
-    @after("test_same_seed_same_result")
-    def test_chunks_give_the_same_loss(self) -> None:
+    def promise_chunks_give_the_same_loss(self) -> None:
         """Encoded in chunks (``train.chunk_size``) its run has the loss of one call.
 
         Compared with all dropout off, also that of a branch with an encoder of its own. A part that
         draws for tokens draws again for each chunk; it only has to train.
         """
-        trial = self.trial()
-        whole, chunked = (
-            without_dropout(trial.fresh("model.dropout=0", *sets))
-            for sets in ((), ("train.chunk_size=2",))
+        _check_chunks(self.trial())
+
+    def promise_its_variants_keep_them_too(self) -> None:
+        """With each of the suite's ``variants`` as options the promises of a run are kept too."""
+        for options in self.variants:
+            values = {"options": options, "variants": ()}
+            variant = type("Variant", (type(self),), values)
+            asked = [name for name in names_of(variant) if name not in self._once]
+            for name, detail in failures(variant, asked).items():
+                raise AssertionError(f"with {dict(options)} {name}: {detail}")
+
+    def _trained(self, part: parts.Part) -> dict[str, nn.Parameter]:
+        """Return the parameters of a part that are to be trained, by name."""
+        modules: dict[str, nn.Module] = {"": part} if isinstance(part, nn.Module) else {}
+        if isinstance(part, parts.Branch) and getattr(self.found().spec, "trainable", False):
+            modules |= {"encoder.": part.encoder}
+            modules |= {f"heads.{name}.": head for name, head in part.heads.items()}
+        return {
+            f"{start}{name}": each
+            for start, module in modules.items()
+            for name, each in module.named_parameters()
+            if each.requires_grad
+        }
+
+
+def _finite(weight: Tensor) -> bool:
+    return bool(weight.isfinite().all())
+
+
+def _check_state(trial: Trial) -> None:
+    first, second = trial.fresh(), trial.fresh()
+    results = first.step(2)
+    with tempfile.TemporaryDirectory(prefix="cse-state-") as folder:
+        first.save(Path(folder) / "step-2")
+        second.restore(Path(folder) / "step-2")
+    one, other = (rig.assembly.parts[trial.path].state_dict() for rig in (first, second))
+    where = difference(snapshot(dict(one)), snapshot(dict(other)))
+    assert where is None, f"state {where} is another after a checkpoint"
+    results += second.step(len(trial.results) - 2)
+    for number, (wanted, found) in enumerate(zip(trial.results, results, strict=True)):
+        resumed = "one seed, two losses" if number < 2 else "resumed after step 2"
+        assert torch.equal(wanted.loss, found.loss), (
+            f"{resumed}: that of step {number + 1} is {float(found.loss)}, and "
+            f"{float(wanted.loss)} without the break"
         )
-        once, parts = (torch.stack([each.loss for each in rig.step(3)]) for rig in (whole, chunked))
-        promise(bool(parts.isfinite().all()), f"in chunks the losses are {parts.tolist()}")
-        if not any(call.drew for call in trial.watch.calls):
-            promise(
-                torch.allclose(once, parts, rtol=1e-3, atol=1e-4),
-                f"losses {once.tolist()} at once, {parts.tolist()} in chunks",
-            )
+    where = difference(snapshot(trial.rig.weights()), snapshot(second.weights()))
+    assert where is None, f"resumed after step 2, the weights {where} are others"
+
+
+def _check_chunks(trial: Trial) -> None:
+    once, parts_ = (
+        torch.stack([each.loss for each in trial.fresh(*sets).without_dropout().step(2)])
+        for sets in (("model.dropout=0",), ("model.dropout=0", "train.chunk_size=2"))
+    )
+    assert bool(parts_.isfinite().all()), f"in chunks the losses are {parts_.tolist()}"
+    assert any(call.drawn for call in trial.calls()) or torch.allclose(
+        once, parts_, rtol=1e-3, atol=1e-4
+    ), f"losses {once.tolist()} at once, {parts_.tolist()} in chunks"
+
+
+def _online_state(module: nn.Module) -> dict[str, Any]:
+    """Return what a part may not change of the online encoder, by the names of its modules."""
+    modules = dict(module.named_modules())
+    drops = {name: each for name, each in modules.items() if isinstance(each, Dropout | nn.Dropout)}
+    return {
+        **{f"dropout of {name}": each.p for name, each in drops.items()},
+        **{f"mode of {name or 'all'}": each.training for name, each in modules.items()},
+        **{f"requires_grad of {n}": each.requires_grad for n, each in module.named_parameters()},
+    }
+
+
+@cache
+def _plain_state(encoder: Path, sets: tuple[str, ...]) -> dict[str, Any]:
+    """Return that state after a step of the default recipe."""
+    from cse_testkit.tiny import tiny_corpus
+
+    rig = Rig(compose(encoder=encoder, sets=sets), tiny_corpus())
+    rig.step(1)
+    return _online_state(rig.assembly.online.encoder)

@@ -1,4 +1,4 @@
-"""The suite of a whole plugin."""
+"""The suites of a whole plugin and of a command."""
 
 from __future__ import annotations
 
@@ -14,157 +14,164 @@ from typing import ClassVar
 
 from packaging.requirements import Requirement
 
+from cse_cli.plugins.installed_commands import Command, find_commands
 from cse_cli.plugins.manager import load_plugins
-from cse_core.errors import CseError
-from cse_core.records import ComponentSpec, DatasetSpec, Record, ReporterSpec, SuiteSpec
+from cse_cli.plugins.record_checks import NAME
+from cse_core.records import ComponentSpec, DatasetSpec, ReporterSpec, SuiteSpec
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
-from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory, package_path
-from cse_testkit.promises import BrokenPromise, after, failures, promise
-from cse_testkit.record_suite import RecordSuite
+from cse_testkit.promises import Suite
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pyarrow")
 """What no ``plugin.py`` may import, directly or not."""
+_DEFAULTS = """
+from cse_cli.plugins.manager import load_plugins
+for info in load_plugins(environ={}).infos:
+    for part in info.parts if info.distribution == sys.argv[1] else ():
+        options = part.default_options() if hasattr(part, "provided") else None
+        if options is not None:
+            part.provided(options), part.required(options)
+"""
 
 
-class PluginSuite:
-    """What a plugin promises as a distribution.
+class PluginSuite(Suite):
+    """What a plugin promises as a whole; its parts and recipes have suites of their own.
 
-    A plugin's tests begin with::
+    ::
 
         class TestPlugin(PluginSuite):
-            distribution = "cse-mocose"
+            distribution = "cse-margin"
 
     Attributes:
-        distribution: Name of the distribution that brings it.
+        distribution: Name of the distribution, as pip shows it.
     """
 
     distribution: ClassVar[str]
 
-    def infos(self) -> tuple[PluginInfo, ...]:
-        """Return its entry points and what became of them."""
+    def infos(self) -> list[PluginInfo]:
+        """Return what is known of the distribution's entry points; one at least."""
         wanted = canonical(self.distribution)
-        found = tuple(info for info in _loaded() if info.distribution == wanted)
-        promise(bool(found), f"{self.distribution} brings no entry point of group cse")
+        found = [info for info in installed_plugins() if info.distribution == wanted]
+        assert found, f"{self.distribution} brings no entry point of group cse"
         return found
 
-    def test_it_is_active(self) -> None:
-        """Every entry point is loaded, its hooks and records are valid."""
+    def promise_it_is_active(self) -> None:
+        """It loads, its hooks and records are valid and bring something; it has a summary."""
         for info in self.infos():
-            promise(
-                info.status == "active",
-                f"{info.key} is {info.status}: {info.reason}\n{info.traceback}",
-            )
+            why = f"{info.reason}\n{info.traceback}"
+            assert info.status == "active", f"{info.key} is {info.status}: {why}"
+            assert info.parts, f"{info.key} returns no record"
+            assert info.summary, f"{info.distribution} has no summary (description)"
 
-    @after("test_it_is_active")
-    def test_it_brings_something(self) -> None:
-        """It returns a record at least, and its distribution has a summary."""
-        for info in self.infos():
-            promise(bool(info.parts), f"{info.key} returns no record")
-            promise(bool(info.summary), f"{info.distribution} has no summary (description)")
-
-    def test_it_says_which_toolkit_it_needs(self) -> None:
-        """Its metadata requires cse-toolkit, with a version."""
-        needs = [Requirement(text) for text in distribution(self.distribution).requires or ()]
-        own = [need for need in needs if canonical(need.name) == TOOLKIT]
+    def promise_it_says_which_toolkit_it_needs(self) -> None:
+        """Its dependencies have a range of versions of cse-toolkit."""
         if canonical(self.distribution) != TOOLKIT:
-            promise(bool(own), f"it does not require {TOOLKIT}")
-            promise(all(need.specifier for need in own), f"it requires {TOOLKIT} of any version")
+            needs = [Requirement(line) for line in distribution(self.distribution).requires or ()]
+            ranges = [need.specifier for need in needs if canonical(need.name) == TOOLKIT]
+            assert any(ranges), f"does not require {TOOLKIT} of a range of versions"
 
-    @after("test_it_is_active")
-    def test_its_plugin_module_imports_nothing_heavy(self) -> None:
-        """The module of each entry point is imported in a new process without torch."""
-        for info in self.infos():
-            module = info.module.partition(":")[0]
-            no_output(without_heavy(f"import {module}"), module)
+    def promise_its_records_import_nothing_heavy(self) -> None:
+        """The module of each entry point, and what its records say of defaults, need no torch."""
+        imports = [f"import {info.module.partition(':')[0]}" for info in self.infos()]
+        check_light("\n".join([*imports, _DEFAULTS]), canonical(self.distribution))
 
-    @after("test_its_plugin_module_imports_nothing_heavy")
-    def test_its_records_import_nothing_heavy(self) -> None:
-        """What its records say of their default options is said without torch."""
-        for info in self.infos():
-            code = (
-                "from cse_cli.plugins.manager import load_plugins\n"
-                "for info in load_plugins(environ={}).infos:\n"
-                f"    for part in info.parts if info.key == {info.key!r} else ():\n"
-                "        options = part.default_options() if hasattr(part, 'provided') else None\n"
-                "        if options is not None:\n"
-                "            part.provided(options), part.required(options)"
-            )
-            no_output(without_heavy(code), f"the records of {info.key}")
-
-    @after("test_it_is_active")
-    def test_its_factories_are_there(self) -> None:
+    def promise_its_factories_are_there(self) -> None:
         """Every class and every file that a record names can be loaded."""
-        for record in self._records():
-            try:
+        for info in self.infos():
+            for record in info.parts:
                 if isinstance(record, ComponentSpec | DatasetSpec | SuiteSpec | ReporterSpec):
                     load_factory(record.factory)
                 else:
                     package_path(record.path)
-            except CseError as error:
-                raise BrokenPromise(f"{record.name}: {error}") from None
 
-    @after("test_its_factories_are_there")
-    def test_its_parts_keep_their_records_promises(self) -> None:
-        """Options described, frozen and valid, tokens in the vocabulary, classes of their kind."""
-        registry = Registry.from_plugins(_loaded())
-        for record in self._records():
-            if isinstance(record, ComponentSpec):
-                name = f"{canonical(self.distribution)}/{record.name}"
-                values = {"part": (record.kind, name), "registry": registry}
-                suite = type("Record", (RecordSuite,), values)
-                for text in failures(suite).values():
-                    raise BrokenPromise(f"{record.kind} {record.name}: {text}")
-
-    def test_its_packages_are_typed(self) -> None:
+    def promise_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""
         for folder in self._packages():
-            promise((folder / "py.typed").is_file(), f"{folder.name} has no py.typed")
+            assert (folder / "py.typed").is_file(), f"{folder.name} has no py.typed"
 
-    def test_it_imports_no_other_plugin(self) -> None:
+    def promise_it_imports_no_other_plugin(self) -> None:
         """No module of it imports a package of another plugin: parts meet in the core only."""
-        own = canonical(self.distribution)
+        own = (canonical(self.distribution), TOOLKIT)
         others = {
             info.module.partition(".")[0]
-            for info in _loaded()
-            if info.distribution not in (own, TOOLKIT)
+            for info in installed_plugins()
+            if info.distribution not in own
         }
         for folder in self._packages():
             for path in sorted(folder.rglob("*.py")):
-                foreign = set(_imported(path)) & others
-                promise(not foreign, f"{path.name} imports {', '.join(sorted(foreign))}")
-
-    def _records(self) -> Iterator[Record]:
-        for info in self.infos():
-            yield from info.parts
+                foreign = sorted(set(_imported(path)) & others)
+                assert not foreign, f"{path.name} imports {', '.join(foreign)}"
 
     def _packages(self) -> list[Path]:
-        found = []
-        for name in {info.module.partition(":")[0].partition(".")[0] for info in self.infos()}:
-            spec = find_spec(name)
-            found += [Path(each) for each in (spec and spec.submodule_search_locations) or ()]
-        return found
+        names = {info.module.partition(":")[0].partition(".")[0] for info in self.infos()}
+        specs = [find_spec(name) for name in names]
+        places = [spec.submodule_search_locations or () for spec in specs if spec is not None]
+        return [Path(each) for found in places for each in found]
+
+
+class CommandSuite(Suite):
+    """What a command promises: found by metadata, light until it is run, with a help of its own.
+
+    ::
+
+        class TestCount(CommandSuite):
+            distribution = "cse-count"
+            command = "count"
+
+    Attributes:
+        distribution: Name of the distribution that brings it.
+        command: What a user types after ``cse``, such as ``data fetch``.
+    """
+
+    distribution: ClassVar[str]
+    command: ClassVar[str]
+
+    def found(self) -> Command:
+        """Return the command as the metadata describes it."""
+        wanted = (self.command, canonical(self.distribution))
+        found = [c for c in find_commands() if (c.name, canonical(c.distribution)) == wanted]
+        assert found, f"{self.distribution} has no entry point {self.command!r} in cse.commands"
+        return found[0]
+
+    def promise_it_is_described(self) -> None:
+        """Its name is of lower-case words; distribution and record have a summary of one line."""
+        command = self.found()
+        words, summary = command.name.split(), command.spec().summary
+        assert all(NAME.fullmatch(word) for word in words), f"{words} are not lower-case words"
+        assert command.summary.strip(), f"{self.distribution} has no summary"
+        assert summary.strip() and "\n" not in summary, f"its summary is {summary!r}: not one line"
+
+    def promise_its_record_imports_nothing_heavy(self) -> None:
+        """The module of its record is imported in a new process without torch."""
+        check_light(f"import {self.found().point.module}", self.command)
+
+    def promise_its_help_is_shown(self) -> None:
+        """The factory is there, and ``cse NAME --help`` ends without an error."""
+        from cse_cli.main import run
+
+        record = self.found().spec()
+        function = load_factory(record.factory)
+        assert (function.__doc__ or "").strip(), f"{record.factory} has no docstring"
+        assert run([*record.name.split(), "--help"]) == 0, f"cse {record.name} --help fails"
 
 
 @cache
-def _loaded() -> tuple[PluginInfo, ...]:
+def installed_plugins() -> tuple[PluginInfo, ...]:
+    """Return what became of every installed plugin, loaded once a process."""
     return load_plugins(environ={}).infos
 
 
-def without_heavy(code: str) -> str:
-    """Return code that prints which heavy modules are imported after it."""
-    return f"import sys\n{code}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
-
-
-def no_output(code: str, what: str) -> None:
-    """Run code in a new process, which prints nothing.
+def check_light(code: str, name: str) -> None:
+    """Run code in a new process, which imports nothing heavy.
 
     Raises:
-        BrokenPromise: If it prints something or fails.
+        AssertionError: If it does, or fails.
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    promise(done.returncode == 0, f"{what}: {done.stderr.strip()[-300:]}")
-    promise(not done.stdout.strip(), f"{what}: imports {done.stdout.strip()}")
+    code = f"import sys\n{code}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+    words = [sys.executable, "-c", code, name]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr.strip()[-300:]
+    assert not done.stdout.strip(), f"imports {done.stdout.strip()}"
 
 
 def _imported(path: Path) -> Iterator[str]:

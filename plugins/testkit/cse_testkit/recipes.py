@@ -1,26 +1,73 @@
-"""The suite of recipes."""
+"""The suite of recipes, and the table of a recipe's settings that it may be compared with.
+
+The table is a TOML file: a section for each encoder, the first one whole, the others with what
+differs from it; a row is a value, or ``absent`` for a part, and where it comes from::
+
+    [bert-base]
+    "train.lr" = [3e-5, "paper, Table 7"]
+    "loss.infonce.temperature" = [0.05, "paper, Section 4; run.sh"]
+    "loss.infonce.same_text" = ["mask", "ours: docs/methods/simcse.md"]
+"""
 
 from __future__ import annotations
 
+import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
-from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
+from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
-from cse_testkit.corpora import tiny_corpus
-from cse_testkit.encoders import shared_encoder
-from cse_testkit.installed import installed_registry
-from cse_testkit.promises import BrokenPromise, after, promise
-from cse_testkit.recipe_settings import ENCODERS, differences, read_settings, settings_of
-from cse_testkit.rigs import Rig, compose
+from cse_testkit.promises import Suite
+from cse_testkit.runs import Rig, compose, installed_registry
+from cse_testkit.tiny import COLUMNS, tiny_corpus
 
 
-class RecipeSuite:
+def _facts(
+    name: str, family: str, hidden: int, layers: int, *, cased: bool, starter: bool = False
+) -> RunInfo:
+    return RunInfo(
+        model=name,
+        family=family,
+        hidden=hidden,
+        embedding=hidden,
+        layers=layers,
+        positions=512,
+        cased=cased,
+        mask_token=True,
+        starter=starter,
+        rows=1_000_000,
+        columns=COLUMNS,
+    )
+
+
+ENCODERS: dict[str, RunInfo] = {
+    "bert-base": _facts("bert-base-uncased", "bert", 768, 12, cased=False),
+    "bert-base-cased": _facts("bert-base-cased", "bert", 768, 12, cased=True),
+    "bert-large": _facts("bert-large-uncased", "bert", 1024, 24, cased=False),
+    "roberta-base": _facts("roberta-base", "roberta", 768, 12, cased=True),
+    "roberta-large": _facts("roberta-large", "roberta", 1024, 24, cased=True),
+    "starter": _facts("starter", "bert", 256, 4, cased=False, starter=True),
+}
+"""What is known of the encoders that recipes pick settings for; nothing is loaded."""
+OF_THE_RUN = frozenset(
+    {
+        *("model.name", "data.path", "data.columns", "data.limit", "train.dev", "train.report"),
+        *("train.device", "train.threads", "train.precision", "train.seed"),
+        *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
+        *("train.check", "train.drop_spikes", "train.shard", "model.gradient_checkpointing"),
+    }
+)
+"""Settings of a run or a machine, which no paper gives."""
+Settings = dict[str, Any]
+
+
+class RecipeSuite(Suite):
     """What a recipe promises.
 
     The settings that a paper gives for each encoder are one table::
@@ -31,9 +78,9 @@ class RecipeSuite:
 
     Attributes:
         recipe: Its name.
-        settings: A file with every setting for each encoder, each with its source, as
-            ``cse_testkit.recipe_settings`` describes it; None where there is none.
-        expects: Values by encoder (a key of ``ENCODERS``) and option path.
+        settings: A file with every setting for each encoder, each with its source, as this module
+            describes it; None where there is none.
+        expects: Some settings by encoder (a key of ``ENCODERS``) and path.
         columns: Columns of the made-up corpus that it trains on; by default ``text`` and those
             that its views and parts ask for.
         sets: Settings that a run of it needs.
@@ -51,98 +98,110 @@ class RecipeSuite:
 
     def resolved(self, encoder: str) -> Composition:
         """Return the recipe resolved for an encoder of ``ENCODERS``."""
-        registry = self.registry or installed_registry()
-        facts = ENCODERS[encoder]
-        try:
-            return resolve(
-                registry, recipe=self.recipe, model=facts.model, sets=self.sets, facts=facts
-            )
-        except CseError as error:
-            raise BrokenPromise(f"{self.recipe} for {encoder}: {error}") from None
+        registry, facts = self.registry or installed_registry(), ENCODERS[encoder]
+        return resolve(registry, recipe=self.recipe, model=facts.model, sets=self.sets, facts=facts)
 
-    def test_it_resolves_for_every_encoder(self) -> None:
+    def promise_it_resolves_for_every_encoder(self) -> None:
         """The composer accepts it for each of ``ENCODERS``."""
         for encoder in ENCODERS:
-            composition = self.resolved(encoder)
-            promise(bool(composition.of("loss")), f"{self.recipe} for {encoder} has no loss")
+            assert self.resolved(encoder).of("loss"), f"{self.recipe} for {encoder} has no loss"
 
-    @after("test_it_resolves_for_every_encoder")
-    def test_it_has_the_expected_settings(self) -> None:
-        """Each value of ``expects`` is what the recipe says for that encoder."""
+    def promise_it_has_the_expected_settings(self) -> None:
+        """Each value of ``expects``, and each row of ``settings``, is what the recipe says.
+
+        What the recipe has and the table of settings lacks is a difference too.
+        """
         for encoder, values in self.expects.items():
-            composition = self.resolved(encoder)
-            for path, wanted in values.items():
-                found = value_at(composition, path)
-                promise(
-                    found == wanted, f"{self.recipe} for {encoder}: {path} is {found}, not {wanted}"
-                )
+            settings = settings_of(self.resolved(encoder))
+            wanted = json.loads(json.dumps(dict(values)).replace("null", '"none"'))
+            found = {path: settings[path] for path in wanted if path in settings}
+            lines = differences(found, wanted)
+            assert not lines, f"{self.recipe} for {encoder}: {'; '.join(lines)}"
+        for encoder, values in (read_settings(self.settings) if self.settings else {}).items():
+            settings = settings_of(self.resolved(encoder))
+            found = {path: settings[path] for path in settings if path not in OF_THE_RUN}
+            lines = differences(found, values)
+            assert not lines, f"{self.recipe} for {encoder}: {'; '.join(lines)}"
 
-    @after("test_it_resolves_for_every_encoder")
-    def test_it_is_what_its_table_of_settings_says(self) -> None:
-        """For each encoder of the table, every part, option and view is in it with its value."""
-        tables = read_settings(self.settings) if self.settings is not None else {}
-        for encoder, wanted in tables.items():
-            lines = differences(settings_of(self.resolved(encoder)), wanted)
-            promise(not lines, f"{self.recipe} for {encoder}: " + "; ".join(lines))
-
-    @after("test_it_resolves_for_every_encoder")
-    def test_it_trains_on_a_tiny_encoder(self) -> None:
-        """Some steps with a tiny encoder leave finite losses and gradients, and move weights."""
+    def promise_it_trains(self) -> None:
+        """Steps with a tiny encoder leave finite losses and gradients, and move weights."""
         corpus = tiny_corpus(columns=self._columns())
         registry = self.registry or installed_registry()
-        try:
-            composition = compose(
-                recipe=self.recipe,
-                sets=self.sets,
-                registry=registry,
-                encoder=shared_encoder(),
-                corpus=corpus,
-            )
-        except CseError as error:
-            raise BrokenPromise(f"{self.recipe} on the tiny encoder: {error}") from None
-        rig = Rig(composition, corpus, registry=registry)
+        run = compose(recipe=self.recipe, sets=self.sets, registry=registry, corpus=corpus)
+        rig = Rig(run, corpus, registry=registry)
         before = rig.weights()
         for number, result in enumerate(rig.step(self.steps)):
-            promise(
-                bool(torch.isfinite(result.loss)),
-                f"{self.recipe}: the loss of step {number + 1} is {float(result.loss)}",
-            )
-        promise(not rig.bad_gradients, f"{self.recipe}: gradients {sorted(rig.bad_gradients)[:3]}")
+            loss = float(result.loss)
+            assert bool(torch.isfinite(result.loss)), f"the loss of step {number + 1} is {loss}"
+        assert not rig.bad_gradients, f"gradients {sorted(rig.bad_gradients)[:3]} are not finite"
         after = rig.weights()
-        moved = [name for name in before if not torch.equal(before[name], after[name])]
-        promise(bool(moved), f"{self.recipe}: {self.steps} steps left every weight as it was")
+        moved = any(not torch.equal(before[name], after[name]) for name in before)
+        assert moved, f"{self.steps} steps left every weight as it was"
 
     def _columns(self) -> list[str]:
         if self.columns is not None:
             return list(self.columns)
-        composition = self.resolved("starter")
-        wanted = [view.column for view in composition.views if view.column is not None]
-        for part in composition.parts:
+        run = self.resolved("starter")
+        wanted = [view.column for view in run.views if view.column is not None]
+        for part in run.parts:
             for need in part.spec.required(part.options):
-                tokens = (need,) if isinstance(need, str) else need[:1]
-                wanted += [t.partition(":")[2] for t in tokens if t.startswith("column:")]
-        if composition.data.unit != "sentence" or any(
-            getattr(part.spec, "rounds", False) for part in composition.parts
-        ):
+                first = need if isinstance(need, str) else need[0]
+                wanted += [first.partition(":")[2]] if first.startswith("column:") else []
+        rounds = any(getattr(part.spec, "rounds", False) for part in run.parts)
+        if rounds or run.data.unit != "sentence":
             wanted += ["document", "title"]
         return list(dict.fromkeys(wanted))
 
 
-def value_at(composition: Composition, path: str) -> Any:
-    """Return the value of an option by its path: ``train.lr``, ``loss.infonce.temperature``.
+def settings_of(composition: Composition) -> Settings:
+    """Return every setting of a composition by its path, as JSON values; None is ``none``.
+
+    A part's own path has the name of its record, a view's has role, column and branch.
+    """
+    found: Settings = {}
+    for table in ("model", "data", "train", "inference"):
+        values = getattr(composition, table).model_dump(mode="json")
+        found.update({f"{table}.{name}": value for name, value in values.items()})
+    for part in composition.parts:
+        found[part.path] = part.use
+        values = part.options.model_dump(mode="json")
+        found.update({f"{part.path}.{name}": value for name, value in values.items()})
+    for view in composition.views:
+        made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
+        found[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}"
+    return {path: "none" if value is None else value for path, value in found.items()}
+
+
+def read_settings(path: Path) -> dict[str, Settings]:
+    """Return the whole table of each encoder of a file.
 
     Raises:
-        BrokenPromise: If the run has no such part or option.
+        AssertionError: If a row is not a value with a source.
     """
-    table, _, rest = path.partition(".")
-    holder: Any = getattr(composition, table, None)
-    if table == "params":
-        return composition.params.get(rest)
-    if holder is None:
-        name, _, rest = rest.partition(".")
-        holder = next(
-            (each.options for each in composition.parts if each.path == f"{table}.{name}"), None
-        )
-        promise(holder is not None, f"no part {table}.{name}")
-    promise(hasattr(holder, rest), f"no option {path}")
-    return getattr(holder, rest)
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    whole: dict[str, Settings] = {}
+    for encoder, rows in tables.items():
+        assert encoder in ENCODERS, f"{path.name}: {encoder} is none of {', '.join(ENCODERS)}"
+        settings = dict(next(iter(whole.values()), {}))
+        for name, row in rows.items():
+            fine = isinstance(row, list) and len(row) == 2 and str(row[1]).strip()
+            assert fine, f"{path.name}: {encoder}: {name} is not [value, source]"
+            if row[0] == "absent":
+                settings = {k: v for k, v in settings.items() if not f"{k}.".startswith(f"{name}.")}
+            else:
+                settings[name] = row[0]
+        whole[encoder] = settings
+    return whole
+
+
+def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return a line for each setting that is another, is missing or is not in the table."""
+    lines = []
+    for path in dict.fromkeys((*wanted, *found)):
+        if path not in found:
+            lines.append(f"{path}: the table has {wanted[path]!r}, the recipe has none")
+        elif path not in wanted:
+            lines.append(f"{path}: {found[path]!r} is not in the table")
+        elif found[path] != wanted[path]:
+            lines.append(f"{path}: {found[path]!r}, the table has {wanted[path]!r}")
+    return lines

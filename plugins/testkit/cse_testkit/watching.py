@@ -1,20 +1,113 @@
-"""Calls the methods that must be pure twice, and notes what they broke."""
+"""Calls parts as a run does, and sees what they change, draw and return beyond what a run sees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from pydantic import BaseModel
+from torch import Tensor, nn
 
+from cse_core.data import Corpus
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.part_calls import PartCalls
+from cse_core.parts import Part, Setup
 from cse_core.runtime.seeds import derive_seed
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import StepContext
-from cse_testkit.snapshots import difference, random_states, snapshot
 
 ANOTHER_SEED = 7
+_BY_IDENTITY = (
+    *(PackedEncoder, TextTokenizer, Corpus, Setup, BaseModel, ModuleType, type),
+    *(FunctionType, MethodType, BuiltinFunctionType),
+)
+"""What parts share and must not own, and functions."""
+_PLAIN = (str, bytes, int, float, complex, type(None))
+_STATES = (Tensor, np.ndarray, torch.Generator, np.random.Generator, random.Random)
+
+
+def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> Iterator[Any]:
+    """Yield path and value of everything that an object holds and that holds nothing itself."""
+    seen = {} if seen is None else seen
+    if isinstance(value, (*_PLAIN, *_STATES, *_BY_IDENTITY)):
+        yield path, value
+        return
+    if id(value) in seen:
+        return
+    seen[id(value)] = value  # kept, since the id of an object that is gone is given out again
+    if isinstance(value, set | frozenset):
+        items = {number: each for number, each in enumerate(sorted(value, key=repr))}
+    elif isinstance(value, list | tuple):
+        items = dict(enumerate(value))
+    elif isinstance(value, Mapping):
+        items = dict(value)
+    else:
+        slots = (name for base in type(value).__mro__ for name in getattr(base, "__slots__", ()))
+        items = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+        items |= getattr(value, "__dict__", {})
+        if not items:
+            yield path, value
+    for name, each in items.items():
+        yield from leaves(each, f"{path}.{name}".lstrip("."), seen)
+
+
+def snapshot(value: Any) -> dict[str, Any]:
+    """Return everything that a value holds by its path, to compare later bit for bit.
+
+    What parts share and must not own (encoder, tokenizer, corpus, setup, options) is compared by
+    identity.
+    """
+    return {path: _frozen(leaf) for path, leaf in leaves(value)}
+
+
+def _frozen(leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        flat = leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        return leaf.dtype, tuple(leaf.shape), flat.numpy().tobytes()
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.str, leaf.shape, leaf.tobytes()
+    if isinstance(leaf, torch.Generator):
+        return leaf.get_state().numpy().tobytes()
+    if isinstance(leaf, np.random.Generator):
+        return repr(leaf.bit_generator.state)
+    if isinstance(leaf, random.Random):
+        return leaf.getstate()
+    return repr(leaf) if isinstance(leaf, _PLAIN) else id(leaf)
+
+
+def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """Return where two snapshots differ first, or None where they are equal."""
+    for path in dict.fromkeys((*one, *other)):
+        if path not in one or path not in other or one[path] != other[path]:
+            return path or "its value"
+    return None
+
+
+def attached(part: Any) -> list[str]:
+    """Return the tensors of a part that still hold a graph, or ask for a gradient unasked.
+
+    Parameters of modules are no such tensors.
+    """
+    return [
+        path
+        for path, leaf in leaves(part)
+        if isinstance(leaf, Tensor) and not isinstance(leaf, nn.Parameter) and leaf.requires_grad
+    ]
+
+
+def random_states() -> dict[str, Any]:
+    """Return the states of the process's own generators, which no part may draw from."""
+    _, numbers, *rest = np.random.get_state()
+    return {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "numpy": (np.asarray(numbers).tobytes(), rest),
+        "random": random.getstate(),
+    }
 
 
 @dataclass
@@ -22,169 +115,124 @@ class Call:
     """A call of a part's method in a step.
 
     Attributes:
+        path: The part's path in the recipe.
         method: Name of the method, ``call`` for the part itself.
-        arguments: What it was given, without the context.
+        arguments: What it was given, the context last.
         result: What it returned.
-        step: Step of the run.
-        drew: Whether it asked for random numbers.
-        shared: Names that it drew by for all processes, ``apart`` those for its own rows.
+        drawn: Names that it drew by, each with whether for all processes.
         other: What it returned under another seed, where it drew.
     """
 
+    path: str
     method: str
     arguments: tuple[Any, ...]
     result: Any
-    step: int
-    drew: bool = False
+    drawn: list[tuple[str, bool]] = field(default_factory=list)
     other: Any = None
-    shared: frozenset[str] = frozenset()
-    apart: frozenset[str] = frozenset()
 
 
-class UncheckedCalls(PartCalls):
-    """Calls parts as they are: their watches look at more than a run does."""
-
-    def __call__(self, part: Any, method: str, *given: Any) -> Any:
-        """Return what a part's method, or what stands for the part, returns."""
-        function = part if method == "__call__" else getattr(part, method)
-        return function(*given)
-
-
-@dataclass
-class Watch:
-    """Watches one part.
+class Watch(PartCalls):
+    """Calls parts with the core's checks; what must be pure is called twice and compared.
 
     Attributes:
-        part: The part.
-        path: Its path in the recipe.
-        calls: Its calls so far.
-        broken: What it broke, a line each.
-        met: Rows that came out otherwise beside other rows, at an embedding point.
-        looked: Calls that were looked at for that.
+        calls: Every call so far.
+        mixed: Rows that came out otherwise when the rows beside them changed, at the embeddings.
     """
 
-    part: Any
-    path: str
-    calls: list[Call] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    met: list[str] = field(default_factory=list)
-    looked: int = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        self.mixed: list[str] = []
+        self._compared = 0
 
-    def of(self, method: str) -> list[Call]:
-        """Return the calls of a method."""
-        return [call for call in self.calls if call.method == method]
+    def of(self, path: str, method: str | None = None) -> list[Call]:
+        """Return the calls of a part, of one method where it is named."""
+        return [each for each in self.calls if each.path == path and method in (None, each.method)]
 
-    def around(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls another twice, compares, and returns the first result."""
+    def __call__(self, part: Any, method: str, *given: Any) -> Any:
+        """Return what a part's method returns.
 
-        def called(*arguments: Any) -> Any:
-            drawn: list[tuple[str, bool]] = []
-            given = tuple(_counting(each, drawn) for each in arguments)
-            held, before, states = snapshot(self.part), snapshot(arguments), random_states()
-            result = function(*given)
-            self._compare(method, "changes what the part holds:", held, snapshot(self.part))
-            self._compare(method, "changes its arguments:", before, snapshot(arguments))
-            self._note_draws(method, states)
-            kept = snapshot(result)
-            self._compare(
-                method, "called twice returns another", kept, snapshot(function(*arguments))
-            )
-            plain = tuple(each for each in arguments if not isinstance(each, StepContext))
-            call = Call(
-                method,
-                plain,
-                result,
-                _step_of(arguments),
-                bool(drawn),
-                shared=frozenset(name for name, shared in drawn if shared),
-                apart=frozenset(name for name, shared in drawn if not shared),
-            )
-            if drawn:
-                call.other = function(*(_reseeded(each) for each in arguments))
-            self.calls.append(call)
-            if method == "call" and isinstance(arguments[0], Tensor):
-                self._look_for_neighbours(function, arguments)
-            return result
+        Raises:
+            AssertionError: If it changes what it must not, draws from a global generator, or
+                returns something else when it is called again.
+            PartError: If it breaks what the core checks in every run.
+        """
 
-        return called
+        def function(*arguments: Any) -> Any:
+            return super(Watch, self).__call__(part, method, *arguments)
 
-    def giving(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls another once, and sees that it leaves what it is given."""
+        result = self._call(part, method.strip("_"), function, given, pure=method != "after_step")
+        if method == "__call__" and isinstance(given[0], Tensor) and self._compared < 2:
+            self._compare_neighbours(function, given)
+        return result
 
-        def called(*arguments: Any, **named: Any) -> Any:
-            before, states = snapshot(arguments), random_states()
-            result = function(*arguments, **named)
-            self._compare(method, "changes its arguments:", before, snapshot(arguments))
-            self._note_draws(method, states)
-            return result
+    def around(self, part: Part, method: str, *, pure: bool) -> None:
+        """Watch a method that the engine calls by itself."""
+        function = getattr(part, method)
 
-        return called
+        def called(*given: Any) -> Any:
+            return self._call(part, method, function, given, pure=pure)
 
-    def noting(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls another once, pure or not, and notes the call."""
+        setattr(part, method, called)
 
-        def called(*arguments: Any) -> Any:
-            result = function(*arguments)
-            self.calls.append(Call(method, arguments, result, -1))
-            return result
+    def _call(
+        self,
+        part: Part,
+        method: str,
+        function: Callable[..., Any],
+        given: tuple[Any, ...],
+        *,
+        pure: bool,
+    ) -> Any:
+        call = Call(part.path, method, given, None)
+        held, arguments, states = snapshot(part), snapshot(given), random_states()
+        note = call.drawn.append if pure else None
+        call.result = function(*(_with_generator(each, note) for each in given))
+        self.calls.append(call)
+        if pure:
+            _same(f"{method} changes what the part holds", held, snapshot(part))
+        _same(f"{method} changes its arguments", arguments, snapshot(given))
+        _same(f"{method} draws from the global generator of", states, random_states())
+        if pure:
+            first = snapshot(call.result)
+            _same(f"{method}, called again, returns another", first, snapshot(function(*given)))
+        if call.drawn:
+            call.other = function(*(_with_generator(each, seed=ANOTHER_SEED) for each in given))
+        return call.result
 
-        return called
-
-    def _note_draws(self, method: str, states: dict[str, Any]) -> None:
-        for name, state in random_states().items():
-            if difference(state, states[name]) is not None:
-                self._note(f"{method} draws from the global generator of {name}")
-
-    def _look_for_neighbours(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> None:
+    def _compare_neighbours(self, function: Callable[..., Any], given: tuple[Any, ...]) -> None:
         """Change all rows but one at an embedding point: that one must come out as before."""
-        x, tokens = arguments[0].detach(), arguments[1]
-        if tokens.rows < 2 or self.looked >= 2:
+        x, tokens, view = given[0].detach(), given[1], given[2]
+        if tokens.rows < 2:
             return
-        self.looked += 1
-        row_of_token = tokens.row_of_token()
+        self._compared += 1
         for row in (0, tokens.rows - 1):
-            own = (row_of_token == row).unsqueeze(1)
+            own = (tokens.row_of_token() == row).unsqueeze(1)
             changed = torch.where(own, x, 0.5 - 2 * x)
-            one, other = (function(each, *arguments[1:]).detach() for each in (x, changed))
+            one, other = (function(each, *given[1:]).detach() for each in (x, changed))
             if not torch.allclose(one[own[:, 0]], other[own[:, 0]], rtol=1e-4, atol=1e-6):
-                self.met.append(f"row {row} of {tokens.rows} (view {arguments[2].name})")
-
-    def _compare(self, method: str, what: str, before: Any, after: Any) -> None:
-        found = difference(before, after)
-        if found is not None:
-            self._note(f"{method} {what} {found}")
-
-    def _note(self, text: str) -> None:
-        line = f"{self.path}: {text}"
-        if line not in self.broken:
-            self.broken.append(line)
+                self.mixed.append(f"row {row} of {tokens.rows} (view {view.name})")
 
 
-def _step_of(arguments: tuple[Any, ...]) -> int:
-    return next((each.step for each in arguments if isinstance(each, StepContext)), -1)
+def _same(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    where = difference(before, after)
+    assert where is None, f"{what}: {where}"
 
 
-def _counting(argument: Any, drawn: list[tuple[str, bool]]) -> Any:
+def _with_generator(
+    argument: Any, note: Callable[[tuple[str, bool]], None] | None = None, seed: int | None = None
+) -> Any:
+    """Return a context whose draws are noted, or come from another seed; others as they are."""
     if not isinstance(argument, StepContext):
         return argument
     inner = argument.generator
 
     def generator(name: str, **options: Any) -> torch.Generator:
-        drawn.append((name, bool(options.get("shared", True))))
-        return inner(name, **options)
-
-    return replace(argument, generator=generator)
-
-
-def _reseeded(argument: Any) -> Any:
-    if not isinstance(argument, StepContext):
-        return argument
-    inner = argument.generator
-
-    def generator(name: str, **options: Any) -> torch.Generator:
+        if note is not None:
+            note((name, bool(options.get("shared", True))))
         drawn = inner(name, **options)
-        return drawn.manual_seed(derive_seed(ANOTHER_SEED, drawn.initial_seed()))
+        if seed is not None:
+            drawn.manual_seed(derive_seed(seed, drawn.initial_seed()))
+        return drawn
 
     return replace(argument, generator=generator)

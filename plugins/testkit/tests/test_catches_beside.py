@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from cse_testkit import ReporterSuite, SuiteSuite, failures
 
@@ -132,57 +131,42 @@ def registry() -> Registry:
     return Registry(Registered(each, "cse-x", "1", "cse-x:x") for each in records)
 
 
-@pytest.mark.parametrize(
-    ("suite", "test", "text"),
-    [
-        (FindsAnywhere, "test_it_finds_nothing_where_nothing_is", "in an empty folder"),
-        (Infinite, "test_its_scores_are_finite_numbers", "spread of words is inf"),
-        (Twice, "test_its_scores_are_finite_numbers", "two sets have one name: words, words"),
-        (Unjson, "test_its_scores_are_json", "w is not valid JSON"),
-        (Random, "test_it_scores_the_same_twice", "is another"),
-        (Silent, "test_it_finds_its_files", "missing 1 required positional argument"),
-        (DevUnsaid, "test_it_reads_dev_sets_as_its_record_says", "read_dev is its own: dev=True"),
-        (DevOfPairs, "test_it_reads_dev_sets_as_its_record_says", "takes a file of graded pairs"),
-        (DevOfNothing, "test_it_reads_dev_sets_as_its_record_says", "read_dev returns None"),
-        (DevWithoutItsChoice, "test_its_dev_sets_are_scored", "may choose by recall"),
-    ],
-)
-def test_a_broken_suite_is_found(suite: type, test: str, text: str, tmp_path: Path) -> None:
-    assert text in found(tmp_path, suite)[test]
+FILES = "it_finds_its_files"
+SCORES = "its_scores_are_finite_and_repeat"
+DEV = "it_reads_dev_sets_as_its_record_says"
 
 
-@pytest.mark.parametrize("suite", [Sound, Dev])
-def test_a_sound_suite_passes(suite: type, tmp_path: Path) -> None:
-    assert found(tmp_path, suite) == {}
+def test_a_broken_suite_is_found_and_a_sound_one_passes(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("a few words and a few more")
+    for suite, promise, text in (
+        (FindsAnywhere, FILES, "in an empty folder"),
+        (Infinite, SCORES, "spread of words is inf"),
+        (Twice, SCORES, "two sets have one name: words, words"),
+        (Unjson, SCORES, "its scores are not valid JSON"),
+        (Random, SCORES, "is another"),
+        (Silent, FILES, "missing 1 required positional argument"),
+        (DevUnsaid, DEV, "read_dev is its own: dev=True"),
+        (DevOfPairs, DEV, "takes a file of graded pairs"),
+        (DevOfNothing, DEV, "read_dev returns None"),
+        (DevWithoutItsChoice, "its_dev_sets_are_scored", "may choose by recall"),
+    ):
+        assert text in found(SuiteSuite, suite=suite, folder=tmp_path)[promise], suite
+    for sound in (Sound, Dev):
+        assert found(SuiteSuite, suite=sound, folder=tmp_path) == {}
 
 
-def found(folder: Path, suite: type) -> dict[str, str]:
-    (folder / "words.txt").write_text("a few words and a few more")
-    values = {"suite": suite.__name__.lower(), "folder": folder, "registry": registry()}
-    return failures(type("Suite", (SuiteSuite,), values))
+def test_a_broken_reporter_is_found_and_a_sound_one_passes() -> None:
+    for reporter, promise, text in (
+        (Raises, "it_hears_a_run", "line raised KeyError"),
+        (Meddles, "it_hears_a_run", "changes"),
+        (Draws, "it_hears_a_run", "global generator"),
+        (Sound, "it_hears_a_run", "takes no arguments"),
+        (NeedsANewFolder, "it_hears_a_run_that_goes_on", "start raised FileExistsError"),
+    ):
+        assert text in found(ReporterSuite, reporter=reporter)[promise], reporter
+    assert found(ReporterSuite, reporter=Silent) == {}
 
 
-@pytest.mark.parametrize(
-    ("reporter", "test", "text"),
-    [
-        (Raises, "test_it_hears_a_run", "line raised KeyError"),
-        (Meddles, "test_it_changes_nothing", "changes"),
-        (Draws, "test_it_changes_nothing", "global generator"),
-        (Sound, "test_it_hears_a_run", "takes no arguments"),
-    ],
-)
-def test_a_broken_reporter_is_found(reporter: type, test: str, text: str) -> None:
-    values = {"reporter": reporter.__name__.lower(), "registry": registry()}
-    assert text in failures(type("Suite", (ReporterSuite,), values))[test]
-
-
-def test_a_reporter_that_cannot_go_on_is_found() -> None:
-    values = {"reporter": "needsanewfolder", "registry": registry()}
-    printed = failures(type("Suite", (ReporterSuite,), values))
-    assert "start raised FileExistsError" in printed["test_it_hears_a_run_that_goes_on"]
-    assert "test_it_hears_a_run" not in printed
-
-
-def test_a_sound_reporter_passes() -> None:
-    values = {"reporter": "silent", "registry": registry()}
-    assert failures(type("Suite", (ReporterSuite,), values)) == {}
+def found(base: type, **values: Any) -> dict[str, str]:
+    named = {k: v.__name__.lower() if isinstance(v, type) else v for k, v in values.items()}
+    return failures(type("Suite", (base,), {**named, "registry": registry()}))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cse_testkit import PluginSuite, RecipeSuite, failures
-from cse_testkit.recipe_settings import skeleton
+from cse_testkit.recipes import ENCODERS, OF_THE_RUN, settings_of
 
 from cse_cli.plugins.manager import load_plugins
+from cse_core.recipes.compose import resolve
 from cse_core.registry.registry import Registry
 from tests.fixtures.distributions import Distributions, distributions, loss, plugin
 
@@ -23,11 +26,11 @@ def failed(
     made: Distributions,
     monkeypatch: pytest.MonkeyPatch,
     name: str = "cse-made",
-    tests: list[str] | None = None,
+    tests: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """Return what the suite finds in a made distribution, seen by new processes too."""
     infos = load_plugins(environ={}).infos
-    monkeypatch.setattr("cse_testkit.plugins._loaded", lambda: infos)
+    monkeypatch.setattr("cse_testkit.plugins.installed_plugins", lambda: infos)
     path = [str(made.folder), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     return failures(type("Suite", (PluginSuite,), {"distribution": name}), tests)
@@ -47,53 +50,50 @@ def test_a_sound_plugin_passes(
     assert failed(distributions, monkeypatch) == {}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "test", "text"),
-    [
-        ("from cse_core.records", "import torch\nfrom cse_core.records",
-         "test_its_plugin_module_imports_nothing_heavy", "imports torch"),
-        ("infonce:Infonce", "infonce:Nobody", "test_its_factories_are_there", "has no Nobody"),
-        ("infonce:Infonce", "heads:Mlp",
-         "test_its_parts_keep_their_records_promises", "parts.Loss"),
-        ('name="margin"', 'name="Margin Loss"', "test_it_is_active", "broken"),
-        ("from cse_core.records", "import cse_simcse\nfrom cse_core.records",
-         "test_it_imports_no_other_plugin", "imports cse_simcse"),
-        ("return [", "raise ValueError('no')\n    return [", "test_it_is_active", "ValueError"),
-    ],
-)  # fmt: skip
 def test_a_fault_of_a_plugin_is_found(
-    distributions: Distributions,
-    monkeypatch: pytest.MonkeyPatch,
-    old: str,
-    new: str,
-    test: str,
-    text: str,
+    distributions: Distributions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = sound(distributions)
     distributions.add("cse-simcse", plugin(loss("other")), entry_point="other")
     source = path.read_text(encoding="utf-8")
-    assert old in source
-    path.write_text(source.replace(old, new, 1), encoding="utf-8")
-    found = failed(distributions, monkeypatch, tests=[test])
-    assert test in found
-    assert text in found[test]
+    for old, new, promise, text in (
+        ("from cse_core.records", "import torch\nfrom cse_core.records",
+         "its_records_import_nothing_heavy", "imports torch"),
+        ("infonce:Infonce", "infonce:Nobody", "its_factories_are_there", "has no Nobody"),
+        ('name="margin"', 'name="Margin Loss"', "it_is_active", "broken"),
+        ("from cse_core.records", "import cse_simcse\nfrom cse_core.records",
+         "it_imports_no_other_plugin", "imports cse_simcse"),
+        ("return [", "raise ValueError('no')\n    return [", "it_is_active", "ValueError"),
+    ):  # fmt: skip
+        assert old in source
+        path.write_text(source.replace(old, new, 1), encoding="utf-8")
+        for module in [name for name in sys.modules if name.partition(".")[0] == "cse_made"]:
+            del sys.modules[module]
+        found = failed(distributions, monkeypatch, tests=[promise])
+        assert text in found[promise], (promise, found)
 
 
 def test_a_plugin_without_a_version_of_the_toolkit_is_found(
     distributions: Distributions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     distributions.add("cse-made", plugin(loss("margin")))
-    found = failed(distributions, monkeypatch)
-    assert "does not require cse-toolkit" in found["test_it_says_which_toolkit_it_needs"]
-    assert "no py.typed" in found["test_its_packages_are_typed"]
-    assert "cannot be imported" in found["test_its_factories_are_there"]
+    promises = (
+        "it_says_which_toolkit_it_needs",
+        "its_packages_are_typed",
+        "its_factories_are_there",
+    )
+    found = failed(distributions, monkeypatch, tests=promises)
+    for promise, text in zip(
+        promises, ("does not require cse-toolkit", "no py.typed", "cannot be imported"), strict=True
+    ):
+        assert text in found[promise]
 
 
 def test_a_distribution_without_plugins_is_found(
     distributions: Distributions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = failed(distributions, monkeypatch, "cse-nobody")
-    assert "brings no entry point" in found["test_it_is_active"]
+    assert "brings no entry point" in found["it_is_active"]
 
 
 RECIPE = """
@@ -109,67 +109,61 @@ lr = 1e-5
 """
 
 
+TABLE = """
+[bert-base]
+{rows}
+"""
+
+
 def recipe_failures(
-    made: Distributions,
-    text: str,
-    expects: dict[str, dict[str, object]],
-    table: Callable[[str], str] | None = None,
-) -> dict[str, str]:
-    """Return what the suite finds; ``table`` makes the file of settings of the printed one."""
+    made: Distributions, text: str, expects: dict[str, Any], rows: str | None = None
+) -> str:
+    """Return what the suite finds; ``rows`` are those of a table of settings."""
     record = 'RecipeSpec(name="mine", summary="A recipe", path="cse_made:mine.toml")'
-    made.add("cse-made", plugin(record, hook="cse_recipes"), requires=NEEDS)
+    if not (made.folder / "cse_made").exists():
+        made.add("cse-made", plugin(record, hook="cse_recipes"), requires=NEEDS)
     (made.folder / "cse_made" / "mine.toml").write_text(text, encoding="utf-8")
     registry = Registry.from_plugins(load_plugins(environ={}).infos)
     values: dict[str, Any] = {"recipe": "mine", "registry": registry, "expects": expects}
-    if table is not None:
+    if rows is not None:
         values["settings"] = made.folder / "settings.toml"
-        values["settings"].write_text(table(skeleton("mine", registry)), encoding="utf-8")
-    return failures(type("Suite", (RecipeSuite,), values))
+        values["settings"].write_text(TABLE.format(rows=rows), encoding="utf-8")
+    return "; ".join(f"{n}: {d}" for n, d in failures(type("S", (RecipeSuite,), values)).items())
 
 
-def test_a_sound_recipe_passes(distributions: Distributions) -> None:
-    expects = {"bert-base": {"train.lr": 1e-5, "loss.infonce.temperature": 0.05}}
-    assert recipe_failures(distributions, RECIPE.format(temperature=0.05), expects) == {}
+def rows_of(made: Distributions) -> str:
+    """Return a whole table of the recipe's settings."""
+    recipe_failures(made, RECIPE.format(temperature=0.05), {})
+    registry = Registry.from_plugins(load_plugins(environ={}).infos)
+    facts = ENCODERS["bert-base"]
+    found = settings_of(resolve(registry, recipe="mine", model=facts.model, facts=facts))
+    rows = {path: value for path, value in found.items() if path not in OF_THE_RUN}
+    return "\n".join(f'"{path}" = [{json.dumps(value)}, "Table 1"]' for path, value in rows.items())
 
 
-def test_another_setting_than_the_paper_gives_is_found(distributions: Distributions) -> None:
-    expects = {"roberta-large": {"train.lr": 3e-5}, "bert-base": {"pool.mlp.keep": "train"}}
-    found = recipe_failures(distributions, RECIPE.format(temperature=0.05), expects)
-    assert list(found) == ["test_it_has_the_expected_settings"]
-    assert "train.lr is 1e-05, not 3e-05" in found["test_it_has_the_expected_settings"]
-
-
-def test_a_recipe_that_is_refused_is_found(distributions: Distributions) -> None:
+def test_what_a_recipe_breaks_is_found(distributions: Distributions) -> None:
+    recipe = RECIPE.format(temperature=0.05)
+    fine = {"bert-base": {"train.lr": 1e-5, "loss.infonce.temperature": 0.05}}
+    assert recipe_failures(distributions, recipe, fine) == ""
+    found = recipe_failures(distributions, recipe, {"roberta-large": {"train.lr": 3e-5}})
+    assert found.startswith("it_has_the_expected_settings: ")
+    assert "train.lr: 1e-05, the table has 3e-05" in found
+    found = recipe_failures(distributions, recipe, {"bert-base": {"pool.mlp.keep": "train"}})
+    assert "pool.mlp.keep: the table has 'train', the recipe has none" in found
     found = recipe_failures(distributions, RECIPE.format(temperature=-1), {})
-    assert list(found) == ["test_it_resolves_for_every_encoder"]
-    assert "loss.infonce.temperature" in found["test_it_resolves_for_every_encoder"]
+    assert found.startswith("it_resolves_for_every_encoder: loss.infonce.temperature")
 
 
-def sourced(table: str) -> str:
-    return table.replace('""]', '"Table 1"]')
-
-
-def test_a_whole_table_of_settings_passes(distributions: Distributions) -> None:
-    assert recipe_failures(distributions, RECIPE.format(temperature=0.05), {}, sourced) == {}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
+def test_a_table_of_settings_is_compared_whole(distributions: Distributions) -> None:
+    recipe, rows = RECIPE.format(temperature=0.05), rows_of(distributions)
+    assert recipe_failures(distributions, recipe, {}, rows) == ""
+    for old, new, line in (
         ('temperature" = [0.05', 'temperature" = [0.07', "temperature: 0.05, the table has 0.07"),
         ('"train.clip" = [1.0, "Table 1"]\n', "", "train.clip: 1.0 is not in the table"),
         ('"train.clip" =', '"aug.fgsm" =', "aug.fgsm: the table has 1.0, the recipe has none"),
-        ('"train.clip" = [1.0, "Table 1"]', '"train.clip" = [1.0, " "]', "not [value, source]"),
+        ('clip" = [1.0, "Table 1"]', 'clip" = [1.0, " "]', "not [value, source]"),
         ("branch online", "branch ema", "views.anchor: 'anchor, column text, branch online'"),
-    ],
-)
-def test_a_table_that_says_something_else_is_found(
-    distributions: Distributions, old: str, new: str, line: str
-) -> None:
-    def changed(table: str) -> str:
-        assert old in sourced(table)
-        return sourced(table).replace(old, new)
-
-    found = recipe_failures(distributions, RECIPE.format(temperature=0.05), {}, changed)
-    assert list(found) == ["test_it_is_what_its_table_of_settings_says"]
-    assert line in found["test_it_is_what_its_table_of_settings_says"]
+    ):
+        assert old in rows
+        found = recipe_failures(distributions, recipe, {}, rows.replace(old, new))
+        assert found.startswith("it_has_the_expected_settings: ") and line in found, found

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.shortcuts import CastOnce
+from cse_core.encoders.shortcuts import AutocastInputCache
 from tests.core.encoders.test_encoder import LENGTHS, SIZES, bert, distilbert, encode, rows
 
 ONCE_EACH = 2 * SIZES["num_hidden_layers"]
@@ -69,7 +69,7 @@ def test_nothing_is_kept_behind_a_pass_or_cast_outside_one() -> None:
     in_bf16(encoder)
     assert encoder._casts._states is None and encoder._casts._cast is None
     linear = nn.Linear(4, 4)
-    casts = CastOnce()
+    casts = AutocastInputCache()
     casts.watch(linear)
     seen = []
     linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
@@ -81,7 +81,7 @@ def test_nothing_is_kept_behind_a_pass_or_cast_outside_one() -> None:
 
 
 def test_states_changed_in_place_are_cast_anew() -> None:
-    casts, linear = CastOnce(), nn.Linear(4, 4)
+    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
     casts.watch(linear)
     states = torch.ones(2, 4)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():
@@ -98,7 +98,7 @@ def test_inference_mode_and_passes_with_gradient_cast_for_themselves() -> None:
     with torch.inference_mode():
         inferred = in_bf16(encoder)
     assert torch.equal(inferred, in_bf16(encoder))
-    casts, linear = CastOnce(), nn.Linear(4, 4)
+    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
     casts.watch(linear)
     states = torch.ones(2, 4, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():

@@ -182,8 +182,8 @@ def test_one_token_a_row_is_read_as_if_all_were(make):
     weight = torch.randn(len(LENGTHS), 32, generator=torch.Generator().manual_seed(2))
     alone = encode(encoder, LENGTHS, read=read, layers=[0, 2], on_input=lambda x: x * 0.5)
     full = encode(whole, LENGTHS, read=read, on_input=lambda x: x * 0.5)
-    assert not full.read_alone
-    assert alone.read_alone == (make not in (modernbert, mpnet))
+    assert not full.selected_only
+    assert alone.selected_only == (make not in (modernbert, mpnet))
     close(alone.at(read), full.at(read))
     (alone.at(read) * weight).sum().backward()
     (full.at(read) * weight).sum().backward()
@@ -198,10 +198,10 @@ def test_one_token_a_row_is_read_as_if_all_were(make):
 def test_the_last_layer_is_whole_where_more_is_wanted():
     encoder = PackedEncoder(randomised(bert)[0].eval())
     offsets = rows(LENGTHS)[2]
-    assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).read_alone
-    assert not encode(encoder, LENGTHS).read_alone
+    assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).selected_only
+    assert not encode(encoder, LENGTHS).selected_only
     read = torch.tensor([0, 3])
-    assert not encode(encoder, [3, 0], read=read).read_alone  # an empty row has nothing to read
+    assert not encode(encoder, [3, 0], read=read).selected_only  # an empty row has nothing to read
 
 
 def test_one_token_a_row_in_bf16_with_dropout_repeats_itself():
@@ -476,7 +476,7 @@ def test_load_says_what_is_wrong_with_a_folder(folder, message):
 
 
 def test_load_says_that_the_hub_is_offline(monkeypatch):
-    monkeypatch.setattr("cse_core.encoders.pretrained.hub_answers", lambda: False)
+    monkeypatch.setattr("cse_core.encoders.pretrained.is_hub_reachable", lambda: False)
     for load in (
         lambda: PackedEncoder.load("no-such-model-xyz", seed=0),
         lambda: load_tokenizer("no-such-model-xyz"),

@@ -55,7 +55,7 @@ def test_keys_and_values_of_a_copy_are_those_of_its_wrapped_modules(make):
     for encoder in (copied, plain):
         assert wrap(encoder, ".key", ".value", ".k_lin", ".v_lin") >= 2
     alone = encode(copied, LENGTHS, read=read)
-    assert alone.read_alone
+    assert alone.selected_only
     close(alone.at(read), encode(plain, LENGTHS).last[read])
     assert float((alone.at(read) - before.at(read)).detach().abs().max()) > 1e-2
     assert torch.equal(encode(online, LENGTHS, read=read).at(read), before.at(read))
@@ -69,7 +69,7 @@ def test_a_last_layer_that_has_other_modules_now_runs_for_all_tokens():
         layers = each.model.encoder.layer
         layers[-1].attention = Wrapped(layers[-1].attention)
     found = encode(encoder, LENGTHS, read=read)
-    assert not found.read_alone
+    assert not found.selected_only
     close(found.last, encode(plain, LENGTHS).last)
 
 

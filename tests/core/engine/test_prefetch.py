@@ -17,13 +17,12 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit.corpora import tiny_corpus
-from cse_testkit.encoders import shared_encoder
-from cse_testkit.rigs import compose
+from cse_testkit.runs import compose
+from cse_testkit.tiny import shared_encoder, tiny_corpus
 from safetensors.torch import load_file
 from torch import Tensor
 
-from cse_core.engine.assembly import PlacedAugmenter, build
+from cse_core.engine.assembly import BoundAugmenter, build
 from cse_core.engine.prefetch import Prefetcher, Ready
 from cse_core.engine.views import ViewBuilder
 from cse_core.runtime.reporter import Reporter
@@ -275,7 +274,7 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> Non
     builder = ViewBuilder(run.assembly, run.rounds.begin(TrainingRound()))
     view = next(v for v in run.composition.views if v.made_by == "negatives.retrieved")
     loud = SimpleNamespace(path="aug.loud")
-    shout = PlacedAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
+    shout = BoundAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
     texts, sentence_encoder = ["anna paints", "ben"], run.assembly.online
     given = View(view.name, view.role, "online", texts, sentence_encoder.tokenizer.content(texts))
     ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 5)

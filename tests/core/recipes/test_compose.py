@@ -526,7 +526,7 @@ def test_problems_of_a_composition_are_told_at_once() -> None:
     assert len(lines) == 5
 
 
-# Facts and options
+# RunInfo and options
 
 
 def test_facts_are_completed_by_the_data_and_the_settings() -> None:

@@ -12,7 +12,7 @@ from cse_cli.training.plan_text import plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import PlannedPass
-from cse_core.records import Facts
+from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
 from cse_core.schedule import Schedule
 from cse_core.training.recipe_file import as_recipe
@@ -220,7 +220,7 @@ def test_a_refused_composition_has_no_plan() -> None:
 # -- what follows from the run --------------------------------------------------------------------
 
 
-def _sized(options: Any, facts: Facts) -> Any:
+def _sized(options: Any, facts: RunInfo) -> Any:
     decay = Schedule.parse(facts.branches[options.branch]["decay"]).start
     if facts.views["positive"]["column"] != "text" or decay >= 1:
         raise ValueError(f"no size for a decay of {decay:g}")
@@ -235,7 +235,9 @@ def _with_ring(**changes: Any) -> Registry:
 
 
 def test_a_part_derives_options_from_the_run_before_its_notes() -> None:
-    registry = _with_ring(derive=_sized, warnings=lambda options, facts: [f"size {options.size}"])
+    registry = _with_ring(
+        resolve_options=_sized, plan_warnings=lambda options, facts: [f"size {options.size}"]
+    )
     made = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT)
     (ring,) = made.of("negatives")
     assert (
@@ -251,7 +253,7 @@ def test_a_part_derives_options_from_the_run_before_its_notes() -> None:
 def test_what_cannot_be_derived_is_refused_in_one_line() -> None:
     with pytest.raises(CseError) as caught:
         resolve(
-            _with_ring(derive=_sized),
+            _with_ring(resolve_options=_sized),
             kinds={"negatives": ["ring"]},
             sets=["branch.ema.decay=1"],
             facts=BERT,

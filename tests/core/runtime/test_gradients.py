@@ -33,7 +33,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return Call(values) if values.is_floating_point() else None
 
     for module in (distributed, gradients):
-        monkeypatch.setattr(module, "world", lambda: (0, 2))
+        monkeypatch.setattr(module, "rank_and_size", lambda: (0, 2))
     monkeypatch.setattr(distributed, "_on_cpu", lambda: None)
     monkeypatch.setattr(distributed.dist, "all_reduce", all_reduce)
     monkeypatch.setattr(gradients, "BUCKET", 1)
@@ -131,7 +131,7 @@ def test_gradients_for_the_inputs_alone_begin_no_sum() -> None:
 
 
 def test_one_process_sums_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "world", lambda: (0, 1))
+    monkeypatch.setattr(gradients, "rank_and_size", lambda: (0, 1))
     layer = nn.Linear(2, 2)
     sums = GradientSum(layer.parameters())
     with sums.during():

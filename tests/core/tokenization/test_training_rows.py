@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from cse_testkit.encoders import shared_encoder
+from cse_testkit.tiny import shared_encoder
 
 from cse_core.data import Corpus
 from cse_core.data.corpus import TextColumn

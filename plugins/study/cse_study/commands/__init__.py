@@ -17,7 +17,7 @@ RUNS = CommandSpec(
 COMPARE = CommandSpec(
     name="compare",
     summary="put runs side by side: settings that differ, and scores",
-    factory="cse_study.commands.compare:compare",
+    factory="cse_study.commands.runs:compare",
 )
 
 PLOT = CommandSpec(

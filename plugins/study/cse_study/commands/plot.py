@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell, warn
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError, did_you_mean
 
 
@@ -55,7 +55,7 @@ def plot(
             hint = did_you_mean(name, list(KINDS))
             raise CseError("no such picture", where="--show", value=name, hint=hint)
     from cse_study.pages.page import check_page
-    from cse_study.pages.run_files import find_runs
+    from cse_study.pages.runs import find_runs
 
     found = find_runs(runs, lambda error: warn(str(error)))
     if not found:
@@ -71,6 +71,6 @@ def plot(
         return
     if not pictures and show:
         for name in wanted:
-            tell(f"note: {name} is {KINDS[name]}; these runs have none")
-    say(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(found)} "
+            echo_err(f"note: {name} is {KINDS[name]}; these runs have none")
+    echo(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(found)} "
         f"run{'s' * (len(found) != 1)}")  # fmt: skip

@@ -1,17 +1,19 @@
-"""``cse runs``: what was run, with its scores."""
+"""``cse runs`` and ``cse compare``: what was run with its scores, listed and side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, warn
+from cse_cli.terminal.console import echo, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_study.pages.run_files import Run
+    from cse_study.pages.runs import Run
 
 _COLUMNS = ("run", "recipe", "model", "data", "steps", "seed", "state", "dev", "test")
 
@@ -39,51 +41,49 @@ def runs(
 
     The scores are those that cse eval kept in the run's folder.
     """
-    from cse_study.pages.run_files import find_runs
+    from cse_study.pages.runs import find_runs
 
     found = find_runs(folders or [Path("runs")], lambda error: warn(str(error)))
-    conditions = []
+    rows = [(run, _row(run)) for run in found]
+    known = [*_COLUMNS, *dict.fromkeys(path for run in found for path in run.options)]
     for text in where or ():
-        name, equals, value = text.partition("=")
+        name, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
             hint = "write recipe=simcse, or train.lr=3e-05"
             raise CseError("is not WHAT=VALUE", where="--where", value=text, hint=hint)
-        conditions.append((name.strip(), value.strip()))
-    found = _sorted(_chosen(found, conditions), sort)
+        if found and name not in known:
+            hint = did_you_mean(name, known)
+            raise CseError("no column or option of a run", where="--where", value=name, hint=hint)
+        rows = [(run, row) for run, row in rows if _holds(run, row, name, value)]
+    if sort != "time":
+        if sort not in _COLUMNS:
+            hint = did_you_mean(sort, ["time", *_COLUMNS])
+            raise CseError("is not a column", where="--sort", value=sort, hint=hint)
+        there = [pair for pair in rows if pair[1][sort] is not None]
+        without = [pair for pair in rows if pair[1][sort] is None]
+        numbers = sort in ("steps", "dev", "test")
+        rows = sorted(there, key=lambda pair: pair[1][sort], reverse=numbers) + without
     if json:
-        say_json({"runs": [run_json(run) for run in found]})
+        about = [{**run.about(), "scores": list(map(asdict, run.scores))} for run, _ in rows]
+        say_json({"runs": about})
         return
-    if not found:
-        say("no run is here")
+    if not rows:
+        echo("no run is here")
         return
     table = plain_table("", _COLUMNS)
-    for run in found:
-        table.add_row(*[_shown(value) for value in _row(run).values()])
+    for _, row in rows:
+        table.add_row(*map(_cell, row.values()))
     say_table(table)
 
 
-def run_json(run: Run) -> dict[str, Any]:
-    """Return a run as data that JSON can hold."""
-    scores = [
-        {"set": score.set, "number": score.number, "value": score.value,
-         "setting": score.setting, "time": score.time}
-        for score in run.scores
-    ]  # fmt: skip
-    dev = None if run.dev is None else {"name": run.dev[0], "score": run.dev[1]}
-    return {**run.about(), "dev": dev, "scores": scores}
-
-
 def _row(run: Run) -> dict[str, Any]:
-    about = run.about()
-    dev, test = run.dev, run.test
+    """Return the columns of a run; scores as number and name."""
+    about, dev, test = run.about(), run.dev, run.test
     return {
-        "run": about["run"],
-        "recipe": about["recipe"],
+        **{name: about[name] for name in ("run", "recipe")},
         "model": _short(about["model"]),
         "data": ", ".join(map(_short, about["data"])),
-        "steps": about["steps"],
-        "seed": about["seed"],
-        "state": about["state"],
+        **{name: about[name] for name in ("steps", "seed", "state")},
         "dev": None if dev is None else (dev[1], dev[0]),
         "test": None if test is None else (test.value, test.name),
     }
@@ -94,34 +94,22 @@ def _short(name: str) -> str:
     return name.rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, tuple):
         return f"{value[0]:.2f} {value[1]}"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
+    if isinstance(value, bool):
+        return str(value).lower()
     return "-" if value is None else str(value)
 
 
-def _chosen(runs: list[Run], conditions: list[tuple[str, str]]) -> list[Run]:
-    """Return the runs whose columns hold texts, and whose options and numbers are values.
-
-    Raises:
-        CseError: If no run has such a column or option.
-    """
-    known = {path for run in runs for path in run.options}
-    for name, _ in conditions:
-        if runs and name not in (*_COLUMNS, *known):
-            hint = did_you_mean(name, [*_COLUMNS, *known])
-            raise CseError("no column or option of a run", where="--where", value=name, hint=hint)
-    return [run for run in runs if all(_holds(run, *condition) for condition in conditions)]
-
-
-def _holds(run: Run, name: str, text: str) -> bool:
-    if name in ("steps", "seed", "state"):
-        return _equal(_row(run)[name], text)
-    if name in _COLUMNS:
-        return text.casefold() in _shown(_row(run)[name]).casefold()
-    value = run.options.get(name)
-    values = value if isinstance(value, list) else [value]
-    return name in run.options and any(_equal(each, text) for each in values)
+def _holds(run: Run, row: Mapping[str, Any], name: str, text: str) -> bool:
+    """Tell whether a column holds a text, or an option or number is a value."""
+    if name in row and name not in ("steps", "seed", "state"):
+        return text.casefold() in _cell(row[name]).casefold()
+    value = row[name] if name in row else run.options.get(name)
+    return any(_equal(each, text) for each in (value if isinstance(value, list) else [value]))
 
 
 def _equal(found: Any, text: str) -> bool:
@@ -132,19 +120,44 @@ def _equal(found: Any, text: str) -> bool:
         return str(found).casefold() == text.casefold()
 
 
-def _sorted(runs: list[Run], column: str) -> list[Run]:
-    """Return runs by a column, those without a value last.
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN", help="Folders of runs, two or more.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Put runs side by side: the settings that differ, and the scores.
 
-    Raises:
-        CseError: If no column has this name.
+    Scores that were measured in other settings, or on other texts, stand in rows of their own.
+    One seed says little about a difference: cse study compares several, with a test.
     """
-    if column == "time":
-        return runs
-    if column not in _COLUMNS:
-        hint = did_you_mean(column, ["time", *_COLUMNS])
-        raise CseError("is not a column", where="--sort", value=column, hint=hint)
-    values = {id(run): _row(run)[column] for run in runs}
-    there = [run for run in runs if values[id(run)] is not None]
-    numbers = column in ("steps", "dev", "test")
-    there.sort(key=lambda run: values[id(run)], reverse=numbers)
-    return there + [run for run in runs if values[id(run)] is None]
+    from cse_study.pages.runs import called, different_settings, read_run, scores_beside
+
+    if len({path.resolve() for path in runs}) < max(len(runs), 2):
+        what = "names one run" if len(runs) == 1 else "names a run twice"
+        hint = "name two runs or more; cse runs lists them"
+        raise CseError(what, where="cse compare", value=" ".join(map(str, runs)), hint=hint)
+    found = [read_run(path) for path in runs]
+    names = called(found)
+    settings, scores = different_settings(found), scores_beside(found)
+    if json:
+        about = [{**run.about(), "called": name} for run, name in zip(found, names, strict=True)]
+        say_json({"runs": about, "settings": settings, "scores": scores})
+        return
+    if settings:
+        table = plain_table("settings that differ", ("setting", *names))
+        for path, values in settings.items():
+            table.add_row(path, *map(_cell, values))
+        say_table(table)
+    else:
+        echo("no setting differs")
+    table = plain_table("scores", ("score", *names, f"{names[-1]} - {names[0]}"))
+    for name, numbers in scores.items():
+        first, last = numbers[0], numbers[-1]
+        cells = ["-" if number is None else f"{number:.2f}" for number in numbers]
+        cells.append("-" if first is None or last is None else f"{last - first:+.2f}")
+        table.add_row(name, *cells)
+    if scores:
+        say_table(table)
+    else:
+        echo("no scores are kept: cse eval RUN adds them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -10,10 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import plain_table, say, say_json, say_table, tell
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
-_CHOOSE, _RUN, _SCORE, _SHOW = "What is run", "How it is run", "What is scored", "What is shown"
+_choose = partial(typer.Option, rich_help_panel="What is run")
+_run = partial(typer.Option, rich_help_panel="How it is run")
+_score = partial(typer.Option, rich_help_panel="What is scored")
+_show = partial(typer.Option, rich_help_panel="What is shown")
 
 
 def study(
@@ -22,172 +26,114 @@ def study(
         str | None,
         typer.Argument(metavar="NAME|FILE", help="An installed study, or a TOML file of your own."),
     ] = None,
-    list_: Annotated[
-        bool,
-        typer.Option("--list", help="List the installed studies.", rich_help_panel=_SHOW),
-    ] = False,
+    list_: Annotated[bool, _show("--list", help="List the installed studies.")] = False,
     seeds: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|A,B,C",
-            help="How many seeds, or which; by default those of the study.",
-            rich_help_panel=_CHOOSE,
-        ),
+        _choose(metavar="N|A,B,C", help="How many seeds, or which; by default those of the study."),
     ] = None,
     points: Annotated[
         list[str] | None,
-        typer.Option(
+        _choose(
             metavar="AXIS=A,B",
             help="Only these points: places of an axis, or numbers such as 1,3-5; may be repeated.",
-            rich_help_panel=_CHOOSE,
         ),
     ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Steps of every run.", rich_help_panel=_CHOOSE),
-    ] = None,
+    steps: Annotated[int | None, _choose(min=1, metavar="N", help="Steps of every run.")] = None,
     rows: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="First rows of the texts alone.", rich_help_panel=_CHOOSE
-        ),
+        int | None, _choose(min=1, metavar="N", help="First rows of the texts alone.")
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
+        _choose(
             "--model",
             "-m",
             metavar="NAME|ROLE=NAME",
-            help="The encoder in the place of @model, by default the starter; ROLE=NAME for "
-            "@model:ROLE; may be repeated.",
-            rich_help_panel=_CHOOSE,
+            help="The encoder for @model (default: the starter), or ROLE=NAME for @model:ROLE.",
         ),
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(
+        _choose(
             "--data",
             "-d",
             metavar="FILE|ROLE=FILE",
-            help="Texts in the places of roles such as @sentences, by default the starter's; may "
-            "be repeated.",
-            rich_help_panel=_CHOOSE,
+            help="Texts for roles such as @sentences, by default the starter's; may be repeated.",
         ),
     ] = None,
     dev: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Graded pairs that choose checkpoints, by default the starter's.",
-            rich_help_panel=_CHOOSE,
+        _choose(
+            metavar="FILE", help="Graded pairs that choose checkpoints, by default the starter's."
         ),
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Folder of all studies; their runs lie in DIR/runs.",
-            rich_help_panel=_RUN,
+        _run(
+            "--out", "-o", metavar="DIR", help="Folder of all studies; their runs lie in DIR/runs."
         ),
     ] = Path("studies"),
     executor: Annotated[
         str,
-        typer.Option(
+        _run(
             metavar="NAME",
-            help="What makes the runs: local; submitit or submitit:slurm_partition=P,timeout_min=M "
-            "for a cluster; dask, or dask:tcp://HOST:PORT.",
-            rich_help_panel=_RUN,
+            help="local; submitit:slurm_partition=P,timeout_min=M for a cluster; dask[:tcp://HOST:PORT].",
         ),
     ] = "local",
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Runs at a time on this machine; by default 1, of dask 2.",
-            rich_help_panel=_RUN,
-        ),
+        _run(min=1, metavar="N", help="Runs at a time on this machine; by default 1, of dask 2."),
     ] = None,
     drop_checkpoints: Annotated[
         bool,
-        typer.Option(
+        _run(
             "--drop-checkpoints",
             help="Delete the checkpoints of each run when it is scored; its model stays.",
-            rich_help_panel=_RUN,
         ),
     ] = False,
     unpack: Annotated[
         list[Path] | None,
-        typer.Option(
+        _run(
             metavar="FILE",
             help="Take finished runs from a file that --pack wrote; may be repeated.",
-            rich_help_panel=_RUN,
         ),
     ] = None,
     suite: Annotated[
         list[str] | None,
-        typer.Option(
+        _score(
             metavar="NAME",
             help="Score on this suite of cse eval in place of the study's; may be repeated.",
-            rich_help_panel=_SCORE,
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where the suites' files are; else CSE_DATA_DIR says it.",
-            rich_help_panel=_SCORE,
-        ),
+        _score(metavar="DIR", help="Where the suites' files are; else CSE_DATA_DIR says it."),
     ] = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Score on these graded pairs; may be repeated.",
-            rich_help_panel=_SCORE,
-        ),
+        _score(metavar="FILE", help="Score on these graded pairs; may be repeated."),
     ] = None,
     markdown: Annotated[
         Path | None,
-        typer.Option(
+        _show(
             metavar="FILE",
             help="Write tables and figures as a page of Markdown; the figures lie beside it.",
-            rich_help_panel=_SHOW,
         ),
     ] = None,
     pack: Annotated[
         Path | None,
-        typer.Option(
+        _show(
             metavar="FILE",
             help="Write what finished runs say, without their models, for others to add to.",
-            rich_help_panel=_SHOW,
         ),
     ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be run, and stop.", rich_help_panel=_SHOW),
-    ] = False,
+    dry_run: Annotated[bool, _show("--dry-run", help="Show what would be run, and stop.")] = False,
     no_run: Annotated[
-        bool,
-        typer.Option(
-            "--no-run",
-            help="Show what the runs that are there say; nothing is trained.",
-            rich_help_panel=_SHOW,
-        ),
+        bool, _show("--no-run", help="Show what the runs that are there say; nothing is trained.")
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_SHOW)
-    ] = False,
+    json: Annotated[bool, _show("--json", help="Print one JSON object.")] = False,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page with the table and the figures: one HTML file.",
-            rich_help_panel=_SHOW,
-        ),
+        _show(metavar="FILE", help="Write a page with the table and the figures: one HTML file."),
     ] = None,
 ) -> None:
     """Run a study: points crossed with seeds, each run once and kept for every other study."""
@@ -202,22 +148,15 @@ def study(
     from cse_study.pages.page import check_drawing, check_file, check_page
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish
-    from cse_study.planning.scoring import ScoreWish, showing
+    from cse_study.planning.scoring import showing
     from cse_study.session import Session
 
     check_executor(executor)
     inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins.registry)
     definition = showing(find_study(name, plugins), inputs)
-    session = Session(
-        definition,
-        Wish(_seeds(seeds), tuple(points or ()), steps, rows, inputs),
-        ScoreWish(tuple(suite or ()), data_dir, tuple(pairs or ())),
-        plugins,
-        out,
-        executor,
-        workers,
-        drop_checkpoints,
-    )
+    wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
+                data_dir)  # fmt: skip
+    session = Session(definition, wish, plugins, out, executor, workers, drop_checkpoints)
     for packed in unpack or ():
         session.unpack(packed)
     if pack is not None and not session.plan.runs:
@@ -233,22 +172,22 @@ def study(
     for flag, file in (("--markdown", markdown), ("--pack", pack)):
         if file is not None:
             check_file(file, flag)
+    command = " ".join(["cse", *map(quote, sys.argv[1:])])
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
-        words = " ".join(["cse", *map(quote, sys.argv[1:])])
-        tell(f"stopped; runs that had begun go on where they were with: {words}")
+        echo_err(f"stopped; runs that had begun go on where they were with: {command}")
         raise typer.Exit(130) from None
     if no_run:
         session.write()
     session.show(json=json)
     if markdown is not None:
-        session.write_markdown(markdown, " ".join(["cse", *map(quote, sys.argv[1:])]))
+        session.write_markdown(markdown, command)
     if pack is not None:
         session.pack(pack)
     if html is not None:
         session.write_page(html)
-        tell(f"page: {html}")
+        echo_err(f"page: {html}")
     if failed:
         raise typer.Exit(1)
 
@@ -292,7 +231,7 @@ def _list(plugins: Installed, json: bool) -> None:
         say_json({"studies": found})
         return
     if not found:
-        say("no study is installed; cse study FILE runs one of your own")
+        echo("no study is installed; cse study FILE runs one of your own")
         return
     table = plain_table("", ("study", "runs", "what it asks"))
     for each in found:

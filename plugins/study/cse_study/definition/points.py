@@ -37,6 +37,10 @@ class Point:
         """Return what tables call it where some axes are left out."""
         return ", ".join(label for axis, label in self.labels.items() if axis not in axes)
 
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return what it has in a column or on an axis."""
+        return self.columns.get(name, self.labels.get(name, default))
+
     @property
     def name(self) -> str:
         """Return its labels with their axes, as ``--points`` takes them."""

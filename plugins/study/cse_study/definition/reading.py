@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,28 +12,19 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cse_cli.plugins.installed import Installed
-from cse_core.errors import CseError, did_you_mean, noted, raise_all
+from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.loading import package_path
 from cse_study.definition.points import Point, points_of
 from cse_study.definition.schema import After, Axis, Figure, PaperNumbers, Scores, Study
 
+FILE = "@file:"
+"""Before a path: a file that lies beside the study's."""
+RUN = "@run:"
+"""Before the name of a run that others start from, or its key."""
 _TABLES: dict[str, Any] = {
     "axes": Axis, "scores": Scores, "paper": PaperNumbers, "figures": Figure, "after": After,
 }  # fmt: skip
-_WORDS = {
-    "missing": "is missing",
-    "string_type": "must be a text",
-    "int_type": "must be an integer",
-    "list_type": "must be a list",
-    "too_short": "must have one entry or more",
-    "dict_type": "must be a table",
-    "model_type": "must be a table",
-    "float_type": 'must be a number, or "-" where there is none',
-}
-FILE = "@file:"
-"""Before a path: a file that lies beside the study's."""
-_LISTS = {"axes": "[[axes]]", "figures": "[[figures]]"}
 
 
 @dataclass(frozen=True)
@@ -125,58 +116,45 @@ def _with_files(value: Any, file: Path, label: str) -> Any:
 
 
 def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
-    """Refuse what a file says of its own points and runs and does not fit them."""
-    errors: list[CseError] = []
+    """Refuse what a file says of its own points and runs and does not fit them.
+
+    Raises:
+        CseError: All such mistakes at once.
+    """
     labels = [point.label_without(study.tuned) for point in points]
-    with noted(errors):
-        if study.baseline and study.baseline not in labels:
-            hint = did_you_mean(study.baseline, labels)
-            what = "no point has this label"
-            raise CseError(what, where=f"{label}: baseline", value=study.baseline, hint=hint)
+    no_point = "no point has this label"
+    named: list[tuple[str, str, Iterable[str], str]] = [
+        ("baseline", study.baseline or labels[0], labels, no_point)
+    ]
     for at, claim in enumerate(study.claims):
-        for key, label_ in (("better", claim.better), ("than", claim.than)):
-            with noted(errors):
-                if label_ not in labels:
-                    where = f"{label}: claims.{at}.{key}"
-                    hint = did_you_mean(label_, labels)
-                    raise CseError("no point has this label", where=where, value=label_, hint=hint)
-        with noted(errors):
-            shown = study.scores.columns
-            if claim.score and claim.score not in shown:
-                where = f"{label}: claims.{at}.score"
-                hint = did_you_mean(claim.score, shown)
-                raise CseError("scores.shown lacks it", where=where, value=claim.score, hint=hint)
-    if study.kind == "train":
-        for key in ("numbers", "deviations"):
-            lists = getattr(study.paper, key)
-            given = dict(lists.items() if isinstance(lists, Mapping) else [("", lists)])
-            given |= {name: getattr(each, key) for name, each in study.paper.variants.items()}
-            for name, numbers in given.items():
-                with noted(errors):
-                    _check_count(numbers, len(points), f"{label}: paper.{key}", name)
-    settings = [study.settings, *(point.settings for point in points)]
-    settings += study.runs.values()
-    for value in texts_of(settings):
-        run = value.removeprefix("@run:")
-        if run != value and run not in study.runs:
-            with noted(errors):
-                hint = did_you_mean(run, study.runs) if study.runs else f"add a table [runs.{run}]"
-                raise CseError("no such run to start from", where=label, value=value, hint=hint)
-    for axis in study.axes:
-        with noted(errors):
-            heads = {path.split(".")[0] for path in axis.values}
-            if study.kind == "train" and "without" in heads:
-                raise CseError("without is a setting of all runs", where=f"{label}: axes")
+        shown = study.scores.columns
+        named += [
+            (f"claims.{at}.better", claim.better, labels, no_point),
+            (f"claims.{at}.than", claim.than, labels, no_point),
+            (f"claims.{at}.score", claim.score or shown[0], shown, "scores.shown lacks it"),
+        ]
+    settings = [study.settings, *(point.settings for point in points), *study.runs.values()]
+    runs = [text.removeprefix(RUN) for text in texts_of(settings) if text.startswith(RUN)]
+    named += [("runs", run, study.runs, "no such run to start from") for run in runs]
+    errors = [
+        CseError(what, where=f"{label}: {where}", value=value,
+                 hint=did_you_mean(value, known) if known else f"add a table [runs.{value}]")
+        for where, value, known, what in named if value not in known
+    ]  # fmt: skip
+    for key in ("numbers", "deviations"):
+        lists = getattr(study.paper, key)
+        given = dict(lists.items() if isinstance(lists, Mapping) else [("", lists)])
+        given |= {name: getattr(each, key) for name, each in study.paper.variants.items()}
+        for name, numbers in given.items():
+            if study.kind == "train" and numbers and len(numbers) != len(points):
+                hint = 'one for each point, the last axis fastest, "-" where the paper prints none'
+                what = f"{len(numbers)} numbers for {len(points)} points"
+                where = f"{label}: paper.{key}.{name}".rstrip(".")
+                errors.append(CseError(what, where=where, hint=hint))
+    heads = {path.split(".")[0] for axis in study.axes for path in axis.values}
+    if study.kind == "train" and "without" in heads:
+        errors.append(CseError("without is a setting of all runs", where=f"{label}: axes"))
     raise_all(errors)
-
-
-def _check_count(numbers: Any, count: int, where: str, score: str) -> None:
-    if numbers and len(numbers) != count:
-        raise CseError(
-            f"{len(numbers)} numbers for {count} points",
-            where=f"{where}.{score}".rstrip("."),
-            hint='one for each point, the last axis fastest, "-" where the paper prints none',
-        )
 
 
 def texts_of(value: Any) -> Iterator[str]:
@@ -208,20 +186,12 @@ def _place(details: ErrorDetails) -> str:
 def _mistake(label: str, details: ErrorDetails) -> CseError:
     """Return what pydantic says of one place of a file as one line."""
     path = _place(details)
-    names = path.split(".")
-    where = f"{label}: {path}" if path else label
-    kind, context = details["type"], details.get("ctx", {})
-    value = details["input"] if not isinstance(details["input"], Mapping) else None
-    if kind == "extra_forbidden":
-        model = _TABLES.get(names[0], Study) if len(names) > 1 else Study
-        hint = did_you_mean(names[-1], model.model_fields)
+    if details["type"] == "extra_forbidden":
+        model = _TABLES.get(path.split(".")[0], Study) if "." in path else Study
+        hint = did_you_mean(path.rpartition(".")[2], model.model_fields)
         return CseError(f"a study has no key {path!r}", where=label, hint=hint)
-    if kind == "value_error":
-        return CseError(str(context.get("error", "is not accepted")), where=where)
-    if kind == "literal_error":
-        return CseError(f"must be {context['expected']}", where=where, value=value)
-    more: str | None = None
-    if kind in ("list_type", "model_type") and names[0] in _LISTS:
-        more = f"write {_LISTS[names[0]]}"
-    what = _WORDS.get(kind, details["msg"][:1].lower() + details["msg"][1:])
-    return CseError(what, where=where, value=None if kind == "missing" else value, hint=more)
+    where = f"{label}: {path}" if path else label
+    if details["type"] == "value_error":
+        return CseError(str(details["ctx"]["error"]), where=where)
+    value = None if isinstance(details["input"], Mapping) else details["input"]
+    return CseError(details["msg"][:1].lower() + details["msg"][1:], where=where, value=value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
 from cse_cli.options.flags import PART_FLAGS
 from cse_core.errors import did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
+from cse_core.runtime.loading import load_factory
 
 ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS, "without")
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
@@ -35,6 +37,9 @@ DEFAULT = "@default"
 MISSING = "-"
 """Stands in a list of the paper's numbers where it prints none."""
 
+_OF_KIND = {"command": "command", "call": "function", "values": "command", "after": "train",
+            "tune": "train"}  # fmt: skip
+"""Keys of a study that belong to one kind alone."""
 Number = float | None
 
 
@@ -56,36 +61,22 @@ def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def checked_path(path: str) -> str:
-    """Return the name of a setting if it can be one.
-
-    Raises:
-        ValueError: If it is neither an argument nor the path of an option.
-    """
-    if path in _ELSEWHERE:
-        raise ValueError(f"{path} is not a setting of a study: {_ELSEWHERE[path]}")
-    head, _, rest = path.partition(".")
-    if path in ARGUMENTS or (rest and head in HEADS):
-        return path
-    close = did_you_mean(path, ARGUMENTS)
-    if not close.startswith("did"):
-        close = f"arguments are {', '.join(ARGUMENTS)}; options have a path, such as train.lr"
-    raise ValueError(f"unknown setting {path!r}; {close}")
+def _unknown(paths: Iterable[str]) -> Iterator[str]:
+    """Yield what is wrong with the names of settings of a run."""
+    for path in paths:
+        head, _, rest = path.partition(".")
+        if path in _ELSEWHERE:
+            yield f"{path} is not a setting of a study: {_ELSEWHERE[path]}"
+        elif path not in ARGUMENTS and not (rest and head in HEADS):
+            close = did_you_mean(path, ARGUMENTS)
+            if not close.startswith("did"):
+                known = ", ".join(ARGUMENTS)
+                close = f"arguments are {known}; options have a path, such as train.lr"
+            yield f"unknown setting {path!r}; {close}"
 
 
 def _settings(given: object) -> object:
-    if not isinstance(given, Mapping):
-        return given
-    return flat(given)
-
-
-def _wrong(paths: Iterable[str]) -> Iterator[str]:
-    """Yield what is wrong with the names of settings of a run."""
-    for path in paths:
-        try:
-            checked_path(path)
-        except ValueError as error:
-            yield str(error)
+    return flat(given) if isinstance(given, Mapping) else given
 
 
 def _numbers(given: object) -> object:
@@ -240,13 +231,20 @@ class After(BaseModel):
     """A function of a finished run that adds columns to its row; other keys are its arguments.
 
     Attributes:
-        call: ``"package.module:function"``, called with the folder of the run and the folder of
-            its scores, and with the other keys.
+        call: ``"package.module:function"``, called with the other keys, and with the paths ``run``,
+            ``scores`` and ``pairs``: the run, the JSON of ``cse eval``, the cosines behind it.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     call: str = Field(min_length=1)
+
+    def output(self, run: Path, scores: Path) -> dict[str, Any]:
+        """Return what it says of a run with these scores."""
+        files = {"run": run, "scores": scores, "pairs": scores.with_suffix(".tsv")}
+        given = {**(self.model_extra or {}), **{name: str(path) for name, path in files.items()}}
+        found: dict[str, Any] = load_factory(self.call, where="after")(given)
+        return found
 
 
 class Claim(Table):
@@ -258,7 +256,6 @@ class Claim(Table):
         better: Label of a point, without the labels of tuned axes.
         than: Label of the other one.
         score: The shown score that decides; by default the first one.
-        lower: Whether lower is better.
     """
 
     says: str = Field(min_length=1)
@@ -266,7 +263,6 @@ class Claim(Table):
     better: str
     than: str
     score: str = ""
-    lower: bool = False
 
 
 class Figure(BaseModel):
@@ -337,32 +333,33 @@ class Study(Table):
         """Return the axes that hold trials."""
         return [] if self.tune is None else self.tune.over
 
+    def trial_seeds(self, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Return the seeds that every place of tuned axes is tried with; without any, all."""
+        if self.tune is None:
+            return tuple(seeds)
+        return tuple(self.tune.seeds) or tuple(seeds[:1])
+
     @model_validator(mode="after")
     def _fits_together(self) -> Study:
         names = [axis.called for axis in self.axes]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"axes: two are called {twice}; give one a name")
-        for kind, key in (("command", "command"), ("function", "call")):
-            if bool(getattr(self, key)) != (self.kind == kind):
-                raise ValueError(f'{key} belongs to a study with kind = "{kind}", and to no other')
+        for key, kind in _OF_KIND.items():
+            if bool(getattr(self, key)) and self.kind != kind:
+                raise ValueError(f'{key} belongs to a study with kind = "{kind}"')
+        for key, kind in (("command", "command"), ("call", "function")):
+            if self.kind == kind and not getattr(self, key):
+                raise ValueError(f'{key} belongs to a study with kind = "{kind}", and is missing')
         paths = [*self.settings, *(path for axis in self.axes for path in axis.values)]
         of_runs = [path for settings in self.runs.values() for path in settings]
-        wrong = list(_wrong([*(paths if self.kind == "train" else ()), *of_runs]))
+        wrong = list(_unknown([*(paths if self.kind == "train" else ()), *of_runs]))
         if wrong:
             raise ValueError("; ".join(dict.fromkeys(wrong)))
-        if self.tune is not None:
-            unknown = [axis for axis in self.tune.over if axis not in names]
-            if self.kind != "train" or unknown:
-                raise ValueError(
-                    f"tune.over: {unknown[0]} is not an axis; axes are {', '.join(names)}"
-                    if unknown
-                    else 'tune belongs to a study with kind = "train"'
-                )
+        unknown = [axis for axis in self.tuned if axis not in names]
+        if unknown:
+            known = ", ".join(names)
+            raise ValueError(f"tune.over: {unknown[0]} is not an axis; axes are {known}")
         places = {*names, *(column for axis in self.axes for column in axis.columns)}
         if self.within and self.within not in places:
             raise ValueError(f"within: no axis or column is called {self.within}")
-        if self.values and self.kind != "command":
-            raise ValueError('values belongs to a study with kind = "command"')
-        if self.after is not None and self.kind != "train":
-            raise ValueError('after belongs to a study with kind = "train"')
         return self

@@ -50,12 +50,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _call(call: str, settings: str, output: str) -> None:
-    from cse_core.runtime.atomic_files import write_whole
+    from cse_core.runtime.atomic_files import atomic_write
     from cse_core.runtime.loading import load_factory
 
     given: dict[str, Any] = json.loads(Path(settings).read_text(encoding="utf-8"))
     found = load_factory(call, where="call")(given)
-    write_whole(Path(output), json.dumps(found, ensure_ascii=False, default=_plain) + "\n")
+    atomic_write(Path(output), json.dumps(found, ensure_ascii=False, default=_plain) + "\n")
 
 
 def _plain(value: Any) -> Any:

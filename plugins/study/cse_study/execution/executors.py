@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
+from cse_study.execution.jobs import Done, Job
 
+Submit = Callable[[Callable[[Job], Done], Job], "Future[Done]"]
+"""Gives a job to a worker, with the function that makes it."""
 _NAMES = ("local", "submitit", "submitit-local", "dask")
-_POLL = 1.0
-"""Seconds between two looks at a job of a cluster."""
+_MAX_CLUSTER_JOBS = 1000
+_DASK_WORKERS = 2
+"""Of a cluster on this machine."""
 
 
 def check_executor(text: str) -> None:
@@ -32,9 +34,25 @@ def check_executor(text: str) -> None:
         raise CseError("no such executor", where="--executor", value=text, hint=hint)
 
 
+def is_here(text: str) -> bool:
+    """Tell whether runs see the network and the cache of this machine."""
+    return text in ("local", "dask") or text.partition(":")[0] == "submitit-local"
+
+
+def threads_of(text: str, workers: int | None) -> int | None:
+    """Return the CPU threads of a run, so that those at a time share the cores; None leaves them.
+
+    ``OMP_NUM_THREADS`` goes before it, and an executor with one run at a time leaves them.
+    """
+    at_once = {"local": workers or 1, "dask": workers or _DASK_WORKERS}.get(text, 1)
+    if at_once == 1 or os.environ.get("OMP_NUM_THREADS"):
+        return None
+    return max(1, (os.cpu_count() or 1) // at_once)
+
+
 @contextmanager
-def executor_of(text: str, workers: int | None, logs: Path) -> Iterator[Executor]:
-    """Give the executor that ``--executor`` names.
+def executor_of(text: str, workers: int | None, logs: Path) -> Iterator[Submit]:
+    """Give what ``--executor`` names: what jobs are given to.
 
     Args:
         text: ``local``; ``submitit``, with parameters behind a colon,
@@ -48,70 +66,69 @@ def executor_of(text: str, workers: int | None, logs: Path) -> Iterator[Executor
     """
     check_executor(text)
     name, _, rest = text.partition(":")
-    if name == "local":
-        pool = ThreadPoolExecutor(workers or 1, thread_name_prefix="run")
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    elif name in ("submitit", "submitit-local"):
-        jobs = SubmititExecutor(name, rest, logs)
-        try:
-            yield jobs
-        finally:
-            jobs.shutdown()
-    else:
-        with _dask(rest, workers) as workers_of_dask:
-            yield workers_of_dask
+    if name == "dask":
+        with _dask(rest, workers) as client:
+            # A run that a worker took with it when it died is resumed by another one.
+            yield client.get_executor(pure=False, retries=3).submit
+        return
+    cluster: Any = None if name == "local" else _submitit(name, rest, logs)
+    sent: list[Any] = []
+
+    def on_cluster(function: Callable[[Job], Done], job: Job) -> Done:
+        sent.append(cluster.submit(function, job))
+        found: Done = sent[-1].result()
+        return found
+
+    pool = ThreadPoolExecutor((workers or 1) if cluster is None else _MAX_CLUSTER_JOBS)
+    try:
+        if cluster is None:
+            yield pool.submit
+        else:
+            yield lambda function, job: pool.submit(on_cluster, function, job)
+    finally:
+        for each in sent:
+            if not each.done():
+                each.cancel(check=False)
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
-def is_here(text: str) -> bool:
-    """Tell whether runs see the network and the cache of this machine."""
-    return text in ("local", "dask") or text.partition(":")[0] == "submitit-local"
-
-
-def at_once(text: str, workers: int | None) -> int:
-    """Return how many runs share this machine's cores."""
-    if text == "dask":
-        return workers or 2
-    return workers or 1 if text == "local" else 1
-
-
-def threads_of(text: str, workers: int | None) -> int | None:
-    """Return the CPU threads of a run, so that those at a time share the cores; None leaves them.
-
-    ``OMP_NUM_THREADS`` goes before it, and an executor with one run at a time leaves them.
-    """
-    several = at_once(text, workers)
-    if several == 1 or os.environ.get("OMP_NUM_THREADS"):
-        return None
-    return max(1, (os.cpu_count() or 1) // several)
+def _submitit(name: str, parameters: str, folder: Path) -> Any:
+    """Return submitit's executor, its parameters given as ``NAME=VALUE,NAME=VALUE``."""
+    cluster = "local" if name == "submitit-local" else None
+    executor = _package("submitit").AutoExecutor(folder=folder, cluster=cluster)
+    given: dict[str, Any] = {"timeout_min": 24 * 60}
+    for text in filter(None, parameters.split(",")):
+        key, equals, value = text.partition("=")
+        if not equals:
+            hint = "write submitit:NAME=VALUE,NAME=VALUE"
+            raise CseError("is not NAME=VALUE", where="--executor", value=text, hint=hint)
+        given[key.strip()] = int(value) if value.isdigit() else value
+    try:
+        executor.update_parameters(**given)
+    except (NameError, TypeError, ValueError, AssertionError) as error:
+        what = " ".join(str(error).split())[:300]
+        raise CseError(what, where="--executor", value=parameters) from None
+    return executor
 
 
 @contextmanager
-def _dask(address: str, workers: int | None) -> Iterator[Executor]:
+def _dask(address: str, workers: int | None) -> Iterator[Any]:
+    """Give a client of a cluster of dask: the one at an address, or one on this machine."""
+    distributed = _package("dask")
+    cluster = None
     try:
-        distributed: Any = import_module("distributed")
-    except ImportError:
-        raise _missing("dask", "distributed") from None
-
-    try:
-        if address:
-            client = distributed.Client(address, timeout="10s")
-            cluster = None
-        else:
+        if not address:
             cluster = distributed.LocalCluster(
-                n_workers=workers or 2, threads_per_worker=1, processes=True,
+                n_workers=workers or _DASK_WORKERS, threads_per_worker=1, processes=True,
                 dashboard_address=":0", silence_logs=logging.CRITICAL,
             )  # fmt: skip
-            client = distributed.Client(cluster)
+        client = distributed.Client(cluster or address, timeout="10s")
     except (OSError, TimeoutError, ValueError) as error:
         what = f"the cluster does not answer: {' '.join(str(error).split())[:200]}"
         hint = "start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
         raise CseError(what, where="--executor", value=f"dask:{address}", hint=hint) from None
     try:
-        # A run that a worker took with it when it died is resumed by another one.
-        yield client.get_executor(pure=False, retries=3)
+        yield client
     finally:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         client.close()
@@ -119,67 +136,16 @@ def _dask(address: str, workers: int | None) -> Iterator[Executor]:
             cluster.close()
 
 
-class SubmititExecutor(Executor):
-    """submitit as an executor of ``concurrent.futures``: each call is a job of the cluster.
+def _package(extra: str) -> Any:
+    """Import the package of an extra.
 
-    Args:
-        name: ``submitit`` asks for Slurm, where it is there; ``submitit-local`` makes processes.
-        parameters: ``NAME=VALUE,NAME=VALUE``, parameters of submitit.
-        folder: Where submitit writes.
+    Raises:
+        CseError: If it is not installed.
     """
-
-    def __init__(self, name: str, parameters: str, folder: Path) -> None:
-        try:
-            submitit: Any = import_module("submitit")
-        except ImportError:
-            raise _missing("submitit", "submitit") from None
-        cluster = "local" if name == "submitit-local" else None
-        self._executor: Any = submitit.AutoExecutor(folder=folder, cluster=cluster)
-        given: dict[str, Any] = {"timeout_min": 24 * 60}
-        for text in filter(None, parameters.split(",")):
-            key, equals, value = text.partition("=")
-            if not equals:
-                hint = "write submitit:NAME=VALUE,NAME=VALUE"
-                raise CseError("is not NAME=VALUE", where="--executor", value=text, hint=hint)
-            given[key.strip()] = int(value) if value.isdigit() else value
-        try:
-            self._executor.update_parameters(**given)
-        except (NameError, TypeError, ValueError, AssertionError) as error:
-            what = " ".join(str(error).split())[:300]
-            raise CseError(what, where="--executor", value=parameters) from None
-        self._jobs: list[tuple[Any, Future[Any]]] = []
-        self._closed = threading.Event()
-        self._watch: threading.Thread | None = None
-
-    def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        """Send a job to the cluster."""
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        self._jobs.append((self._executor.submit(call, *given, **named), future))
-        if self._watch is None:
-            self._watch = threading.Thread(target=self._look, daemon=True)
-            self._watch.start()
-        return future
-
-    def _look(self) -> None:
-        while not self._closed.is_set():
-            for job, future in tuple(self._jobs):
-                if future.done() or not job.done():
-                    continue
-                try:
-                    future.set_result(job.result())
-                except BaseException as error:  # whatever came back from another process
-                    future.set_exception(error)
-            time.sleep(_POLL)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the jobs that have not ended."""
-        self._closed.set()
-        for job, future in self._jobs:
-            if not future.done():
-                job.cancel(check=False)
-
-
-def _missing(extra: str, package: str) -> CseError:
-    hint = f"pip install 'cse-study[{extra}]'"
-    return CseError(f"needs the package {package}", where="--executor", hint=hint)
+    package = "distributed" if extra == "dask" else extra
+    try:
+        return import_module(package)
+    except ImportError:
+        hint = f"pip install 'cse-study[{extra}]'"
+        what = f"needs the package {package}"
+        raise CseError(what, where="--executor", hint=hint) from None

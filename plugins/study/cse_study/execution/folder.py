@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import METRICS, RESULT, RunFolder
 
@@ -45,25 +45,13 @@ class StudyFolder:
         """Return a file beside a run."""
         return self.runs / f"{key}.{ending}"
 
-    def scores(self, key: str, scoring: str) -> Path:
-        """Return the file with a run's scores in a setting."""
-        return self.runs / f"{key}.scores" / f"{scoring}.json"
+    def scores(self, key: str, name: str) -> Path:
+        """Return a file beside a run's scores.
 
-    def pairs(self, key: str, scoring: str) -> Path:
-        """Return the file with the cosine of each graded pair behind the scores."""
-        return self.runs / f"{key}.scores" / f"{scoring}.tsv"
-
-    def items(self, key: str, scoring: str) -> Path:
-        """Return the file with the rank or hit of each document or text behind the scores."""
-        return self.runs / f"{key}.scores" / f"{scoring}.items.tsv"
-
-    def after(self, key: str, name: str) -> Path:
-        """Return the file with what a function said of a finished run."""
-        return self.runs / f"{key}.scores" / f"{name}.after.json"
-
-    def output(self, key: str) -> Path:
-        """Return the file with what a command or a function returned."""
-        return self.beside(key, "output.json")
+        ``SCORING.json`` has its scores in a setting; ``.tsv`` the cosine of each graded pair behind
+        them, ``.items.tsv`` the rank or hit of each document or text.
+        """
+        return self.runs / f"{key}.scores" / name
 
     def study(self, name: str) -> Path:
         """Return the folder of a study's results."""
@@ -142,4 +130,4 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
+    atomic_write(path, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import tomlkit
 
+from cse_cli.machine.processor import processor
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import write_whole
+from cse_core.runtime.atomic_files import atomic_write
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
-from cse_study.execution.machine import machine
+from cse_study.planning.inputs import RUN
 
 Status = Literal["done", "failed", "stopped"]
 _INTERRUPTED = 130
 """Exit code of a run that was asked to stop."""
-_POLL = 0.2
-_STARTED = "@run:"
 
 
 @dataclass(frozen=True)
@@ -39,28 +40,14 @@ class Scoring:
         words: Words behind ``cse eval RUN``.
         pairs: Whether there are graded pairs, whose cosines are kept.
         items: Whether there are documents or labelled texts, whose ranks and hits are kept.
+        notes: What had to be left out of the study's own words.
     """
 
     key: str
     words: tuple[str, ...] = ()
     pairs: bool = True
     items: bool = False
-
-
-@dataclass(frozen=True)
-class After:
-    """A function of a finished run, whose result stands beside its scores.
-
-    Attributes:
-        key: A digest of it and of how the run is scored.
-        call: ``"package.module:function"``, called with the settings and ``run``, ``scores`` and
-            ``pairs``: the folder of the run, the JSON of ``cse eval``, the cosines behind it.
-        settings: Other keys.
-    """
-
-    key: str
-    call: str
-    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,30 +57,30 @@ class Job:
     Attributes:
         folder: The folder of all studies.
         key: Key of the run, or of an output.
+        needs: Keys of the runs that it starts from.
         recipe: Of a run to train.
         untrained: Whether the model of the recipe is scored as it is.
-        after: A function of the finished run, with its settings.
         scoring: How the run is scored; None where it is only one to start from.
         command: Words of ``cse`` whose JSON is kept.
         call: A function whose result is kept.
         settings: What the function is called with.
         without: Plugins to leave out.
         threads: CPU threads of its process; None leaves them.
-        lean: Whether the run's checkpoints are deleted at the end.
+        drop_checkpoints: Whether the run's checkpoints are deleted at the end.
     """
 
     folder: str
     key: str
+    needs: tuple[str, ...] = ()
     recipe: Mapping[str, Any] | None = None
     untrained: bool = False
-    after: After | None = None
     scoring: Scoring | None = None
     command: tuple[str, ...] = ()
     call: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     threads: int | None = None
-    lean: bool = False
+    drop_checkpoints: bool = False
 
     @property
     def flags(self) -> list[str]:
@@ -108,14 +95,13 @@ class Job:
     @property
     def done(self) -> bool:
         """Tell whether everything that it makes is there."""
+        place, files = self.place, []
         if self.recipe is None:
-            return self.place.output(self.key).is_file()
-        place, scored = self.place, True
+            files.append(place.beside(self.key, "output.json"))
         if self.scoring is not None:
-            scored = place.scores(self.key, self.scoring.key).is_file()
-            if self.after is not None:
-                scored = scored and place.after(self.key, self.after.key).is_file()
-        return (self.untrained or place.trained(self.key)) and scored
+            files.append(place.scores(self.key, f"{self.scoring.key}.json"))
+        trained = self.recipe is None or self.untrained or place.trained(self.key)
+        return trained and all(file.is_file() for file in files)
 
 
 @dataclass(frozen=True)
@@ -167,7 +153,7 @@ def make(job: Job) -> Done:
             if not job.done:
                 _make(job, lock.fileno())
             failed.unlink(missing_ok=True)
-            if job.lean:
+            if job.drop_checkpoints:
                 place.drop_checkpoints(job.key)
     except Stop:
         status, line = "stopped", "its process was asked to stop, and goes on when started again"
@@ -183,55 +169,45 @@ class _Failed(Exception):
 
 def _make(job: Job, lock: int) -> None:
     place, key = job.place, job.key
-    out = job.flags
+    output = place.beside(key, "output.json")
     if job.command:
-        said = parsed(_run(job, lock, child.command(*job.command, *out)))
+        said = parsed(_run(job, lock, child.command(*job.command, *job.flags)))
         if not said:
             raise _Failed("the command printed no JSON object; add --json to its words")
-        write_json(place.output(key), said)
+        write_json(output, said)
         return
     if job.call:
-        given = place.beside(key, "settings.json")
+        given = output.with_suffix(".settings")
         write_json(given, job.settings)
-        _run(job, lock, child.function(job.call, str(given), str(place.output(key))))
+        _run(job, lock, child.function(job.call, str(given), str(output)))
         return
     if place.without_model(key):  # asked for more than it says
         shutil.rmtree(place.run(key))
         shutil.rmtree(place.scores(key, "any").parent, ignore_errors=True)
     if not place.trained(key) and not job.untrained:
-        if place.begun(key):
-            words = ["--resume", str(place.run(key))]
-        else:
+        words = ["--resume", str(place.run(key))]
+        if not place.begun(key):
             recipe = place.beside(key, "toml")
-            write_whole(recipe, tomlkit.dumps(_recipe(job)))
+            atomic_write(recipe, tomlkit.dumps(_recipe(job)))
             words = ["--recipe", str(recipe), "--out", str(place.run(key))]
         write_json(place.beside(key, "facts.json"), machine())
-        _run(job, lock, child.command("train", *words, *out))
+        _run(job, lock, child.command("train", *words, *job.flags))
     if job.scoring is None:
         return
-    scores, pairs = place.scores(key, job.scoring.key), place.pairs(key, job.scoring.key)
     model = str(_recipe(job)["model"]["name"]) if job.untrained else str(place.run(key))
+    scores = place.scores(key, f"{job.scoring.key}.json")
     if not scores.is_file():
-        _score(job, lock, model, out)
-    if job.after is not None:
-        given = place.after(key, f"{job.after.key}.settings")
-        paths = {"run": model, "scores": str(scores), "pairs": str(pairs)}
-        write_json(given, {**job.after.settings, **paths})
-        output = place.after(key, job.after.key)
-        _run(job, lock, child.function(job.after.call, str(given), str(output)))
+        _score(job, lock, model, scores)
 
 
-def _score(job: Job, lock: int, model: str, out: Sequence[str]) -> None:
+def _score(job: Job, lock: int, model: str, scores: Path) -> None:
     assert job.scoring is not None
-    scores = job.place.scores(job.key, job.scoring.key)
     scores.parent.mkdir(exist_ok=True)
     words = [*job.scoring.words, "--json"]
-    if job.scoring.pairs:
-        words += ["--pairs-out", str(job.place.pairs(job.key, job.scoring.key))]
-    if job.scoring.items:
-        words += ["--items-out", str(job.place.items(job.key, job.scoring.key))]
+    words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if job.scoring.pairs else []
+    words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if job.scoring.items else []
     began = time.monotonic()
-    said = parsed(_run(job, lock, child.command("eval", model, *words, *out)))
+    said = parsed(_run(job, lock, child.command("eval", model, *words, *job.flags)))
     if not said:
         raise _Failed("cse eval printed no scores")
     took = round(time.monotonic() - began, 1)
@@ -243,8 +219,8 @@ def _recipe(job: Job) -> dict[str, Any]:
     assert job.recipe is not None
     content: dict[str, Any] = json.loads(json.dumps(job.recipe))
     name = content["model"]["name"]
-    if name.startswith(_STARTED):
-        start = name.removeprefix(_STARTED)
+    if name.startswith(RUN):
+        start = name.removeprefix(RUN)
         if job.place.without_model(start):
             raise _Failed(f"starts from run {start}, unpacked without its model; delete {start}")
         content["model"]["name"] = str(job.place.run(start))
@@ -274,33 +250,32 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
     try:
         if stopping.is_set():
             process.terminate()
-        assert process.stdout is not None
-        out = process.stdout.read().decode(errors="replace")
-        code = process.wait()
+        out = process.communicate()[0].decode(errors="replace")
     finally:
         _children.discard(process)
         with suppress(OSError):
             process.kill()
-    if code == 0:
+    if process.returncode == 0:
         return out
-    if stopping.is_set() or code == _INTERRUPTED:
+    if stopping.is_set() or process.returncode == _INTERRUPTED:
         raise Stop
     with log.open("rb") as file:
         file.seek(start)
-        raise _Failed(_line(file.read(), code))
+        raise _Failed(_line(file.read(), process.returncode))
 
 
-def check_scoring(scoring: Scoring | None, jobs: Collection[Job]) -> None:
+def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
     """Have ``cse eval`` read what runs are scored on, before the first of them begins.
 
     Raises:
         CseError: If it cannot.
     """
+    jobs = list(jobs)
     if scoring is None or all(job.done for job in jobs):
         return
     for job in jobs:
         model = "" if job.recipe is None else str(job.recipe["model"]["name"])
-        if not model or model.startswith(_STARTED):
+        if not model or model.startswith(RUN):
             continue
         words = child.command("eval", model, *scoring.words, "--dry-run", "--json", *job.flags)
         tried = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -321,3 +296,21 @@ def _line(said: bytes, code: int) -> str:
             return f"was ended by {signal.Signals(-code).name}"
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
     return f"exit code {code}: {last[:300]}"
+
+
+def machine() -> dict[str, Any]:
+    """Return what a run is made on: the commit of the toolkit, and the machine."""
+    spec = find_spec("cse_core")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude", "*"]
+    commit = ""  # outside of a checkout
+    with suppress(OSError, subprocess.SubprocessError):
+        found = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+        commit = found.stdout.strip()
+    return {
+        "commit": commit,
+        "machine": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
+        "cpus": os.cpu_count(),
+    }

@@ -8,17 +8,31 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, StringConstraints, ValidationError
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import disk_errors, whole_file
+from cse_core.runtime.atomic_files import atomic_file, disk_errors
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
-from cse_study.execution.folder import StudyFolder, parsed, read_json, write_json
+from cse_study.execution.folder import StudyFolder, read_json, write_json
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 _LEFT_OUT = frozenset({"machine", "model", "file", "folder", "words", "subsets"})
 """What says where something lay, and parts of scores that no table shows."""
+
+
+_Key = Annotated[str, StringConstraints(pattern=f"^{_KEY.pattern}$")]
+
+
+class _Packed(BaseModel):
+    """A run in such a file; scores by the key of their setting."""
+
+    key: _Key
+    result: dict[str, Any]
+    facts: dict[str, Any]
+    scores: dict[_Key, dict[str, Any]]
 
 
 def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
@@ -32,15 +46,15 @@ def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
     """
     found = [line for key in dict.fromkeys(keys) if (line := _packed(folder, key))]
     text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in found)
-    with disk_errors(file), whole_file(file) as beside:
+    with disk_errors(file), atomic_file(file) as beside:
         beside.write_bytes(gzip.compress(text.encode(), mtime=0))
     return len(found)
 
 
 def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
     result = read_json(folder.run(key) / RESULT)
-    places = sorted(folder.scores(key, "any").parent.glob("*.json"))
-    scores = {place.stem: read_json(place) for place in places if _KEY.fullmatch(place.stem)}
+    files = sorted(folder.scores(key, "any").parent.glob("*.json"))
+    scores = {file.stem: read_json(file) for file in files if _KEY.fullmatch(file.stem)}
     if not (result or scores):
         return None
     facts = read_json(folder.beside(key, "facts.json"))
@@ -73,22 +87,23 @@ def unpack(folder: StudyFolder, file: Path) -> tuple[int, int]:
     taken = 0
     with disk_errors(folder.path):
         for line in lines:
-            key, result = line["key"], line["result"]
+            key, result = line.key, line.result
             if folder.trained(key) or folder.begun(key):
                 continue
-            known = [place for place in line["scores"] if folder.scores(key, place).is_file()]
-            if not result and len(known) == len(line["scores"]):  # a model that nobody trained
+            files = {folder.scores(key, f"{name}.json"): scores
+                     for name, scores in line.scores.items()}  # fmt: skip
+            if not result and all(file.is_file() for file in files):  # a model nobody trained
                 continue
-            for place, scores in line["scores"].items():
-                write_json(folder.scores(key, place), scores)
-            write_json(folder.beside(key, "facts.json"), line["facts"])
+            for file_, scores in files.items():
+                write_json(file_, scores)
+            write_json(folder.beside(key, "facts.json"), line.facts)
             if result:  # last: it says that the rest is there
                 write_json(folder.run(key) / RESULT, result)
             taken += 1
     return taken, len(lines)
 
 
-def _read(file: Path) -> Iterator[dict[str, Any]]:
+def _read(file: Path) -> Iterator[_Packed]:
     hint = "cse study NAME --pack FILE writes such a file"
     try:
         text = gzip.decompress(file.read_bytes()).decode()
@@ -97,15 +112,9 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
         raise CseError(what, where="--unpack", value=str(file), hint=hint) from None
     except (EOFError, ValueError):
         raise CseError("was cut short", where="--unpack", value=str(file), hint=hint) from None
-    for number, each in enumerate(text.splitlines(), 1):
-        line = parsed(each)
-        scores = line.get("scores")
-        tables = all(isinstance(line.get(name), dict) for name in ("result", "facts", "scores"))
-        if not tables or not all(map(_is_key, [line.get("key"), *(scores or ())])):
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            yield _Packed.model_validate_json(line)
+        except ValidationError:
             what = f"line {number} is not a run"
-            raise CseError(what, where="--unpack", value=str(file), hint=hint)
-        yield line
-
-
-def _is_key(text: object) -> bool:
-    return isinstance(text, str) and _KEY.fullmatch(text) is not None
+            raise CseError(what, where="--unpack", value=str(file), hint=hint) from None

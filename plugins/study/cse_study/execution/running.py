@@ -2,94 +2,62 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass, field
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import MappingProxyType
 from typing import Any
 
-from cse_core import __version__
-from cse_study.definition import schema
+from cse_cli.terminal.console import echo_err
+from cse_study.execution.executors import Submit
 from cse_study.execution.folder import StudyFolder
-from cse_study.execution.jobs import After, Done, Job, Scoring, make, stop_children, stopping
+from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
 from cse_study.planning.inputs import RUN
-from cse_study.planning.keys import digest
 from cse_study.planning.plan import Plan
 
-TRIES = 4
+MAX_TRIES = 4
 """How often a run is given to a worker, when workers end before it does."""
-_LOOK = 0.5
-"""Seconds between two looks at what goes on."""
+_POLL_SECONDS = 0.5
+_SECONDS_BETWEEN_LINES = 30.0
 
 
-@dataclass
-class Work:
-    """The jobs of a plan by key, and the keys that each waits for."""
-
-    jobs: dict[str, Job] = field(default_factory=dict)
-    after: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-class Watcher:
-    """Hears what becomes of jobs; this one says nothing."""
-
-    def begun(self, key: str) -> None:
-        """Hear that a job was given to a worker."""
-
-    def ended(self, done: Done) -> None:
-        """Hear what became of a job."""
-
-    def look(self) -> None:
-        """Be asked now and then, to show how far it is."""
-
-
-def after_of(wanted: schema.After | None, scoring: Scoring | None) -> After | None:
-    """Return the function of finished runs that a study names, None without one."""
-    if wanted is None or scoring is None:
-        return None
-    settings = dict(wanted.model_extra or {})
-    return After(digest([wanted.call, settings, scoring.key, __version__]), wanted.call, settings)
-
-
-def work_of(
+def jobs_of(
     plan: Plan,
     folder: StudyFolder,
     scoring: Scoring | None,
     threads: int | None = None,
     *,
-    lean: bool = False,
-) -> Work:
-    """Return the jobs of a plan.
+    drop_checkpoints: bool = False,
+) -> dict[str, Job]:
+    """Return the jobs of a plan by key.
 
-    Where it is ``lean``, checkpoints are deleted, but of runs that commands or functions look into.
+    Checkpoints of runs that commands or functions look into are never dropped.
     """
-    work = Work()
+    where, jobs = str(folder.path.absolute()), {}
     looked_into = {key for call in plan.calls for key in call.starts}
-    scored = plan.scored
     for key, run in plan.runs.items():
-        work.jobs[key] = Job(
-            folder=str(folder.path.absolute()),
+        jobs[key] = Job(
+            folder=where,
             key=key,
+            needs=() if run.start is None else (run.start,),
             recipe=run.recipe,
             untrained=run.untrained,
-            scoring=scoring if key in scored else None,
-            after=after_of(plan.definition.study.after, scoring) if key in scored else None,
+            scoring=scoring if key in plan.scored else None,
             without=run.without,
             threads=threads,
-            lean=lean and key not in looked_into,
+            drop_checkpoints=drop_checkpoints and key not in looked_into,
         )
-        work.after[key] = () if run.start is None else (run.start,)
     for call in plan.calls:
-        work.jobs[call.key] = Job(
-            folder=str(folder.path.absolute()),
+        jobs[call.key] = Job(
+            folder=where,
             key=call.key,
+            needs=call.starts,
             command=tuple(_placed(word, folder) for word in call.command),
             call="" if call.command else plan.definition.study.call,
             settings={name: _placed(value, folder) for name, value in call.settings.items()},
             threads=threads,
         )
-        work.after[call.key] = call.starts
-    return work
+    return jobs
 
 
 def _placed(value: Any, folder: StudyFolder) -> Any:
@@ -100,9 +68,9 @@ def _placed(value: Any, folder: StudyFolder) -> Any:
 
 
 def carry_out(
-    work: Work,
-    executor: Executor,
-    watcher: Watcher,
+    jobs: Mapping[str, Job],
+    submit: Submit,
+    progress: Progress,
     before: Mapping[str, Done] = MappingProxyType({}),
     *,
     function: Callable[[Job], Done] = make,
@@ -110,12 +78,12 @@ def carry_out(
     """Make every job that is not there, and return what became of those that were given out.
 
     A job whose worker ends before it does, or is asked to stop, is given to another one, up to
-    ``TRIES`` times. A job that waits for one that failed is not begun.
+    ``MAX_TRIES`` times. A job that needs one that failed is not begun.
 
     Args:
-        work: The jobs.
-        executor: What makes them.
-        watcher: Hears of them.
+        jobs: The jobs by key.
+        submit: Gives one to a worker.
+        progress: Is called as they begin and end, and now and then.
         before: What became of jobs in an earlier pass; those that failed are not tried again.
         function: What makes one.
 
@@ -124,42 +92,43 @@ def carry_out(
             the executor, as after any other error.
     """
     ended = dict(before)
-    tries: dict[str, int] = {}
-    waiting = {key: job for key, job in work.jobs.items() if key not in ended and not job.done}
+    tries = dict.fromkeys(jobs, 0)
+    waiting = {key: job for key, job in jobs.items() if key not in ended and not job.done}
     running: dict[Future[Done], str] = {}
     stopping.clear()
-    for job in work.jobs.values():
-        if job.lean and job.done:
+    for job in jobs.values():
+        if job.drop_checkpoints and job.done:
             job.place.drop_checkpoints(job.key)
     try:
         while waiting or running:
-            for key in [key for key in waiting if _ready(key, work, waiting, running)]:
+            under_way = {*waiting, *running.values()}
+            for key in [key for key, job in waiting.items() if not under_way & {*job.needs}]:
                 job = waiting.pop(key)
-                lost = [k for k in work.after[key] if k in ended and ended[k].status != "done"]
+                lost = [k for k in job.needs if k in ended and ended[k].status != "done"]
                 if lost:
                     ended[key] = Done(key, "failed", f"run {lost[0]}, which it starts from, failed")
-                    watcher.ended(ended[key])
+                    progress.ended(ended[key])
                     continue
-                tries[key] = tries.get(key, 0) + 1
-                running[executor.submit(function, job)] = key
-                watcher.begun(key)
-            finished, _ = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+                tries[key] += 1
+                running[submit(function, job)] = key
+                progress.begun(key)
+            finished, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
                 key = running.pop(future)
+                again = tries[key] < MAX_TRIES
                 try:
                     done = future.result()
+                    # As a cluster does that takes a machine back.
+                    again = again and done.status == "stopped" and not stopping.is_set()
                 except Exception as error:  # the worker has ended, whatever kind it was of
-                    if tries[key] < TRIES:
-                        waiting[key] = work.jobs[key]
-                        continue
                     line = " ".join(str(error).split())[:200] or type(error).__name__
-                    done = Done(key, "failed", f"its workers ended {TRIES} times: {line}")
-                if done.status == "stopped" and not stopping.is_set() and tries[key] < TRIES:
-                    waiting[key] = work.jobs[key]  # as a cluster does that takes a machine back
+                    done = Done(key, "failed", f"its workers ended {MAX_TRIES} times: {line}")
+                if again:
+                    waiting[key] = jobs[key]
                     continue
                 ended[key] = done
-                watcher.ended(done)
-            watcher.look()
+                progress.ended(done)
+            progress.look()
     except BaseException:
         for future in running:
             future.cancel()
@@ -168,11 +137,62 @@ def carry_out(
     return ended
 
 
-def _ready(
-    key: str,
-    work: Work,
-    waiting: Mapping[str, Job],
-    running: Mapping[Future[Done], str],
-) -> bool:
-    under_way = {*waiting, *running.values()}
-    return not any(before in under_way for before in work.after[key])
+class Progress:
+    """Prints a line when a run ends, and now and then how far the others are.
+
+    Args:
+        plan: The plan.
+        folder: Where runs lie.
+        left: How many there are to make.
+        write: Called behind each end, to write the results.
+        shown: Whether anything is printed.
+    """
+
+    def __init__(
+        self, plan: Plan, folder: StudyFolder, left: int, write: Callable[[], None], shown: bool
+    ) -> None:
+        self._folder, self._left, self._write, self._shown = folder, left, write, shown
+        self._names = plan.names
+        self._steps = {key: run.steps for key, run in plan.runs.items()}
+        self._running: set[str] = set()
+        self._done = 0
+        self._printed = time.monotonic()
+
+    def begun(self, key: str) -> None:
+        """Note that a run was given to a worker."""
+        self._running.add(key)
+
+    def ended(self, done: Done) -> None:
+        """Print what became of a run."""
+        self._running.discard(done.key)
+        self._done += 1
+        self._write()
+        if self._shown:
+            what = f"in {in_words(done.seconds)}" if done.status == "done" else done.line
+            verb = "" if done.status == "done" else f"{done.status}: "
+            name = self._names.get(done.key, done.key)
+            echo_err(f"{self._done} of {self._left}: {name}: {verb}{what}")
+
+    def look(self) -> None:
+        """Show how far the runs under way are: those whose steps have begun."""
+        now = time.monotonic()
+        if not self._shown or now - self._printed < _SECONDS_BETWEEN_LINES:
+            return
+        self._printed = now
+        words = []
+        for key in self._running:
+            step, total = self._folder.step(key), self._steps.get(key)
+            if step is not None:
+                name = self._names.get(key, key)
+                words.append(f"{name}: step {step:,}" + (f" of {total:,}" if total else ""))
+        if words:
+            echo_err(f"{self._done} of {self._left} done; {'; '.join(words)}")
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration as people say it."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

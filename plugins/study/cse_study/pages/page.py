@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -12,8 +13,8 @@ from pathlib import Path
 from cse_cli.machine.out_files import check_out_file
 from cse_core import __version__
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import disk_errors, writable_folder, write_whole
-from cse_study.pages.drawing import Picture
+from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
+from cse_study.pages.figures import Picture
 from cse_study.results.text_table import Table
 
 _NUMBER = re.compile(r"[-+−]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ± [\d.,e-]+)?( \(n = \d+\))?%?")
@@ -28,15 +29,9 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
-    def add(self, picture: Picture | None) -> None:
-        """Add a picture, where there was something to draw."""
-        if picture is not None:
-            self.pictures.append(picture)
-
-    @property
-    def empty(self) -> bool:
-        """Tell whether it says nothing."""
-        return not (self.notes or self.tables or self.pictures)
+    def add(self, *pictures: Picture | None) -> None:
+        """Add pictures, where there was something to draw."""
+        self.pictures += [picture for picture in pictures if picture is not None]
 
 
 @dataclass
@@ -47,21 +42,18 @@ class Page:
     lead: list[str] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
 
-    @property
-    def made(self) -> str:
-        """Return when it was made, and by what."""
-        return f"Made by cse {__version__} on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
-
     def html(self) -> str:
         """Return the page; :func:`check_drawing` says whether what makes it is installed."""
         from jinja2 import Environment
 
-        self.sections = [section for section in self.sections if not section.empty]
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.tests["number_like"] = lambda text: bool(_NUMBER.fullmatch(str(text)))
+        environment.filters["base64"] = lambda text: b64encode(text.encode()).decode()
         source = files("cse_study.pages").joinpath("templates/page.html")
         template = environment.from_string(source.read_text(encoding="utf-8"))
-        return template.render(page=self)
+        sections = [each for each in self.sections if each.notes or each.tables or each.pictures]
+        made = f"Made by cse {__version__} on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+        return template.render(title=self.title, lead=self.lead, sections=sections, made=made)
 
     def write(self, path: Path) -> None:
         """Write the page, whole or not at all.
@@ -71,7 +63,7 @@ class Page:
         """
         text = self.html()
         with disk_errors(path):
-            write_whole(path, text)
+            atomic_write(path, text)
 
 
 def check_file(path: Path, where: str) -> None:
@@ -109,7 +101,5 @@ def check_drawing(where: str) -> None:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise CseError(
-            f"pages need jinja2 and matplotlib: {error}", where=where,
-            hint="pip install jinja2 matplotlib",
-        ) from error  # fmt: skip
+        what, hint = f"pages need jinja2 and matplotlib: {error}", "pip install jinja2 matplotlib"
+        raise CseError(what, where=where, hint=hint) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,28 +12,12 @@ from cse_cli.plugins.installed import Installed
 from cse_cli.training.plan_text import plan_dict
 from cse_cli.training.resolving import resolve_choice
 from cse_core.errors import CseError
-from cse_core.recipes.composition import Composition
 from cse_core.runtime.model_files import RUN_FILE
-from cse_study.pages.comparing import different_settings, scores_beside
+from cse_study.pages import run_pictures as pictures
 from cse_study.pages.diagram import plan_picture
-from cse_study.pages.drawing import plain_number
-from cse_study.pages.gold_pictures import gold_densities, gold_scatters
-from cse_study.pages.grouping import Group, groups_of
 from cse_study.pages.page import Page, Section
-from cse_study.pages.run_files import Run
-from cse_study.pages.run_lengths import composition_lengths
-from cse_study.pages.run_pictures import (
-    alignment_picture,
-    dev_picture,
-    lengths_picture,
-    loss_picture,
-    negatives_pictures,
-    pairs_of,
-    spectra_of,
-    spectrum_picture,
-    spread_picture,
-)
-from cse_study.results.text_table import Table
+from cse_study.pages.runs import Group, Run, different_settings, groups_of, scores_beside
+from cse_study.results.text_table import Table, plain_number
 
 KINDS: Mapping[str, str] = {
     "loss": "loss over steps, of metrics.jsonl",
@@ -42,7 +27,6 @@ KINDS: Mapping[str, str] = {
     "gold": "cosine by gold score, of files that cse eval --pairs-out wrote",
     "spectrum": "singular values of the vectors, of cse eval",
     "negatives": "negatives that an anchor saw, by source and age, of metrics.jsonl",
-    "lengths": "length of the training texts, of a sample of the data where it is still there",
     "plan": "views, encoders, stores and losses, of run.toml",
 }
 """What a page of runs shows, and what it is read from."""
@@ -54,23 +38,32 @@ def run_page(runs: Sequence[Run], wanted: Sequence[str], plugins: Installed) -> 
     Args:
         runs: The runs.
         wanted: Which of :data:`KINDS`.
-        plugins: The installed plugins, to read data and to draw plans.
+        plugins: The installed plugins, to draw plans.
     """
     groups = groups_of(runs)
     page = Page("Runs: " + ", ".join(group.label for group in groups[:6]))
     page.title += f" and {len(groups) - 6} more" if len(groups) > 6 else ""
     page.lead = ["Runs that differ in their seed alone are drawn as one: mean, and standard "
                  "deviation over seeds."] if len(groups) < len(runs) else []  # fmt: skip
-    page.sections = [_runs(groups), _settings(groups), _scores(groups), _training(groups, wanted)]
-    vectors = Section("Vectors")
+    training, vectors = Section("Training"), Section("Vectors")
+    if "loss" in wanted:
+        training.add(pictures.loss_picture(groups))
+    if "dev" in wanted:
+        training.add(pictures.dev_picture(groups))
+    if "spread" in wanted:
+        training.add(pictures.spread_picture(groups))
+    if "negatives" in wanted:
+        training.add(*pictures.negatives_pictures(groups))
     if "alignment" in wanted:
-        vectors.add(alignment_picture(groups))
+        vectors.add(pictures.alignment_picture(groups))
     if "spectrum" in wanted:
-        vectors.add(spectrum_picture(spectra_of(groups)))
+        found = [(group.label, each) for group in groups for each in group.runs[0].evaluations]
+        vectors.add(pictures.spectrum_picture(pictures.spectra_of(found)))
     if "gold" in wanted:
-        pairs = pairs_of(groups)
-        vectors.pictures += gold_scatters(pairs) + gold_densities(pairs)
-    page.sections += [vectors, *_plans(groups, wanted, plugins)]
+        pairs = pictures.by_set(pictures.pairs_of(groups))
+        vectors.add(*pictures.gold_scatters(pairs), *pictures.gold_densities(pairs))
+    page.sections = [_runs(groups), _settings(groups), _scores(groups), training, vectors]
+    page.sections += [_plans(groups, plugins)] if "plan" in wanted else []
     return page
 
 
@@ -92,13 +85,9 @@ def _runs(groups: Sequence[Group]) -> Section:
 
 def _settings(groups: Sequence[Group]) -> Section:
     found = different_settings([group.runs[0] for group in groups])
-    section = Section("Settings that differ")
-    if found and len(groups) > 1:
-        heads = ["setting", *(group.label for group in groups)]
-        section.tables.append(
-            Table(heads, [[path, *map(_plain, values)] for path, values in found.items()])
-        )
-    return section
+    heads = ["setting", *(group.label for group in groups)]
+    rows = [[path, *map(_plain, values)] for path, values in found.items()]
+    return Section("Settings that differ", tables=[Table(heads, rows)] if rows else [])
 
 
 def _plain(value: Any) -> str:
@@ -108,16 +97,11 @@ def _plain(value: Any) -> str:
 
 
 def _scores(groups: Sequence[Group]) -> Section:
-    import statistics
-
-    runs = [run for group in groups for run in group.runs]
-    found = scores_beside(runs)
     rows = []
-    for name, values in found.items():
-        cells, place = [], 0
+    for name, values in scores_beside([run for group in groups for run in group.runs]).items():
+        cells, left = [], iter(values)
         for group in groups:
-            own = [value for value in values[place : place + group.seeds] if value is not None]
-            place += group.seeds
+            own = [value for _, value in zip(group.runs, left, strict=False) if value is not None]
             text = "-" if not own else f"{statistics.fmean(own):.2f}"
             text += f" ± {statistics.stdev(own):.2f}" if len(own) > 1 else ""
             cells.append(f"{text} (n = {len(own)})" if own else text)
@@ -132,45 +116,20 @@ def _scores(groups: Sequence[Group]) -> Section:
     return section
 
 
-def _training(groups: Sequence[Group], wanted: Sequence[str]) -> Section:
-    section = Section("Training")
-    for name, draw in (("loss", loss_picture), ("dev", dev_picture), ("spread", spread_picture)):
-        if name in wanted:
-            section.add(draw(groups))
-    if "negatives" in wanted:
-        section.pictures += negatives_pictures(groups)
-    return section
-
-
-def _plans(groups: Sequence[Group], wanted: Sequence[str], plugins: Installed) -> list[Section]:
-    texts, plans = Section("Texts"), Section("Plans")
-    lengths: dict[str, list[int]] = {}
-    measured: set[tuple[str, str]] = set()
+def _plans(groups: Sequence[Group], plugins: Installed) -> Section:
+    section = Section("Plans")
     drawn: dict[str, str] = {}
-    for group in groups if {"lengths", "plan"} & set(wanted) else ():
-        run = group.runs[0]
+    for group in groups:
         try:
-            composition = _composed(run, plugins)
+            choice = Choice(recipe=str(group.runs[0].path / RUN_FILE))
+            composition = resolve_choice(choice, plugins)
         except CseError as error:
-            plans.notes.append(f"{group.label}: no plan can be made any more: {error}")
+            section.notes.append(f"{group.label}: no plan can be made any more: {error}")
             continue
-        known = run.texts, composition.model.name
-        if "lengths" in wanted and known not in measured:
-            measured.add(known)
-            name = ", ".join(Path(each).name for each in composition.data.path)
-            name = f"{name}, {group.label}" if name in lengths else name
-            if found := composition_lengths(composition, plugins):
-                lengths[name] = found
-        if "plan" in wanted:
-            picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))
-            first = drawn.setdefault(picture.alt, group.label)
-            if first == group.label:
-                plans.pictures.append(picture)
-            else:
-                plans.notes.append(f"{group.label} has the parts of {first}.")
-    texts.add(lengths_picture(lengths))
-    return [texts, plans]
-
-
-def _composed(run: Run, plugins: Installed) -> Composition:
-    return resolve_choice(Choice(recipe=str(run.path / RUN_FILE)), plugins)
+        picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))
+        first = drawn.setdefault(picture.svg, group.label)
+        if first == group.label:
+            section.add(picture)
+        else:
+            section.notes.append(f"{group.label} has the parts of {first}.")
+    return section

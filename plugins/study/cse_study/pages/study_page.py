@@ -2,55 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any
 
+from cse_core.errors import CseError
+from cse_study.definition.points import Point
 from cse_study.definition.schema import Figure
-from cse_study.pages.drawing import Picture
-from cse_study.pages.grouping import find_key, over_steps
-from cse_study.pages.lines import lines_picture
+from cse_study.measures.pair_scores import Cosines, read_cosines
+from cse_study.pages import run_pictures as pictures
+from cse_study.pages.diagram import plan_picture
+from cse_study.pages.figures import (
+    Picture,
+    Series,
+    bars_picture,
+    box_picture,
+    lines_picture,
+    scatter_picture,
+)
 from cse_study.pages.page import Page, Section
-from cse_study.pages.run_pictures import loss_picture
-from cse_study.pages.study_figures import FIGURES, number_of
-from cse_study.pages.study_results import Results
-from cse_study.pages.texts import text_tables
-from cse_study.results.layout import claims_table, score_tables
-from cse_study.results.text_table import Table
+from cse_study.pages.runs import Group, over_steps, read_run
+from cse_study.results.rows import Row, at
+from cse_study.results.table import Line, Results
+from cse_study.results.text_table import Table, plain_number
+
+_FIRST = "Of the first seed of each point."
+_MAX_ROWS = 60
+"""Rows of a table of texts."""
+_MAX_LINES = 8
+"""Points whose training is drawn."""
+_LOG_PLACES = 16
+"""Ratio of the largest to the smallest place of a curve from which its axis is logarithmic."""
 
 
 def study_page(results: Results) -> Page:
     """Return the page of a study."""
-    definition = results.definition
-    study = definition.study
+    definition, study = results.definition, results.definition.study
     page = Page(f"{definition.name}: {study.summary}")
     if definition.paper:
         page.lead.append(", ".join(filter(None, [definition.paper, study.source])))
     if study.paper.metric:
         model = f", {study.paper.model}" if study.paper.model else ""
         page.lead.append(f"The paper reports {study.paper.metric}{model}.")
-    if study.note:
-        page.lead.append(study.note)
-    missing = [row for row in results.rows if row.status != "done"]
-    if missing:
+    page.lead += [study.note] if study.note else []
+    if len(results.done) < len(results.rows):
         page.lead.append(
             f"{len(results.done)} of {len(results.rows)} rows are finished; "
             "what is missing is left out."
         )
-    page.sections.append(Section("Results", tables=score_tables(definition, results.tables)))
-    if claims := claims_table(results.verdicts):
-        page.sections.append(Section("Claims", tables=[claims]))
     figures = Section("Figures")
     for figure, drawn in _drawn(results):
         figures.pictures += drawn
-        figures.tables += text_tables(results, figure) if figure.type == "table" else []
+        figures.tables += text_tables(results, figure)
         if not drawn and figure.type != "table":
             what = figure.title or figure.type
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
-    if results.elsewhere:
+    elsewhere = sum(map(results.folder.without_model, {row.key for row in results.done}))
+    if elsewhere:
         figures.notes.append(
-            f"{results.elsewhere} runs were unpacked: their lines over steps, pairs and vectors "
+            f"{elsewhere} runs were unpacked: their lines over steps, pairs and vectors "
             "are where they were made."
         )
-    page.sections += [figures, _training(results), _ran(results)]
+    page.sections = [Section("Results", tables=results.layout()), figures]
+    page.sections += [_training(results), _ran(results)]
     return page
 
 
@@ -61,45 +76,290 @@ def study_pictures(results: Results) -> list[Picture]:
 
 def _drawn(results: Results) -> Iterator[tuple[Figure, list[Picture]]]:
     for figure in results.definition.study.figures or _standard(results):
-        yield figure, FIGURES[figure.type](results, figure) if results.done else []
+        found = FIGURES[figure.type](results, figure) if results.done else []
+        yield figure, [picture for picture in found if picture is not None]
 
 
 def _standard(results: Results) -> list[Figure]:
     """Return the figures of a study that names none: its numbers along the longest axis."""
-    axes = results.definition.study.axes
-    numeric = [axis for axis in axes if all(number_of(v) is not None
-               for v in next(iter(axis.values.values())))]  # fmt: skip
-    if not numeric:
-        return []
-    longest = max(numeric, key=lambda axis: axis.size)
-    if longest.size < 3:
+    numeric = [
+        axis
+        for axis in results.definition.study.axes
+        if all(number_of(value) is not None for value in next(iter(axis.values.values())))
+    ]
+    longest = max(numeric, key=lambda axis: axis.size, default=None)
+    if longest is None or longest.size < 3:
         return []
     return [Figure(type="curve", x=longest.called)]
 
 
 def _training(results: Results) -> Section:
-    section = Section("Training")
-    groups = [group for point in results.points if (group := results.group(point)) is not None]
-    if groups and len(groups) <= 8:
-        section.add(loss_picture(groups))
-        dev = over_steps(groups, lambda run: find_key(run, "dev"))
-        section.add(lines_picture("Dev score", {"dev score": dev}, "step"))
+    section, groups = Section("Training"), _groups(results)
+    if len(groups) <= _MAX_LINES:
+        dev = {"dev score": over_steps(groups, "dev")}
+        section.add(pictures.loss_picture(groups), lines_picture("Dev score", dev, "step"))
     return section
 
 
 def _ran(results: Results) -> Section:
     """Return what the runs ran on, once where it is the same of all."""
     names = ("setting", "scored_by", "steps", "processor", "device", "precision", "commit")
-    rows = []
-    for name in names:
-        values = dict.fromkeys(str(row.facts[name]) for row in results.done
-                               if row.facts.get(name) not in (None, ""))  # fmt: skip
-        if values:
-            rows.append([name.replace("_", " "), ", ".join(list(values)[:6])])
-    seeds = dict.fromkeys(str(row.seed) for row in results.done)
-    if seeds:
-        rows.append(["seeds", ", ".join(seeds)])
-    section = Section("How it was run")
-    if rows:
-        section.tables.append(Table(["", ""], rows))
-    return section
+    facts = {name.replace("_", " "): [row.facts.get(name) for row in results.done]
+             for name in names}  # fmt: skip
+    facts["seeds"] = [row.seed for row in results.done]
+    distinct = {name: dict.fromkeys(str(each) for each in values if each not in (None, ""))
+                for name, values in facts.items()}  # fmt: skip
+    rows = [[name, ", ".join(list(values)[:6])] for name, values in distinct.items() if values]
+    return Section("How it was run", tables=[Table(["", ""], rows)] if rows else [])
+
+
+def _groups(results: Results, figure: Figure | None = None) -> list[Group]:
+    """Return the runs of each point that has some here, by its label in a figure."""
+    found = []
+    for point in results.points:
+        runs = []
+        for row in results.of_point(point):
+            try:
+                runs.append(read_run(results.folder.run(row.key)))
+            except CseError:  # untrained, or made elsewhere
+                continue
+        label = point.label if figure is None else _label(results, point, figure)
+        if runs:
+            found.append(Group(label, tuple(runs)))
+    return found
+
+
+def text_tables(results: Results, figure: Figure) -> list[Table]:
+    """Return a table of each list that a figure shows, of the first seed of each point.
+
+    Its key ``show`` has the lists' paths in the output, with dots; one that an output does not
+    have is left out.
+    """
+    found = []
+    for point, row in _first_rows(results):
+        for path in (figure.model_extra or {}).get("show", []):
+            values = at(row.results, path)
+            if isinstance(values, list) and values:
+                words = f"{point.label}: {path}" if point.labels else path
+                if len(values) > _MAX_ROWS:
+                    words += f", {_MAX_ROWS} of {len(values)}"
+                tables = [each if isinstance(each, Mapping) else {"": each}
+                          for each in values[:_MAX_ROWS]]  # fmt: skip
+                heads = list(dict.fromkeys(name for each in tables for name in each))
+                rows = [[str(number), *(_cell(each.get(name)) for name in heads)]
+                        for number, each in enumerate(tables)]  # fmt: skip
+                found.append(Table(["", *heads], rows, words))
+    return found
+
+
+def _cell(value: Any, inner: bool = False) -> str:
+    """Return a value as a text; items of a list are separated, those of lists in it by commas."""
+    if isinstance(value, list):
+        return (", " if inner else "; ").join(_cell(each, inner=True) for each in value)
+    return plain_number(value)
+
+
+def number_of(value: Any) -> float | int | None:
+    """Return a value as a number, None where it is not one; a percent sign may stand behind it."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        number = float(str(value).rstrip("%"))
+    except ValueError:
+        return None
+    if not isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _label(results: Results, point: Point, figure: Figure) -> str:
+    """Return the name of a point in a figure: its place on the figure's axis, if that is enough."""
+    if not figure.lines:
+        return point.label
+    places = [str(each.value(figure.lines, "")) for each in results.points]
+    own = plain_number(point.value(figure.lines, ""))
+    return own if places.count(str(point.value(figure.lines, ""))) == 1 else point.label
+
+
+def _wanted(results: Results, figure: Figure) -> list[str]:
+    """Return the numbers that a figure shows, by default the shown scores."""
+    names = [figure.y] if isinstance(figure.y, str) else list(figure.y)
+    return [name for name in names if name] or list(results.tables)
+
+
+def _first_rows(results: Results) -> Iterator[tuple[Point, Row]]:
+    """Yield each point with the first of its finished rows."""
+    for point in results.points:
+        for row in results.of_point(point)[:1]:
+            yield point, row
+
+
+def _curve(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw each shown score along an axis or a column, a line for each place of the others."""
+    axes = [axis.called for axis in results.definition.study.axes]
+    x = figure.x or (axes[0] if axes else "")
+    where: Mapping[str, Sequence[Any]] = (figure.model_extra or {}).get("where", {})
+
+    def place(line: Line) -> Any:
+        value = line.point.value(x, x)
+        number = number_of(value)
+        return value if number is None else number
+
+    def line_of(point: Point) -> str:
+        if figure.lines:
+            return plain_number(point.value(figure.lines, figure.lines))
+        # Columns stand on an axis: its labels name no line.
+        return point.label_without([x]) if x in point.labels else ""
+
+    names = [name for name in _wanted(results, figure) if name in results.tables]
+    panels: dict[str, list[Series]] = {}
+    for name in names or list(results.tables):
+        by_line: dict[str, list[Line]] = {}
+        for line in results.tables[name]:
+            if all(line.point.value(column, column) in values for column, values in where.items()):
+                by_line.setdefault(line_of(line.point), []).append(line)
+        series = []
+        for label, lines in by_line.items():
+            lines.sort(key=lambda line: number_of(place(line)) or 0.0)
+            places = list(map(place, lines))
+            series.append(Series(label, places, [line.mean for line in lines],
+                                 [line.deviation for line in lines],
+                                 [line.seeds for line in lines]))  # fmt: skip
+            series.append(Series(label, places, [line.paper for line in lines],
+                                 [line.paper_deviation for line in lines], paper=True))  # fmt: skip
+        score = next((line.score for line in results.tables[name] if line.seeds), name)
+        panels[score] = series
+    places = [x for each in panels.values() for series in each for x in series.x]
+    log = not any(isinstance(x, str) for x in places) and min(places, default=0) > 0
+    log = log and max(places) / min(places) >= _LOG_PLACES
+    title = figure.title or f"{', '.join(panels)} by {x or 'point'}"
+    return [lines_picture(title, panels, x or "point", xscale="log" if log else "linear")]
+
+
+def _box(results: Results, figure: Figure) -> list[Picture | None]:
+    found = []
+    for name, lines in results.tables.items():
+        groups: dict[str, list[float]] = {}
+        for line in lines:
+            place = plain_number(line.point.value(figure.x, line.point.label))
+            # A model without training is one run, whatever the seed.
+            for row in {row.key: row for row in results.of_point(line.point)}.values():
+                if line.score in row.scores:
+                    groups.setdefault(place, []).append(row.scores[line.score])
+        title = figure.title or f"{name}: seeds of each {figure.x or 'point'}"
+        score = next((line.score for line in lines if line.seeds), name)
+        found.append(box_picture(title, groups, figure.x or "point", score))
+    return found
+
+
+def _trace(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw keys of metrics over steps, a line for each place of an axis."""
+    groups = _groups(results, figure)
+    if len(results.points) == 1:
+        groups = [Group("", group.runs) for group in groups]
+    names = _wanted(results, figure) if figure.y else ["loss"]
+    panels = {name: over_steps(groups, name) for name in names}
+    title = figure.title or f"{', '.join(panels)} over steps"
+    return [lines_picture(title, panels, "step")]
+
+
+def _scatter(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw pairs by gold score and cosine, or points by two of their numbers."""
+    if (figure.x, figure.y) == ("gold", "cosine"):
+        return pictures.gold_scatters(_pairs_by_set(results, figure), figure.title, _FIRST)
+    groups: dict[str, list[tuple[float, float, str]]] = {}
+    ylabel = ""
+    for name in _wanted(results, figure):
+        for point in results.points:
+            rows = results.of_point(point)
+            y, found_y = _mean_of(results, rows, point, name)
+            x, _ = _mean_of(results, rows, point, figure.x)
+            if x is not None and y is not None:
+                ylabel = found_y
+                label = plain_number(point.value(figure.lines, found_y))
+                groups.setdefault(label, []).append((x, y, f"{point.label} (n = {len(rows)})"))
+    title = figure.title or f"{ylabel} by {figure.x}"
+    return [scatter_picture(title, groups, figure.x, ylabel)]
+
+
+def _mean_of(
+    results: Results, rows: Sequence[Row], point: Point, name: str
+) -> tuple[float | None, str]:
+    """Return a number of a point, the mean over its seeds, with its full name."""
+    if name in point.columns or name in point.labels:
+        return number_of(point.value(name)), name
+    for line in results.tables.get(name, ()):
+        if line.point.number == point.number:
+            return line.mean, line.score
+    values, full = {}, name
+    for row in rows:
+        # The number of a test set comes before that of a dev set.
+        keys = sorted((key for key in row.scores if key == name or key.endswith(f".{name}")),
+                      key=lambda key: ".dev." in key)  # fmt: skip
+        if keys:
+            values[row.seed], full = row.scores[keys[0]], keys[0]
+    return (statistics.fmean(values.values()) if values else None), full
+
+
+def _pairs_by_set(results: Results, figure: Figure) -> dict[str, Cosines]:
+    """Return gold scores and cosines by set and place, of the first seed of each point."""
+    if results.scoring is None:
+        return {}
+    file = f"{results.scoring.key}.tsv"
+    return pictures.by_set(
+        (_label(results, point, figure), read_cosines(results.folder.scores(row.key, file)))
+        for point, row in _first_rows(results)
+    )
+
+
+def _density(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw the density of cosines in groups of gold scores, a panel for each point."""
+    after = results.definition.study.after
+    extra = (after.model_extra if after is not None else None) or {}
+    count = int(extra.get("groups", pictures.GOLD_GROUPS))
+    pairs = _pairs_by_set(results, figure)
+    return pictures.gold_densities(pairs, count, figure.title, _FIRST)
+
+
+def _spectrum(results: Results, figure: Figure) -> list[Picture | None]:
+    found = [(_label(results, point, figure), {"results": row.results})
+             for point, row in _first_rows(results)]  # fmt: skip
+    return [pictures.spectrum_picture(pictures.spectra_of(found))]
+
+
+def _histogram(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw numbers side by side, the paper's as bars of their own."""
+    groups: dict[str, dict[str, float]] = {}
+    for name in _wanted(results, figure):
+        for line in results.tables.get(name, ()):
+            if line.mean is not None:
+                groups.setdefault(line.point.label, {})[name] = line.mean
+            if line.paper is not None:
+                label = "paper" if len(results.points) == 1 else f"paper, {line.point.label}"
+                groups.setdefault(label, {})[name] = line.paper
+    study = results.definition.study
+    return [bars_picture(figure.title or study.summary, groups, figure.x or study.source,
+                         study.paper.metric or "number")]  # fmt: skip
+
+
+def _diagram(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw the plan that a command printed, one for each point."""
+    return [
+        plan_picture(figure.title or f"Plan of {row.results.get('recipe') or point.label}",
+                     row.results)
+        for point, row in _first_rows(results)
+        if {"parts", "views", "passes", "feeds"} <= row.results.keys()
+    ]  # fmt: skip
+
+
+FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
+    "curve": _curve,
+    "table": lambda results, figure: [],
+    "box": _box,
+    "trace": _trace,
+    "scatter": _scatter,
+    "density": _density,
+    "spectrum": _spectrum,
+    "histogram": _histogram,
+    "diagram": _diagram,
+}

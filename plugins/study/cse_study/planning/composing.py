@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.training.recipe_file import as_recipe
-from cse_study.definition.points import Point
 from cse_study.definition.schema import flat
 from cse_study.planning.inputs import RUN, Inputs, filled
 from cse_study.planning.keys import digest, key_of, model_digest
@@ -57,15 +56,6 @@ class PlannedRun:
     def options(self) -> dict[str, Any]:
         """Return every resolved setting by its path; a part's begins with its kind and name."""
         return flat_options(self.recipe)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A point with a seed, and the run that it is scored by."""
-
-    point: Point
-    seed: int
-    run: PlannedRun
 
 
 def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,22 +183,6 @@ class Composer:
             ),
             _names(arguments.get("without")),
         )  # fmt: skip
-
-
-def check_models(runs: Iterable[PlannedRun]) -> None:
-    """Refuse runs whose model is neither a folder nor on the hub, as far as this machine can see.
-
-    A composition does not: where the hub cannot be reached, a plan can still be shown.
-
-    Raises:
-        CseError: If nothing of a model was found.
-    """
-    for run in runs:
-        facts = run.composition.facts if run.composition is not None else None
-        if facts is not None and facts.family is None and facts.hidden is None:
-            what = "no folder of this name, and the hub cannot be reached"
-            hint = "check the spelling and the network, or give the path of a downloaded folder"
-            raise CseError(what, where="--model", value=facts.model, hint=hint)
 
 
 def _names(given: Any) -> list[str]:

@@ -10,10 +10,10 @@ from typing import Any
 from cse_cli.training.whole_paths import whole_path
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.registry import Registry
+from cse_study.definition.reading import RUN as RUN
 
 STARTER = "starter"
 """Stands for every role that nothing was named for."""
-RUN = "@run:"
 
 
 @dataclass(frozen=True)

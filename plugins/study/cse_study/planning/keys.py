@@ -21,7 +21,6 @@ NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check", 
 them, but for the rounding of a device."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
-_BLOCK = 2**22
 
 
 def key_of(
@@ -46,6 +45,13 @@ def key_of(
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
+    # Views that follow from the rest, which the recipe of a run names too, identify nothing.
+    del content["views"]
+    if composition.view_options:
+        content["views"] = {
+            name: options.model_dump(exclude_none=True)
+            for name, options in composition.view_options.items()
+        }
     text = json.dumps(_by_content(content), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
@@ -105,8 +111,5 @@ def _state(path: str | Path) -> tuple[int, int]:
 @cache
 def _file(path: str, size: int, changed: int) -> str:
     """Return a file's digest, read once as long as it has this size and time."""
-    found = hashlib.sha256()
     with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

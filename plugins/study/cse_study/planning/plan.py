@@ -1,27 +1,33 @@
-"""The plan of a study: which runs its points need, which are there, and how long the rest takes."""
+"""The plan of a study: every point composed, as runs or calls, before anything starts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cse_cli.plugins.installed import OWN_COMMANDS
 from cse_core import __version__
-from cse_core.errors import CseError, CseErrors, raise_all
+from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
+from cse_core.recipes.option_types import plain
+from cse_core.runtime.loading import load_factory
+from cse_core.training.run_folder import RESULT
 from cse_study.definition.points import Point, chosen_points, ranges
 from cse_study.definition.reading import Definition, texts_of
-from cse_study.execution.folder import StudyFolder
-from cse_study.planning.calls import check_call, words_of
-from cse_study.planning.composing import Cell, Composer, PlannedRun
+from cse_study.definition.schema import Study
+from cse_study.execution.folder import StudyFolder, read_json
+from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.inputs import RUN, Inputs, filled, is_role
 from cse_study.planning.keys import digest
-from cse_study.planning.tuning import check_selected, groups_of, kept_points, trial_seeds
 
-OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
+_OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
 """First words of the command line's own commands."""
 _SET = re.compile(r"--set ([\w.]+)=(\w+)")
+_BRACES = re.compile(r"\{([^{}]+)\}")
+_FAILED = float("-inf")
+"""Score of a trial that failed, or has no score."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,9 @@ class Wish:
         steps: Steps of every run.
         rows: Rows of the texts.
         inputs: What stands for roles.
+        suites: Suites of ``cse eval`` in place of what the study is scored on.
+        pairs: Files of graded pairs, in the same place.
+        data_dir: Folder of the suites' files.
     """
 
     seeds: int | Sequence[int] | None = None
@@ -41,6 +50,9 @@ class Wish:
     steps: int | None = None
     rows: int | None = None
     inputs: Inputs = field(default_factory=Inputs)
+    suites: Sequence[str] = ()
+    pairs: Sequence[str] = ()
+    data_dir: Path | None = None
 
     def seeds_of(self, own: Sequence[int]) -> tuple[int, ...]:
         """Return the seeds of a study: its own, and then those that follow its largest one."""
@@ -50,6 +62,15 @@ class Wish:
             return tuple(self.seeds)
         more = range(max(own) + 1, max(own) + 1 + self.seeds)
         return (*own, *more)[: self.seeds]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A point with a seed, and the run that it is scored by."""
+
+    point: Point
+    seed: int
+    run: PlannedRun
 
 
 @dataclass(frozen=True)
@@ -103,10 +124,7 @@ class Plan:
     @property
     def runs(self) -> dict[str, PlannedRun]:
         """Return each run once by its key, those first that others start from."""
-        found = {run.key: run for run in self.starts}
-        for cell in self.cells:
-            found.setdefault(cell.run.key, cell.run)
-        return found
+        return {run.key: run for run in [*self.starts, *(cell.run for cell in self.cells)]}
 
     @property
     def scored(self) -> frozenset[str]:
@@ -120,6 +138,68 @@ class Plan:
     def shared(self) -> int:
         """Return how many cells have the run of an earlier one."""
         return len(self.cells) - len({cell.run.key for cell in self.cells})
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what lines call each run: its first point and its seed."""
+        found = {run.key: f"a run to start from, {run.recipe.get('name', '')}"
+                 for run in self.starts}  # fmt: skip
+        for cell in self.cells:
+            seed = f", seed {cell.seed}" if len(self.seeds) > 1 else ""
+            found.setdefault(cell.run.key, f"{cell.point.label}{seed}")
+        return found | {call.key: call.point.label for call in self.calls}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data that JSON can hold."""
+        study = self.definition.study
+        return {
+            "study": self.definition.name,
+            **study.model_dump(include={"summary", "kind", "source", "note"}),
+            "seeds": list(self.seeds),
+            "points": [{"label": point.label, **asdict(point)} for point in self.points],
+            "cells": [
+                {"point": cell.point.number, "seed": cell.seed, "key": cell.run.key}
+                for cell in self.cells
+            ],
+            "calls": [{**asdict(call), "point": call.point.number} for call in self.calls],
+            "kept": sorted(self.kept),
+            "undecided": self.undecided,
+            "runs": [
+                {name: getattr(run, name) for name in ("key", "seed", "steps", "start", "warnings")}
+                for run in self.runs.values()
+            ],
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return it as lines of plain text."""
+        study = self.definition.study
+        source = f" ({study.source})" if study.source else ""
+        lines = [f"study: {self.definition.name}{source}: {study.summary}"]
+        lines += [f"paper: {self.definition.paper}"] if self.definition.paper else []
+        lines += [f"note: {study.note}"] if study.note else []
+        axes = ", ".join(f"{axis.called} {axis.size}" for axis in study.axes)
+        many = f"{len(self.points)} point{'s' * (len(self.points) != 1)}"
+        lines.append(f"points: {many}" + (f" of axes {axes}" if axes else ""))
+        lines.append(f"seeds: {', '.join(map(str, self.seeds))}")
+        for call in self.calls:
+            words = f"cse {' '.join(call.command)}" if call.command else study.call
+            lines.append(f"  {call.point.number}. {call.point.name}: {words}")
+        for point in self.points:
+            runs = [cell.run for cell in self.cells if cell.point is point]
+            if runs:
+                steps = runs[0].steps
+                many = "steps as its rounds require" if steps is None else f"{steps} steps"
+                keys = " ".join(run.key for run in runs)
+                lines.append(f"  {point.number}. {point.name}: {many}, {keys}")
+        if self.runs:
+            shared = f", {self.shared} of them for several points" if self.shared else ""
+            starts = f", {len(self.starts)} of them to start from" if self.starts else ""
+            lines.append(f"runs: {len(self.runs)}{starts}{shared}")
+        if study.tune is not None and self.undecided:
+            more = self.undecided * len(set(self.seeds) - set(study.trial_seeds(self.seeds)))
+            over = ", ".join(study.tune.over)
+            lines.append(f"trials of {over} choose by the dev score; then {more} more runs follow")
+        return lines
 
 
 def plan_study(
@@ -146,9 +226,11 @@ def plan_study(
     if not points:
         raise CseError("no point is left", where="--points", value=" ".join(wish.points))
     wish.inputs.check(roles_of(definition))
+    if study.after is not None:
+        load_factory(study.after.call, where="after")
     seeds = wish.seeds_of(study.seeds)
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
-    first = seeds if study.tune is None else trial_seeds(study, seeds)
+    first = study.trial_seeds(seeds)
     cells: list[Cell] = []
     calls: list[CallCell] = []
     starts: dict[str, PlannedRun] = {}
@@ -160,7 +242,7 @@ def plan_study(
             *before, run = composer.run(settings, seed, study.runs)
             cells.append(Cell(point, seed, run))
         else:
-            call, before = _call(definition, point, seed, settings, wish, composer)
+            call, before = _call(study, point, seed, settings, wish, composer)
             calls.append(call)
         starts.update({start.key: start for start in before})
 
@@ -181,22 +263,60 @@ def plan_study(
     kept: frozenset[int] = frozenset()
     undecided = 0
     if study.tune is not None:
-        for cell in cells:
-            check_selected(cell.run)
-        kept = frozenset() if folder is None else kept_points(study, cells, folder)
-        undecided = len(groups_of(study, points)) - len(kept)
+        if not all(cell.run.selected or cell.run.untrained for cell in cells):
+            what = "a dev score chooses among trials, and the run has no dev set"
+            hint = 'write dev = "@dev" in [settings], and name a file with --dev'
+            raise CseError(what, where="tune", hint=hint)
+        kept, undecided = _kept_points(study, cells, folder)
         for point in points:
             for seed in seeds if point.number in kept else ():
                 if seed not in first:
                     add(point, seed)
-    return Plan(
-        definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()), kept,
-        undecided,
-    )  # fmt: skip
+    return Plan(definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()),
+                kept, undecided)  # fmt: skip
+
+
+def _kept_points(
+    study: Study, cells: Sequence[Cell], folder: StudyFolder | None
+) -> tuple[frozenset[int], int]:
+    """Return the numbers of the points that trials keep, and how many groups are undecided.
+
+    A group is of the points that differ on tuned axes alone; it is decided when all of its trials
+    have ended. A trial that failed is not chosen; where all failed, none is. Of equal scores the
+    first counts.
+    """
+    groups: dict[str, dict[int, list[str]]] = {}
+    for cell in cells:
+        group = groups.setdefault(cell.point.label_without(study.tuned), {})
+        group.setdefault(cell.point.number, []).append(cell.run.key)
+    kept = set()
+    for group in groups.values() if folder is not None else ():
+        assert folder is not None
+        if len({key for keys in group.values() for key in keys}) == 1:
+            kept.add(min(group))  # trained by none of the trials
+            continue
+        scores = {number: _dev_score(keys, folder) for number, keys in group.items()}
+        ended = {number: score for number, score in scores.items() if score is not None}
+        best = max(ended, key=lambda number: ended[number], default=None)
+        if best is not None and len(ended) == len(group) and ended[best] != _FAILED:
+            kept.add(best)
+    return frozenset(kept), len(groups) - len(kept)
+
+
+def _dev_score(keys: Iterable[str], folder: StudyFolder) -> float | None:
+    """Return the mean dev score of some runs; None where one has not ended."""
+    values = []
+    for key in keys:
+        result = read_json(folder.run(key) / RESULT)
+        if not result and not folder.beside(key, "failed.json").is_file():
+            return None
+        score = result.get("score")
+        values.append(_FAILED if score is None else float(score))
+    return sum(values) / len(values)
 
 
 def _call(
-    definition: Definition,
+    study: Study,
     point: Point,
     seed: int,
     settings: Mapping[str, Any],
@@ -204,12 +324,9 @@ def _call(
     composer: Composer,
 ) -> tuple[CallCell, list[PlannedRun]]:
     """Return the call of a point, and the runs that it needs."""
-    study = definition.study
     given = {path: filled(value, wish.inputs) for path, value in settings.items()}
-    for name, asked in (("steps", wish.steps), ("rows", wish.rows)):
-        if asked is not None:
-            given[name] = asked
-    given["seed"] = seed
+    asked = {"steps": wish.steps, "rows": wish.rows, "seed": seed}
+    given |= {name: value for name, value in asked.items() if value is not None}
     before: list[PlannedRun] = []
     for path, value in given.items():
         if isinstance(value, str) and value.startswith(RUN):
@@ -217,28 +334,57 @@ def _call(
             needed = composer.run({**texts, "model": value, "recipe": "none"}, seed, study.runs)
             before += needed[:-1]  # the last is what would start from it
             given[path] = f"{RUN}{needed[-2].key}"
-    where = "command" if study.command else "call"
     command: tuple[str, ...] = ()
     if study.command:
         # An axis goes by its name too, where it is one list of values.
         short = {axis.called: given[next(iter(axis.values))]
                  for axis in study.axes if len(axis.values) == 1}  # fmt: skip
-        command = words_of(study.command, {"steps": None, "rows": None, **short, **given}, where)
+        command = _words(study.command, {"steps": None, "rows": None, **short, **given})
         commands = composer.plugins([]).commands
         first = command[0] if command else ""
-        if not (first in OWN or commands.chosen(list(command)) is not None):
-            raise CseError("no such command", where=where, value=first,
+        if not (first in _OWN or commands.chosen(list(command)) is not None):
+            raise CseError("no such command", where="command", value=first,
                            hint=commands.missing(first) or None)  # fmt: skip
-    else:
-        check_call(study.call, where)
+    elif not callable(load_factory(study.call, where="call")):
+        raise CseError("is not a function", where="call", value=study.call)
     key = digest([list(command) or [study.call, given], __version__])
     starts = tuple(run.key for run in before)
     return CallCell(point, seed, key, given, command, starts), before
 
 
+def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the words of a command with settings in the places of their names in braces.
+
+    A word that is such a place alone takes as many words as a list has; the flag before it is
+    repeated then. With an empty list, or none, flag and word are left out.
+
+    Raises:
+        CseError: If no setting has this name.
+    """
+
+    def value_of(name: str) -> Any:
+        if name not in settings:
+            hint = did_you_mean(name, settings)
+            what = "no setting of this name"
+            raise CseError(what, where="command", value=f"{{{name}}}", hint=hint)
+        return settings[name]
+
+    words: list[str] = []
+    for word in command:
+        alone = _BRACES.fullmatch(word)
+        if alone is None:
+            words.append(_BRACES.sub(lambda found: plain(value_of(found[1])), word))
+            continue
+        value = value_of(alone[1])
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        flag = [words.pop()] if words and words[-1].startswith("-") else []
+        for each in values:
+            words += [*flag, plain(each)]
+    return tuple(words)
+
+
 def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator[CseError]:
-    mistakes = error.errors if isinstance(error, CseErrors) else (error,)
-    for each in mistakes:
+    for each in error.errors if isinstance(error, CseErrors) else (error,):
         where = f"{definition.name}, point {point.number} ({point.name})"
         where += f": {each.where}" if each.where else ""
         # Settings of a study stand in its file: it has no --set.

@@ -18,77 +18,103 @@ from cse_cli.texts.tables import stem
 from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import whole_file
+from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.loading import load_factory
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
 from cse_study.planning.keys import digest
+from cse_study.planning.plan import Wish
 
-GRADED = ("sts", "chinese")
-"""Suites of graded pairs, whose cosines can be kept."""
-OF_ITEMS = ("transfer", "classify", "retrieval")
-"""Suites of documents or labelled texts, whose ranks and hits can be kept."""
+_GRADED = ("sts", "chinese", "pairs", "data")
+"""Suites and options with graded pairs, whose cosines can be kept."""
+_OF_ITEMS = ("transfer", "classify", "retrieval", "labelled", "documents")
+"""Suites and options with documents or labelled texts, whose ranks and hits can be kept."""
 _TEXTS = ("pairs", "data", "labelled", "documents")
 """Options of ``cse eval`` that name texts to score on."""
-
-
 _FILES = ("pairs", "labelled", "documents", "candidates", "idf")
 """Options that name files, or sets of a suite that lie in its folder."""
 
 
-@dataclass(frozen=True)
-class ScoreWish:
-    """What was asked for in place of what the study is scored on.
-
-    Attributes:
-        suites: Suites of ``cse eval``.
-        data_dir: Folder of their files.
-        pairs: Files of graded pairs.
-    """
-
-    suites: Sequence[str] = ()
-    data_dir: Path | None = None
-    pairs: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class PlannedScoring:
-    """How runs are scored, and what had to be left out of the study's own words."""
-
-    scoring: Scoring
-    notes: tuple[str, ...] = ()
-
-
 @dataclass
 class _Words:
+    """Words of ``cse eval``, the content that their key is of, and notes of what is left out."""
+
+    folder: Path
+    plugins: Installed
     words: list[str] = field(default_factory=list)
     content: list[Any] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    named: bool = False
-    graded: bool = False
-    items: bool = False
+    named: set[str] = field(default_factory=set)
 
-    def add(self, flag: str, value: Any, content: Any = None) -> None:
-        for each in value if isinstance(value, list | tuple) else [value]:
+    def add(self, name: str, value: Any, *, of: str = "", content: Any = None) -> None:
+        """Add an option; ``of`` names the suite or option whose texts it brings."""
+        flag = f"--{name.replace('_', '-')}"
+        for each in value if isinstance(value, list) else [value]:
             self.words += [flag] if each is True else [flag, str(each)]
         self.content.append([flag, value if content is None else content])
+        self.named |= {of} - {""}
+
+    def add_suites(self, names: Sequence[str], *, asked: bool) -> None:
+        """Add suites as far as their files are here.
+
+        Raises:
+            CseError: If one is unknown, or not here and was asked for.
+        """
+        for name in names:
+            self.plugins.registry.suite(name)
+            there = self.plugins.locate(name, self.folder).there
+            what, hint = f"no file of it in {self.folder}", "--data-dir names another"
+            if there:
+                content = {file: str(path.resolve()) for file, path in there.items()}
+                self.add("suite", name, of=name, content=content)
+            elif asked:
+                what = f"no file of it is in {self.folder}"
+                raise CseError(what, where="--suite", value=name, hint=hint)
+            else:
+                self.notes.append(f"suite {name}: {what}; {hint}")
+        if self.named:  # by name: a worker elsewhere may know another one
+            self.words += ["--data-dir", os.path.abspath(self.folder)]
+
+    def add_option(self, name: str, value: Any) -> None:
+        """Add an option with whole paths of files, as far as they are here."""
+        kept: list[Any] = []
+        for each in value if isinstance(value, list) else [value]:
+            found = self._file(name, each) if isinstance(each, str) else each
+            kept += [] if found is None else [found]
+            if found is None:
+                what = f"no {each} here, so it is left out; see --data-dir, --data"
+                self.notes.append(f"{name}: {what}")
+        if kept:
+            self.add(name, kept, of=name if name in _TEXTS else "")
+
+    def _file(self, name: str, value: str) -> str | None:
+        """Return a value of an option: a file by its whole path, None where it is not here."""
+        if name == "documents" and self.plugins.registry.has("dataset", value):
+            return str(documents_of(value, self.plugins))
+        if os.path.isfile(value):
+            return os.path.abspath(value)
+        if name not in _FILES or hub_name(value) is not None:
+            return value
+        for suite in self.plugins.suites:
+            there = self.plugins.locate(suite, self.folder).there
+            if value in there:
+                return str(there[value].resolve())
+        return None
 
 
 def plan_scoring(
     scores: Scores,
-    wish: ScoreWish,
-    inputs: Inputs,
+    wish: Wish,
     plugins: Installed,
     trained: Collection[str] = (),
-) -> PlannedScoring:
+) -> Scoring:
     """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
 
     Args:
         scores: What the study is scored on.
-        wish: What was asked for in its place.
-        inputs: What stands for roles.
+        wish: What was asked for in its place, and what stands for roles.
         plugins: What is installed.
         trained: Roles of texts that train. What was named without a role stands for these alone:
             texts that train have seldom the labels or titles that scores need.
@@ -100,27 +126,30 @@ def plan_scoring(
     folder, origin = data_folder(wish.data_dir)
     if wish.data_dir is not None and not folder.is_dir():
         raise CseError("no such folder", where=origin, value=str(folder))
-    made = _Words()
-    if wish.suites or wish.pairs:
-        _suites(made, wish.suites, wish, plugins, asked=True)
-        _pairs(made, wish.pairs, plugins)
-        options = {name: value for name, value in scores.options.items() if name not in _TEXTS}
-    else:
-        _suites(made, scores.suites, wish, plugins, asked=False)
-        options = scores.options
-    for name, value in options.items():
-        if is_role(value) and not inputs.has(value, trained):
+    made = _Words(folder, plugins)
+    asked = bool(wish.suites or wish.pairs)
+    made.add_suites(wish.suites if asked else scores.suites, asked=asked)
+    for name in wish.pairs:
+        file = known_set(name, plugins, "--pairs")
+        if hub_name(file) is None:
+            file = str(open_file(file, Path(file)).path.absolute())
+        made.add("pairs", file, of="pairs")
+    for name, value in scores.options.items():
+        if asked and name in _TEXTS:
+            continue
+        if is_role(value) and not wish.inputs.has(value, trained):
             role = value.removeprefix("@")
             made.notes.append(f"{name}: left out; --data {role}=FILE names texts for it")
             continue
-        _option(made, name, value, wish, inputs, plugins)
+        made.add_option(name, filled(value, wish.inputs))
     if not made.named:
-        made.add("--data", STARTER)
-        made.graded = True
-    made.add("--no-baselines", True)
-    key = digest([made.content, plugins_version(plugins)])
-    scoring = Scoring(key, tuple(made.words), made.graded, made.items)
-    return PlannedScoring(scoring, tuple(made.notes))
+        made.add("data", STARTER, of="data")
+    made.add("no-baselines", True)
+    version = next((c.label for c in plugins.commands.all if c.name == "eval"), "")
+    return Scoring(
+        digest([made.content, version]), tuple(made.words), bool(made.named & set(_GRADED)),
+        bool(made.named & set(_OF_ITEMS)), tuple(made.notes),
+    )  # fmt: skip
 
 
 def showing(definition: Definition, inputs: Inputs) -> Definition:
@@ -129,79 +158,8 @@ def showing(definition: Definition, inputs: Inputs) -> Definition:
     for each in scores.columns:
         files = inputs.data.get(each.removeprefix("@"), ())
         shown += map(stem, files) if is_role(each) else [each]
-    filled = definition.study.model_copy(
-        update={"scores": scores.model_copy(update={"shown": shown})}
-    )
-    return replace(definition, study=filled)
-
-
-def plugins_version(plugins: Installed) -> str:
-    """Return the version of what scores."""
-    return next((c.label for c in plugins.commands.all if c.name == "eval"), "")
-
-
-def _suites(
-    made: _Words, names: Sequence[str], wish: ScoreWish, plugins: Installed, *, asked: bool
-) -> None:
-    folder, _ = data_folder(wish.data_dir)
-    for name in names:
-        plugins.registry.suite(name)
-        there = plugins.locate(name, folder).there
-        if not there and asked:
-            hint = "--data-dir names another"
-            raise CseError(f"no file of it is in {folder}", where="--suite", value=name, hint=hint)
-        if not there:
-            made.notes.append(f"suite {name}: no file of it in {folder}; --data-dir names another")
-            continue
-        made.add("--suite", name, {file: str(path.resolve()) for file, path in there.items()})
-        made.named, made.graded = True, made.graded or name in GRADED
-        made.items = made.items or name in OF_ITEMS
-    if made.named:  # by name: a worker elsewhere may know another one
-        made.words += ["--data-dir", os.path.abspath(folder)]
-
-
-def _pairs(made: _Words, names: Sequence[str], plugins: Installed) -> None:
-    for name in names:
-        file = known_set(name, plugins, "--pairs")
-        if hub_name(file) is None:
-            file = str(open_file(file, Path(file)).path.absolute())
-        made.add("--pairs", file)
-        made.named = made.graded = True
-
-
-def _option(
-    made: _Words, name: str, value: Any, wish: ScoreWish, inputs: Inputs, plugins: Installed
-) -> None:
-    given = filled(value, inputs)
-    kept: list[Any] = []
-    for each in given if isinstance(given, list) else [given]:
-        found = _file(name, each, wish, plugins) if isinstance(each, str) else each
-        if found is None:
-            made.notes.append(f"{name}: no {each} here, so it is left out; see --data-dir, --data")
-        else:
-            kept.append(found)
-    if not kept:
-        return
-    made.add(f"--{name.replace('_', '-')}", kept)
-    made.named = made.named or name in _TEXTS
-    made.graded = made.graded or name in ("pairs", "data")
-    made.items = made.items or name in ("labelled", "documents")
-
-
-def _file(name: str, value: str, wish: ScoreWish, plugins: Installed) -> str | None:
-    """Return a value of an option: a file by its whole path, None where no such file is there."""
-    if name == "documents" and plugins.registry.has("dataset", value):
-        return str(documents_of(value, plugins))
-    if os.path.isfile(value):
-        return os.path.abspath(value)
-    if name not in _FILES or hub_name(value) is not None:
-        return value
-    folder, _ = data_folder(wish.data_dir)
-    for suite in plugins.suites:
-        there = plugins.locate(suite, folder).there
-        if value in there:
-            return str(there[value].resolve())
-    return None
+    scores = scores.model_copy(update={"shown": shown})
+    return replace(definition, study=definition.study.model_copy(update={"scores": scores}))
 
 
 def documents_of(name: str, plugins: Installed) -> Path:
@@ -216,7 +174,7 @@ def documents_of(name: str, plugins: Installed) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         rows: list[Mapping[str, str]] = list(load_factory(found.spec.factory)().rows())
         wanted = ("text", "document", "title")
-        with whole_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
+        with atomic_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
             for row in rows:
                 kept = {column: row[column] for column in wanted}
                 lines.write(json.dumps(kept, ensure_ascii=False) + "\n")

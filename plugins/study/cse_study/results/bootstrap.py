@@ -9,13 +9,19 @@ eighth of cases, no sample would be below it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_study.measures.item_files import Cosines
+from cse_core.runtime.atomic_files import atomic_file
+from cse_study.execution.folder import StudyFolder
+from cse_study.execution.jobs import Scoring
+from cse_study.measures.pair_scores import Cosines, read_cosines, read_items
+from cse_study.results.rows import Row
+from cse_study.results.scores import Shown
 
 DRAWS = 10_000
 """How often items are drawn."""
@@ -23,7 +29,7 @@ SEED = 20_261
 """Seed of the draws: one table has the same draws each time."""
 LEVEL = 0.05
 """Corrected p below which a difference counts as shown."""
-_CHUNK = 500
+_BATCH = 500
 _EQUAL = 1e-9
 """Points below which scores are the same number."""
 
@@ -49,84 +55,97 @@ class Difference:
     items: int
 
 
-def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.bool_] | None:
-    """Return the items ``[N]`` whose share ``accuracy`` or ``recall@k`` is, None of others."""
-    name, _, cut = number.partition("@")
-    if name == "recall" and cut.isdigit() and "rank" in items:
-        return np.asarray(items["rank"] <= int(cut))
-    return items["right"].astype(bool) if name == "accuracy" and "right" in items else None
-
-
-def draws_of_hits(hits: Sequence[NDArray[np.bool_]], draws: int = DRAWS) -> NDArray[np.float64]:
+def draws_of_hits(hits: Sequence[NDArray[np.bool_]], draws: int) -> NDArray[np.float64]:
     """Return the share x100 of hits, the mean over sets, in each draw of items ``[draws]``.
 
     Args:
         hits: Of each set, its items ``[N]``.
         draws: How many.
     """
-    found = []
-    for number, own in enumerate(hits):
-        shares = [times @ own for times in _times(len(own), draws, number)]
-        found.append(100 * np.concatenate(shares) / len(own))
-    return np.asarray(np.mean(found, axis=0))
+    return _mean_over_sets([(own.astype(float),) for own in hits], np.mean, draws)
 
 
-def draws_of(cosines: Cosines, sets: Sequence[str], draws: int = DRAWS) -> NDArray[np.float64]:
-    """Return Spearman x100, the mean over sets, of each draw of pairs ``[draws]``.
+def draws_of(cosines: Cosines, sets: Sequence[str], draws: int) -> NDArray[np.float64]:
+    """Return Spearman x100, the mean over sets, of each draw of pairs ``[draws]``."""
+    return _mean_over_sets([cosines[name] for name in sets], _spearman, draws)
+
+
+def _mean_over_sets(
+    sets: Sequence[tuple[NDArray[np.float64], ...]], statistic: Callable[..., Any], draws: int
+) -> NDArray[np.float64]:
+    """Return a statistic x100, the mean over sets, of each draw of items ``[draws]``.
 
     The draws are the same for every model that is scored on the same sets.
     """
-    drawn = [_of_set(*cosines[name], draws, number) for number, name in enumerate(sets)]
-    return np.asarray(np.mean(drawn, axis=0))
+    from scipy.stats import bootstrap
+
+    drawn = [
+        bootstrap(
+            columns, statistic, paired=True, n_resamples=draws, batch=_BATCH, method="percentile",
+            rng=np.random.default_rng((SEED, number, len(columns[0]))),
+        ).bootstrap_distribution
+        for number, columns in enumerate(sets)
+    ]  # fmt: skip
+    return np.asarray(100 * np.mean(drawn, axis=0))
 
 
-def _of_set(
-    gold: NDArray[np.float64], cosine: NDArray[np.float64], draws: int, number: int
+def _spearman(
+    gold: NDArray[np.float64], cosine: NDArray[np.float64], axis: int = -1
 ) -> NDArray[np.float64]:
-    """Return Spearman x100 of drawn pairs ``[draws]``; exact, with mean ranks of ties."""
-    left, right = _Ranks(gold), _Ranks(cosine)
-    drawn = _times(len(gold), draws, number)
-    return 100 * np.concatenate(
-        [_pearson(left.drawn(times), right.drawn(times), times) for times in drawn]
-    )
+    """Return Spearman along an axis, with mean ranks of ties; 0 where a side does not vary."""
+    from scipy.stats import rankdata
 
-
-def _times(count: int, draws: int, number: int) -> Iterator[NDArray[np.float64]]:
-    """Yield how often each item of a set is drawn ``[B, count]``, some draws at a time."""
-    rng = np.random.default_rng((SEED, number, count))
-    for start in range(0, draws, _CHUNK):
-        size = min(_CHUNK, draws - start)
-        yield rng.multinomial(count, np.full(count, 1 / count), size).astype(np.float64)
-
-
-class _Ranks:
-    """Ranks of values that stand there several times each."""
-
-    def __init__(self, values: NDArray[np.float64]) -> None:
-        self._order = np.argsort(values, kind="stable")
-        ordered = values[self._order]
-        first = np.r_[True, ordered[1:] != ordered[:-1]]
-        self._starts = np.flatnonzero(first)
-        self._group = np.cumsum(first) - 1
-        self._back = np.argsort(self._order, kind="stable")
-
-    def drawn(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean rank ``[B, P]`` of each value, drawn so many times."""
-        of_group = np.add.reduceat(times[:, self._order], self._starts, axis=1)
-        ranks = np.cumsum(of_group, axis=1) - (of_group - 1) / 2
-        return np.asarray(ranks[:, self._group][:, self._back])
-
-
-def _pearson(
-    left: NDArray[np.float64], right: NDArray[np.float64], times: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the weighted correlation of each row ``[B]``; 0 where a side does not vary."""
-    total = times.sum(axis=1, keepdims=True)
-    left = left - (left * times).sum(axis=1, keepdims=True) / total
-    right = right - (right * times).sum(axis=1, keepdims=True) / total
-    product = (left * right * times).sum(axis=1)
-    scale = np.sqrt((left**2 * times).sum(axis=1) * (right**2 * times).sum(axis=1))
+    left, right = (rankdata(each, axis=axis) for each in (gold, cosine))
+    left -= left.mean(axis=axis, keepdims=True)
+    right -= right.mean(axis=axis, keepdims=True)
+    product = np.asarray((left * right).sum(axis=axis))
+    scale = np.sqrt((left**2).sum(axis=axis) * (right**2).sum(axis=axis))
     return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
+
+
+class Draws:
+    """Scores of runs in draws of their test items, kept beside the scores."""
+
+    def __init__(self, folder: StudyFolder, scoring: Scoring | None) -> None:
+        self.folder, self.scoring = folder, scoring
+
+    def of(self, row: Row, shown: Shown) -> tuple[NDArray[np.float64], int] | None:
+        """Return a run's score in every draw ``[draws]``, and of how many items it is.
+
+        None where what is behind the score was not kept.
+        """
+        if self.scoring is None or not shown.sets:
+            return None
+        file = self.folder.scores(row.key, f"{self.scoring.key}.tsv")
+        if shown.number == "spearman":
+            cosines = read_cosines(file)
+            if not set(shown.sets) <= cosines.keys():
+                return None
+            sizes = [len(cosines[name][0]) for name in shown.sets]
+        else:
+            items = file.with_suffix(".items.tsv")
+            found = read_items(items) if items.is_file() else {}
+            known = [hits_of(found.get(name, {}), shown.number) for name in shown.sets]
+            hits = [each for each in known if each is not None]
+            if len(hits) < len(known):
+                return None
+            sizes = list(map(len, hits))
+        name = f"{self.scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy"
+        kept = self.folder.scores(row.key, name)
+        if not kept.is_file():
+            pairs = shown.number == "spearman"
+            drawn = draws_of(cosines, shown.sets, DRAWS) if pairs else draws_of_hits(hits, DRAWS)
+            with atomic_file(kept) as beside, beside.open("wb") as opened:
+                np.save(opened, drawn)
+        return np.load(kept), sum(sizes)
+
+
+def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.bool_] | None:
+    """Return the items ``[N]`` whose share ``accuracy`` or ``recall@k`` is, None of others."""
+    name, _, cut = number.partition("@")
+    if name == "recall" and cut.isdigit() and "rank" in items:
+        return np.asarray(items["rank"] <= int(cut))
+    return items["right"].astype(bool) if name == "accuracy" and "right" in items else None
 
 
 def compared(
@@ -154,17 +173,19 @@ def compared(
     drawn = [s for s in seeds if s in drawn_point and s in drawn_baseline]
     if not seeds or (len(seeds) < 2 and not drawn):
         return None
-    value = float(np.mean([of_point[s] - of_baseline[s] for s in seeds]))
+    differences = [of_point[s] - of_baseline[s] for s in seeds]
     if drawn != seeds:
-        return _of_seeds([of_point[seed] - of_baseline[seed] for seed in seeds])
+        return _of_seeds(differences)
     means = np.mean([drawn_point[s] - drawn_baseline[s] for s in seeds], axis=0)
     if len(seeds) > 1:
-        error = _error_of_mean([of_point[s] - of_baseline[s] for s in seeds])
-        drawn_errors = np.random.default_rng((SEED, len(seeds)))
-        means = means + error * drawn_errors.standard_t(len(seeds) - 1, len(means))
+        from scipy.stats import sem
+
+        rng = np.random.default_rng((SEED, len(seeds)))
+        means = means + sem(differences) * rng.standard_t(len(seeds) - 1, len(means))
     low, high = np.percentile(means, [2.5, 97.5])
     tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (tail + 1) / (len(means) + 1))
+    value = float(np.mean(differences))
     return Difference(value, float(low), float(high), p, len(seeds), items)
 
 
@@ -173,27 +194,24 @@ def _of_seeds(differences: Sequence[float]) -> Difference | None:
 
     Counts of a small set are often the same for all seeds: their error is unknown, not zero.
     """
-    from scipy.stats import t
+    from scipy.stats import ttest_1samp
 
     count, value = len(differences), float(np.mean(differences))
-    error = _error_of_mean(differences)
-    if error < _EQUAL:
+    if np.ptp(differences) < _EQUAL:
         return Difference(0.0, 0.0, 0.0, 1.0, count, 0) if abs(value) < _EQUAL else None
-    half = float(t.ppf(0.975, count - 1)) * error
-    p = float(2 * t.sf(abs(value) / error, count - 1))
-    return Difference(value, value - half, value + half, p, count, 0)
-
-
-def _error_of_mean(differences: Sequence[float]) -> float:
-    return float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
+    found = ttest_1samp(differences, 0.0)
+    low, high = found.confidence_interval(0.95)
+    return Difference(value, float(low), float(high), float(found.pvalue), count, 0)
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number by Holm's method, in their order."""
-    order = sorted(range(len(values)), key=lambda place: values[place])
-    found = [0.0] * len(values)
-    largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
-        found[place] = largest
-    return found
+    """Return p-values corrected for their number by Holm's method, in their order.
+
+    Written here: statsmodels, which has it, takes 2.5 s to import and brings pandas and patsy.
+    """
+    p = np.asarray(values, dtype=float)
+    order = p.argsort(kind="stable")
+    larger = np.minimum(1.0, p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.maximum.accumulate(larger) if len(p) else larger
+    return list(map(float, corrected))

@@ -49,7 +49,8 @@ def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, f
     if isinstance(chosen := result.get("score"), int | float):
         found.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:
-        found |= flat_scores(read_json(folder.scores(key, scoring)).get("results", {}))
+        said = read_json(folder.scores(key, f"{scoring}.json"))
+        found |= flat_scores(said.get("results", {}))
     return found
 
 

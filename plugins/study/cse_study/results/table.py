@@ -1,27 +1,34 @@
-"""The table of a study: each point with its mean, the paper's number, and what can be said."""
+"""The tables of a study: points with their mean, the paper's number, differences and claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cse_study.definition.points import Point
 from cse_study.definition.reading import Definition
+from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, holm
-from cse_study.results.draws import Draws
+from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, Draws, compared, holm
 from cse_study.results.rows import Row
 from cse_study.results.scores import Shown, columns_of, find_shown, first_score
+from cse_study.results.text_table import Table
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
 SAME_OF_ALL = "the same with every seed, nothing to draw from"
 WITH_ONE_SEED = "{} with this seed"
 """Other items would hardly turn it; another seed, of which nothing is known, may."""
+HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
+
+Scored = Mapping[int, tuple[Row, Shown]]
+"""The runs of a point by seed, each with the score that is looked at."""
 
 
 @dataclass(frozen=True)
@@ -56,138 +63,263 @@ class Line:
     words: str = ""
     stands_for: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as data that JSON can hold."""
-        found = self.difference
-        return {
-            "point": self.label,
-            "number": self.point.number,
-            "axes": dict(self.point.labels),
-            "score": self.score,
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "seeds": self.seeds,
-            "paper": self.paper,
-            "paper_deviation": self.paper_deviation,
-            "difference": found and found.value,
-            "interval": found and [found.low, found.high],
-            "p": found and found.p,
-            "p_corrected": self.p,
-            "items": found and found.items,
-            "words": self.words,
-        }
 
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim.
 
-def tables_of(
-    definition: Definition,
-    points: Sequence[Point],
-    rows: Sequence[Row],
-    folder: StudyFolder,
-    scoring: Scoring | None,
-    variant: str = "",
-) -> dict[str, list[Line]]:
-    """Return the lines of each shown score, by what the study calls it.
-
-    ``variant`` names the paper's numbers, where it has several: those of an encoder.
+    Attributes:
+        score: The full name of what decides; empty without runs.
+        difference: Of the point that should be better to the other one; None without runs.
+        p: Corrected for the number of claims.
+        words: ``holds``, ``does not hold`` or ``cannot be decided``.
     """
-    study = definition.study
-    wanted = columns_of(study.scores.columns)
-    if study.kind != "train":
-        own = [each for each in study.scores.columns if each.strip()]
-        wanted = own or list(study.values) or _numbers(rows)
-    done = [row for row in rows if row.status == "done"]
-    there = {name for name in wanted if any(_found(name, row) for row in done)}
-    tables = {}
-    for number, name in enumerate(wanted):
-        # Another score stands in where none was measured, beside one that was it says nothing.
-        if there and name not in there:
-            continue
-        scored = scored_points(name, rows, stand_in=not there)
-        lines = _lines(scored, name, number, definition, points, rows, folder, scoring, variant)
-        tables[name] = [replace(line, stands_for="" if there else name) for line in lines]
-    return tables
+
+    claim: Claim
+    score: str
+    difference: Difference | None
+    p: float | None
+    words: str
 
 
-def _numbers(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row.scores))
+@dataclass(frozen=True)
+class Results:
+    """What finished runs of a study say.
 
-
-Scored = Mapping[int, tuple[Row, Shown]]
-"""The runs of a point by seed, each with the score that is looked at."""
-
-
-def scored_points(
-    name: str, rows: Sequence[Row], *, stand_in: bool = False
-) -> dict[int, dict[int, tuple[Row, Shown]]]:
-    """Return the finished runs that have a score, by the number of their point and by seed.
-
-    With ``stand_in`` another score is taken of a run that does not have this one.
+    Attributes:
+        definition: The study.
+        points: The chosen points.
+        rows: A row for each point and seed.
+        folder: Of all studies.
+        scoring: How runs were scored.
+        variant: Name of the paper's numbers, where it has several: those of an encoder.
     """
-    found: dict[int, dict[int, tuple[Row, Shown]]] = {}
-    for row in rows:
-        shown = _found(name, row) if row.status == "done" else None
-        if shown is None and stand_in and row.status == "done":
-            shown = first_score(row.scores, row.results, name)
-        if shown is not None:
-            found.setdefault(row.point.number, {})[row.seed] = (row, shown)
-    return found
 
+    definition: Definition
+    points: Sequence[Point]
+    rows: Sequence[Row]
+    folder: StudyFolder
+    scoring: Scoring | None
+    variant: str = ""
 
-def _lines(
-    shown: Mapping[int, Scored],
-    name: str,
-    column: int,
-    definition: Definition,
-    points: Sequence[Point],
-    rows: Sequence[Row],
-    folder: StudyFolder,
-    scoring: Scoring | None,
-    variant: str,
-) -> list[Line]:
-    paper = definition.study.paper.variants.get(variant, definition.study.paper)
-    draws = Draws(folder, scoring)
-    tuned = definition.study.tuned
-    untrained = {row.point.number for row in rows if row.untrained}
-    lines: list[Line] = []
-    twins: dict[Any, str] = {}
-    for point in points:
-        of_point = shown.get(point.number, {})
-        values = list({row.key: found.value for row, found in of_point.values()}.values())
-        line = Line(
-            point=point,
-            label=point.label_without(tuned) if point.number in untrained else point.label,
-            score=next((found.name for _, found in of_point.values()), name),
-            mean=float(np.mean(values)) if values else None,
-            deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
-            seeds=len(values),
-            paper=paper_number(paper.numbers, name, column, point),
-            paper_deviation=paper_number(paper.deviations, name, column, point),
-        )
-        base = baseline_of(definition, points, point)
-        if point is base:
-            line = replace(line, words="baseline" if len(points) > 1 else "")
-        elif values and base.number in shown and definition.study.kind == "train":
-            same = frozenset(row.key for row, _ in of_point.values()), base.number
-            if same in twins:  # with --steps, points that differ in their steps alone
+    @cached_property
+    def done(self) -> list[Row]:
+        """Return the rows of finished runs."""
+        return [row for row in self.rows if row.status == "done"]
+
+    def of_point(self, point: Point) -> list[Row]:
+        """Return the finished rows of a point."""
+        return [row for row in self.done if row.point.number == point.number]
+
+    @cached_property
+    def tables(self) -> dict[str, list[Line]]:
+        """Return the lines of each shown score, by what the study calls it."""
+        study = self.definition.study
+        wanted = columns_of(study.scores.columns)
+        if study.kind != "train":
+            own = [each for each in study.scores.columns if each.strip()]
+            names = dict.fromkeys(name for row in self.rows for name in row.scores)
+            wanted = own or list(study.values) or list(names)
+        there = {name for name in wanted if any(_found(name, row) for row in self.done)}
+        tables = {}
+        for number, name in enumerate(wanted):
+            # Another score stands in where none was measured, beside one that was it says nothing.
+            if name in there or not there:
+                lines = _corrected(self._lines(name, number, stand_in=not there))
+                tables[name] = [replace(each, stands_for="" if there else name) for each in lines]
+        return tables
+
+    def scored_points(self, name: str, *, stand_in: bool = False) -> dict[int, Scored]:
+        """Return the finished runs that have a score, by the number of their point and by seed.
+
+        With ``stand_in`` another score is taken of a run that does not have this one.
+        """
+        found: dict[int, dict[int, tuple[Row, Shown]]] = {}
+        for row in self.done:
+            shown = _found(name, row)
+            if shown is None and stand_in:
+                shown = first_score(row.scores, row.results, name)
+            if shown is not None:
+                found.setdefault(row.point.number, {})[row.seed] = (row, shown)
+        return dict(found)
+
+    def _lines(self, name: str, column: int, *, stand_in: bool) -> list[Line]:
+        study, scored = self.definition.study, self.scored_points(name, stand_in=stand_in)
+        paper = study.paper.variants.get(self.variant, study.paper)
+        untrained = {row.point.number for row in self.rows if row.untrained}
+        lines: list[Line] = []
+        twins: dict[Any, str] = {}
+        for point in self.points:
+            own = scored.get(point.number, {})
+            values = list({row.key: found.value for row, found in own.values()}.values())
+            line = Line(
+                point=point,
+                label=point.label_without(study.tuned)
+                if point.number in untrained
+                else point.label,
+                score=next((found.name for _, found in own.values()), name),
+                mean=float(np.mean(values)) if values else None,
+                deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
+                seeds=len(values),
+                paper=paper_number(paper.numbers, name, column, point),
+                paper_deviation=paper_number(paper.deviations, name, column, point),
+            )
+            base = baseline_of(self.definition, self.points, point)
+            same = frozenset(row.key for row, _ in own.values()), base.number
+            if point is base:
+                line = replace(line, words="baseline" if len(self.points) > 1 else "")
+            elif not values or base.number not in scored or study.kind != "train":
+                pass
+            elif same in twins:  # with --steps, points that differ in their steps alone
                 line = replace(line, words=f"the same runs as {twins[same]}")
             else:
                 twins[same] = line.label
-                line = _compared(line, of_point, shown[base.number], draws)
-        lines.append(line)
-    return _corrected(lines)
+                line = self._compared(line, own, scored[base.number])
+            lines.append(line)
+        return lines
+
+    def _compared(self, line: Line, own: Scored, base: Scored) -> Line:
+        """Return a line with its difference to the baseline."""
+        if {row.key for row, _ in own.values()} == {row.key for row, _ in base.values()}:
+            return replace(line, words="the same runs as the baseline")
+        found = self.difference(own, base)
+        words = ONE_SEED if len(own.keys() & base.keys()) < 2 else SAME_OF_ALL
+        return replace(line, difference=found, words="" if found else words)
+
+    def difference(self, own: Scored, other: Scored) -> Difference | None:
+        """Return how the runs of a point differ from those of another one with the same seeds."""
+        draws = Draws(self.folder, self.scoring)
+        common = sorted(own.keys() & other.keys())
+        drawn_own, drawn_other, items = {}, {}, 0
+        for seed in common:
+            here, there = draws.of(*own[seed]), draws.of(*other[seed])
+            if here and there and own[seed][1].sets == other[seed][1].sets:
+                (drawn_own[seed], items), (drawn_other[seed], _) = here, there
+        of_own, of_other = ({seed: each[seed][1].value for seed in common} for each in (own, other))
+        return compared(of_own, of_other, drawn_own, drawn_other, items)
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Return what the runs say of each claim of the study.
+
+        A claim holds, or does not, where its corrected p is below the level of all tables; one seed
+        decides nothing, since of other seeds nothing is known. No other score stands in for one
+        that was not measured, and claims without runs count in the correction: which of them are
+        decided does not depend on what else was run.
+        """
+        study = self.definition.study
+        of_label = {point.label_without(study.tuned): point.number for point in self.points}
+        names: list[str] = []
+        differences: list[Difference | None] = []
+        for claim in study.claims:
+            scored = self.scored_points(claim.score or columns_of(study.scores.columns)[0])
+            better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
+            names.append(next((shown.name for _, shown in better.values()), ""))
+            differences.append(self.difference(better, than) if better and than else None)
+        corrected = holm([1.0 if found is None else found.p for found in differences])
+        verdicts = []
+        for claim, name, found, p in zip(study.claims, names, differences, corrected, strict=True):
+            words = OPEN
+            if found is not None and found.seeds > 1 and p < LEVEL:
+                words = HOLDS if found.value > 0 else CONTRADICTED
+            verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
+        return verdicts
+
+    def layout(self) -> list[Table]:
+        """Return a table for each shown score, or one where no points are compared, and claims."""
+        lines = [line for each in self.tables.values() for line in each]
+        compared_ = any(line.difference is not None for line in lines)
+        together = self.definition.study.kind != "train" or (len(self.tables) > 1 and not compared_)
+        if together and self.tables:
+            tables = [self._together()]
+        else:
+            tables = [self._alone(wanted, each) for wanted, each in self.tables.items()]
+        return [*tables, *self._claims()]
+
+    def _alone(self, wanted: str, lines: Sequence[Line]) -> Table:
+        """Return the table of one score."""
+        scores = list(dict.fromkeys(line.score for line in lines if line.seeds))
+        compared_ = any(line.difference is not None for line in lines)
+        paper = any(line.paper is not None for line in lines)
+        heads = ["point", "seeds", "mean", *(["paper"] if paper else [])]
+        heads += ["difference", "p"] if compared_ else []
+        rows = []
+        for line in lines:
+            cells = [line.label, str(line.seeds), number(line.mean, line.deviation)]
+            cells += [number(line.paper, line.paper_deviation)] if paper else []
+            cells += [_interval(line.difference), _p(line.p)] if compared_ else []
+            rows.append([*cells, line.words if line.seeds else "no finished run"])
+        caption_ = caption(lines, self.definition)
+        return Table([*heads, "in words"], rows, caption_, ", ".join(scores) or wanted)
+
+    def _together(self) -> Table:
+        """Return one table with a column for each number, the paper's in columns of their own."""
+        first = next(iter(self.tables.values()))
+        heads, columns = ["point"], [[line.label for line in first]]
+        for wanted, lines in self.tables.items():
+            heads.append(next((line.score for line in lines if line.seeds), wanted))
+            columns.append([number(line.mean, line.deviation) for line in lines])
+            if any(line.paper is not None for line in lines):
+                heads.append("paper")
+                columns.append([number(line.paper, line.paper_deviation) for line in lines])
+        rows = list(map(list, zip(*columns, strict=True)))
+        return Table(heads, rows, caption(first, self.definition), self.definition.name)
+
+    def _claims(self) -> list[Table]:
+        """Return the table of claims; none where the study has no claims."""
+        rows = []
+        for verdict in self.verdicts:
+            claim, found = verdict.claim, verdict.difference
+            rows.append([
+                f"{claim.says} ({claim.source})" if claim.source else claim.says, verdict.score,
+                _interval(found), _p(verdict.p), str(found.seeds) if found else "", verdict.words,
+            ])  # fmt: skip
+        heads = ["claim", "score", "difference", "p", "seeds", "in words"]
+        words = "p corrected by Holm for the number of claims"
+        return [Table(heads, rows, words, "Claims")] if rows else []
+
+    def markdown(self, command: str, pictures: Mapping[str, str]) -> str:
+        """Return a page of Markdown: figures, tables, claims, and the runs behind them.
+
+        Args:
+            command: What writes the page.
+            pictures: Titles of the figures by the names of their files beside the page.
+        """
+        study = self.definition.study
+        parts = [f"# {study.summary}", f"Written by `{command}`."]
+        parts += [f"{self.definition.paper}, {study.source}."] if self.definition.paper else []
+        parts += [study.note.strip()] if study.note else []
+        parts += [f"![{title}]({file})" for file, title in pictures.items()]
+        for table in self.layout():
+            parts += [f"## {table.title}", table.markdown(), table.caption]
+        hours = sum(float(row.facts.get("seconds") or 0) for row in self.done) / 3600
+        names = ("steps", "commit", "processor", "device", "precision", "threads", "scored_by",
+                 "setting")  # fmt: skip
+        facts = {"model": _distinct(row.options.get("model.name") for row in self.done)}
+        facts |= {name: _distinct(row.facts.get(name) for row in self.done) for name in names}
+        words = [f"{name.replace('_', ' ')}: {', '.join(each)}"
+                 for name, each in facts.items() if each]  # fmt: skip
+        runs = f"{len(self.done)} rows of finished runs, {hours:.1f} hours of training"
+        parts.append(f"{runs}; {'; '.join(words)}")
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _distinct(facts: Iterable[Any]) -> list[str]:
+    """Return facts, each once, without the places of files: a page is read on other machines."""
+    return sorted({
+        " ".join(os.path.basename(word) if os.path.isabs(word) else word
+                 for word in str(fact).split())
+        for fact in facts if fact
+    })  # fmt: skip
 
 
 def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -> Point:
     """Return what a point is compared with: the named one, or the first of its own place."""
     study = definition.study
-    near = [each for each in points if _place(each, study.within) == _place(point, study.within)]
+    place = point.value(study.within)
+    near = [each for each in points if each.value(study.within) == place]
     named = (each for each in near if each.label_without(study.tuned) == study.baseline)
     return next(named, near[0])
-
-
-def _place(point: Point, within: str) -> Any:
-    """Return the label of a point on an axis, or what stands in a column of it."""
-    return point.labels.get(within, point.columns.get(within))
 
 
 def paper_number(numbers: Any, name: str, column: int, point: Point) -> float | None:
@@ -202,64 +334,21 @@ def _found(name: str, row: Row) -> Shown | None:
     return find_shown(name, row.scores, row.results, row.chosen_by)
 
 
-def _compared(line: Line, of_point: Scored, of_base: Scored, draws: Draws) -> Line:
-    """Return a line with its difference to the baseline."""
-    if {row.key for row, _ in of_point.values()} == {row.key for row, _ in of_base.values()}:
-        return replace(line, words="the same runs as the baseline")
-    found = difference_of(of_point, of_base, draws)
-    if found is not None:
-        return replace(line, difference=found)
-    seeds = of_point.keys() & of_base.keys()
-    return replace(line, words=ONE_SEED if len(seeds) < 2 else SAME_OF_ALL)
-
-
-def difference_of(of_point: Scored, of_base: Scored, draws: Draws) -> Difference | None:
-    """Return how the runs of a point differ from those of another one with the same seeds."""
-    common = sorted(of_point.keys() & of_base.keys())
-    drawn_point, drawn_base, items = {}, {}, 0
-    for seed in common:
-        here, there = draws.of(*of_point[seed]), draws.of(*of_base[seed])
-        if (
-            here is not None
-            and there is not None
-            and of_point[seed][1].sets == of_base[seed][1].sets
-        ):
-            drawn_point[seed], items = here
-            drawn_base[seed] = there[0]
-    return compared(
-        {seed: of_point[seed][1].value for seed in common},
-        {seed: of_base[seed][1].value for seed in common},
-        drawn_point,
-        drawn_base,
-        items,
-    )
-
-
 def _corrected(lines: Sequence[Line]) -> list[Line]:
     """Return the lines with p corrected for their number, and what can be said in words."""
-    tested = [line for line in lines if line.difference is not None]
-    values = iter(holm([line.difference.p for line in tested if line.difference is not None]))
+    values = iter(holm([line.difference.p for line in lines if line.difference is not None]))
     found = []
     for line in lines:
-        if line.difference is None:
-            found.append(line)
-            continue
-        p = next(values)
-        words = "higher" if line.difference.value > 0 else "lower"
-        if p >= LEVEL:
-            words = NOT_SHOWN
-        elif line.difference.seeds == 1:
-            words = WITH_ONE_SEED.format(words)
-        found.append(replace(line, p=p, words=words))
+        if line.difference is not None:
+            words = "higher" if line.difference.value > 0 else "lower"
+            p = next(values)
+            if p >= LEVEL:
+                words = NOT_SHOWN
+            elif line.difference.seeds == 1:
+                words = WITH_ONE_SEED.format(words)
+            line = replace(line, p=p, words=words)
+        found.append(line)
     return found
-
-
-def _items(lines: Sequence[Line]) -> str:
-    """Return what a score is measured on."""
-    score = next((line.score for line in lines if line.difference is not None), "")
-    if ".recall@" in score:
-        return "documents"
-    return "labelled texts" if ".accuracy" in score else "test pairs"
 
 
 def caption(lines: Sequence[Line], definition: Definition) -> str:
@@ -269,13 +358,32 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
     absent = next((line.stands_for for line in lines if line.stands_for and line.seeds), "")
     said += [f"{absent} was not measured, this stands in for it"] if absent else []
-    tested = [line.difference for line in lines if line.difference is not None]
+    tested = [line for line in lines if line.difference is not None]
     if tested:
-        how = f"of {DRAWS:,} paired draws of {_items(lines)}, Student's t over seeds"
-        if not any(each.items for each in tested):
+        score = tested[0].score
+        items = "labelled texts" if ".accuracy" in score else "test pairs"
+        items = "documents" if ".recall@" in score else items
+        how = f"of {DRAWS:,} paired draws of {items}, Student's t over seeds"
+        if not any(line.difference.items for line in tested if line.difference is not None):
             how = "of a paired t-test over seeds, in which other texts are not"
         said.append(
             f"difference: to the baseline, with the 95% interval {how}; p corrected by Holm for "
             f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
         )
     return "; ".join(said)
+
+
+def number(value: float | None, deviation: float | None = None) -> str:
+    """Return a number with its deviation, an empty text where there is none."""
+    if value is None:
+        return ""
+    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+    return text if deviation is None else f"{text} ± {deviation:.2f}"
+
+
+def _interval(found: Difference | None) -> str:
+    return f"{found.value:+.2f} [{found.low:+.2f}, {found.high:+.2f}]" if found else ""
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""A table of text, whatever lays it out."""
+"""Tables of text, and numbers as text: the terminal, Markdown and HTML show the same."""
 
 from __future__ import annotations
 
@@ -19,3 +19,33 @@ class Table:
     rows: Sequence[Sequence[str]]
     caption: str = ""
     title: str = ""
+
+    def markdown(self) -> str:
+        """Return it as a table of Markdown."""
+        lines = [self.heads, ["---"] * len(self.heads), *self.rows]
+        return "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
+
+
+def plain_number(value: object) -> str:
+    """Return a number with as many digits as can be read."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or (abs(value) >= 1e4 and value == int(value)):
+        return f"{int(value):,}"
+    return f"{value:.2f}" if 1 <= abs(value) < 1e4 else f"{value:.4g}"
+
+
+def mean_text(mean: float | None, deviation: float | None = None, seeds: int | None = None) -> str:
+    """Return a mean with its standard deviation over seeds and the number of seeds."""
+    if mean is None:
+        return "-"
+    text = plain_number(mean)
+    if deviation is not None:
+        text += (
+            f" ± {deviation:.2f}" if deviation >= 0.1 or not deviation else f" ± {deviation:.2g}"
+        )
+    return f"{text} (n = {seeds})" if seeds else text

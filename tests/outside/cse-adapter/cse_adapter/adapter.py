@@ -40,19 +40,11 @@ def layers_of(encoder: PackedEncoder) -> nn.ModuleList:
     raise CseError("the encoder has no list of layers", hint="use one like BERT or RoBERTa")
 
 
-def share_weights(copy: nn.Module, online: nn.Module) -> None:
-    """Give the modules of a copy the parameters of the online ones."""
-    for own, other in zip(copy.modules(), online.modules(), strict=True):
-        for name, parameter in other.named_parameters(recurse=False):
-            setattr(own, name, parameter)
-
-
 class AdapterBranch(nn.Module, Branch):
     """The online encoder with a trained bottleneck behind some of its layers.
 
-    As in Houlsby et al. the encoder below is frozen, or else shares the online weights. Their
-    adapters stand behind attention and behind the feed-forward part; here one stands behind the
-    whole layer.
+    As in Houlsby et al. the encoder below is frozen. Their adapters stand behind attention and
+    behind the feed-forward part; here one stands behind the whole layer.
     """
 
     def __init__(self, options: AdapterOptions, setup: Setup) -> None:
@@ -61,12 +53,7 @@ class AdapterBranch(nn.Module, Branch):
         self.name = setup.name
         self.training = options.mode == "train"
         self.heads = {}
-        online = setup.online_encoder()
-        encoder = online.copy()
-        if options.base == "shared":
-            share_weights(encoder, online)
-        else:
-            encoder.requires_grad_(False)
+        encoder = setup.online_encoder().copy().requires_grad_(False)
         layers = layers_of(encoder)
         after = options.after or range(1, len(layers) + 1)
         draws = setup.generator(f"{setup.name}.adapters")
@@ -78,7 +65,7 @@ class AdapterBranch(nn.Module, Branch):
         )
         for layer in after:
             layers[layer - 1].register_forward_hook(changes(self.adapters[str(layer)]))
-        # Not a submodule: its weights are the online ones, or never change.
+        # Not a submodule: its weights never change.
         object.__setattr__(self, "encoder", encoder)
 
 

@@ -16,12 +16,10 @@ class AdapterOptions(BranchOptions):
     """Dimension of the bottleneck."""
     after: tuple[int, ...] | None = None
     """Layers behind which an adapter stands, the first is 1; by default all."""
-    base: Literal["frozen", "shared"] = "frozen"
-    """Weights of the encoder below: those of the start, or the online ones as they train."""
     copies: Literal["encoder"] = "encoder"
     """The heads are the online ones."""
     embeddings: Literal["copied"] = "copied"
-    """What base says holds for the word embeddings too."""
+    """The word embeddings are those of the start too."""
 
 
 class FrequentWordsOptions(AugmenterOptions):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cse_adapter.options import AdapterOptions, FrequentWordsOptions
-from cse_core.records import AugmenterSpec, BranchSpec, Facts, RecipeSpec
+from cse_core.records import AugmenterSpec, BranchSpec, RecipeSpec, RunInfo
 from cse_core.specs import hookimpl
 
 PAPER = "Houlsby et al.: Parameter-Efficient Transfer Learning for NLP, ICML 2019"
 
 
-def check_layers(options: AdapterOptions, facts: Facts) -> AdapterOptions:
+def check_layers(options: AdapterOptions, facts: RunInfo) -> AdapterOptions:
     """Refuse layers that the encoder has not."""
     if facts.layers is not None:
         for layer in options.after or ():
@@ -30,7 +30,7 @@ def cse_branches() -> list[BranchSpec]:
             factory="cse_adapter.adapter:AdapterBranch",
             options=AdapterOptions,
             provides=("branch:{name}",),
-            derive=check_layers,
+            resolve_options=check_layers,
             trainable=True,
             paper=PAPER,
         )

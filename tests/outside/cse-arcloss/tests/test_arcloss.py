@@ -44,14 +44,6 @@ class TestArc(LossSuite):
         return total / max(counted, 1) if options.reduction == "mean" else total
 
 
-class TestRadians(TestArc):
-    options = {"margin": math.radians(10), "unit": "radians"}
-
-    def slow(self, batch: Any, targets: Any, negatives: Any, ctx: Any, options: Any) -> Any:
-        options = options.model_copy(update={"margin": math.degrees(options.margin)})
-        return super().slow(batch, targets, negatives, ctx, options)
-
-
 def test_the_margin_is_added_to_the_angle() -> None:
     angles = torch.tensor([0.3, 1.0, 2.0], dtype=torch.float64)
     assert torch.allclose(with_margin(angles.cos(), 0.2), (angles + 0.2).cos())

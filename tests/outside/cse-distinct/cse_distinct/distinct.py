@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.functional import similarity, unit
+from cse_core.functional import similarity
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
 from cse_distinct.options import DistinctOptions
@@ -50,21 +50,14 @@ class Distinct(NegativeStore):
         options = self.options
         new = ctx.vectors(options.view, options.branch)[batch.level].detach()
         new = new.take(first_of_each(new.vectors, options.threshold).nonzero().squeeze(1))
-        stay = self._far_from(new.vectors).nonzero().squeeze(1)
+        near = (similarity(new.vectors, self.vectors) > options.threshold).any(dim=0)  # [N]
+        stay = (~near).nonzero().squeeze(1)
         ctx.log(f"{self.name}.dropped", float(len(self.row) - len(stay)))
         stay = stay[: max(options.size - len(new.vectors), 0)]
         rows = batch.rows[new.owner]
-        # All that stays is most often the beginning of what is held, which a slice does not copy.
-        most = slice(len(stay)) if bool((stay == torch.arange(len(stay)).to(stay)).all()) else stay
-        self.vectors = torch.cat([new.vectors, self.vectors[most]])[: options.size]
-        self.row = torch.cat([rows, self.row[most]])[: options.size]
-        self.age = torch.cat([torch.ones_like(rows), self.age[most] + 1])[: options.size]
-
-    def _far_from(self, vectors: Tensor) -> Tensor:
-        """Return ``[N]`` bool: which of those that are held are near to none of ``[B, D]``."""
-        # The cosine's denominator is put on the other side: no copy of all vectors, of length one.
-        products = unit(vectors) @ self.vectors.T  # [B, N]
-        return ~(products > self.options.threshold * self.vectors.norm(dim=1)).any(dim=0)
+        self.vectors = torch.cat([new.vectors, self.vectors[stay]])[: options.size]
+        self.row = torch.cat([rows, self.row[stay]])[: options.size]
+        self.age = torch.cat([torch.ones_like(rows), self.age[stay] + 1])[: options.size]
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return what is held."""

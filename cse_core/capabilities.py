@@ -1,0 +1,53 @@
+"""Capabilities: what parts provide and require.
+
+A capability is a word or ``prefix:name``. A tuple inside a tuple lists alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+CAPABILITIES = {
+    "pairs": "the pairs of the current round",
+    "mask-token": "a mask token in the vocabulary",
+    "gradient:inputs": "the gradient of the objective for the inputs of the encoder",
+    "vocab:cased": "a vocabulary that keeps capital letters",
+}
+"""Capabilities without a name, and what they mean."""
+CAPABILITY_PREFIXES = {
+    "view": "a view of the batch by its name",
+    "level": "rows of a level (sentence, segment, input)",
+    "positives": "a group of positives by its name",
+    "branch": "a branch by its name",
+    "column": "a column of the data",
+}
+"""Prefixes of capabilities with a name, and what they mean."""
+
+Requirement = str | tuple[str, ...]
+"""One token, or alternatives of which one is enough."""
+Capabilities = tuple[Requirement, ...] | Callable[[Any], tuple[Requirement, ...]]
+"""Capabilities of a record: fixed, or a function of the part's options."""
+
+INSTANCE = "{name}"
+"""Stands, in a token that a part provides, for the name of its instance."""
+
+
+def is_known(token: str) -> bool:
+    """Return whether a capability is known."""
+    prefix, separator, name = token.partition(":")
+    return token in CAPABILITIES or (
+        bool(separator) and prefix in CAPABILITY_PREFIXES and bool(name)
+    )
+
+
+def flatten(needs: tuple[Requirement, ...]) -> Iterator[str]:
+    """Yield every token, those of alternatives too."""
+    for need in needs:
+        if isinstance(need, str):
+            yield need
+        else:
+            yield from need
+
+
+Role = Literal["anchor", "positive", "identical", "soft_negative", "negative", "aux"]

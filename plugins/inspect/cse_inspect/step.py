@@ -1,0 +1,327 @@
+"""A step of a composition or of a run, and what its losses were given, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from cse_cli.training.equipment import attach_callbacks
+from cse_core.data import Corpus
+from cse_core.engine.negatives import same_texts
+from cse_core.engine.views import PreparedView
+from cse_core.errors import CseError
+from cse_core.functional import similarity
+from cse_core.options import LossOptions
+from cse_core.parts import Loss
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
+from cse_core.registry.registry import Registry
+from cse_core.runtime import distributed
+from cse_core.runtime.reporter import Reporter
+from cse_core.training import checkpoint as saved
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.loop import TrainingLoop
+from cse_core.training.run import Prepared
+from cse_core.training.run_folder import RunFolder
+from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
+
+MAX_CHARACTERS = 300
+"""Of a text that is shown."""
+MAX_POSITIVES = 20
+"""Of an anchor."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a loss was given in one direction, and its value."""
+
+    batch: Batch
+    targets: Positives
+    negatives: Negatives
+    value: float
+
+
+class _Listening(Loss):
+    """A loss that keeps what it was given."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.name = loss.name
+        self.calls: list[Given] = []
+
+    def __call__(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
+    ) -> LossOutput:
+        output = self.loss(batch, targets, negatives, ctx)
+        self.calls.append(Given(batch, targets, negatives, float(output.value.detach())))
+        return output
+
+
+@contextmanager
+def watch(
+    made_of: Composition | Path,
+    registry: Registry,
+    *,
+    after: int,
+    reporter: Reporter,
+    corpus: Corpus | None = None,
+) -> Iterator[WatchedStep]:
+    """Make ``after`` steps and watch the next one; nothing of it stays.
+
+    Args:
+        made_of: A composition, or the folder of a run, which goes on from its last checkpoint.
+        registry: The installed parts.
+        after: Steps before the one that is watched.
+        reporter: Receives the progress.
+        corpus: The rows that ``data.*`` names, where they were read already.
+
+    Raises:
+        CseError: If it is not a run, the data has changed, or there are several processes.
+    """
+    checkpoint, folder = None, None
+    if isinstance(made_of, Path):
+        folder = RunFolder.open(made_of)
+        found = folder.checkpoints()
+        checkpoint = Checkpoint.read(found[-1]) if found else None
+        made_of = resolve(registry, recipe=folder.recipe)
+    train = made_of.train.model_copy(update={"dev": (), "select": None, "report": ()})
+    prepared = Prepared(replace(made_of, train=train), registry, reporter, corpus)
+    if distributed.rank_and_size()[1] > 1:
+        raise CseError("shows a single process", where="inspect", hint="start it alone")
+    with TemporaryDirectory(prefix="cse-inspect-") as beside:
+        if folder is None or checkpoint is None or not checkpoint.values["round"]:
+            folder = RunFolder(Path(beside))  # rounds are written where they begin
+        yield WatchedStep(prepared, folder, checkpoint, after)
+
+
+class WatchedStep:
+    """A step, and what was seen in it.
+
+    Args:
+        prepared: The composition, its corpus and parts.
+        folder: Where rounds are written.
+        checkpoint: Where the run goes on from, if it does.
+        after: Steps before the one that is watched.
+    """
+
+    def __init__(
+        self, prepared: Prepared, folder: RunFolder, checkpoint: Checkpoint | None, after: int
+    ) -> None:
+        self.prepared = prepared
+        assembly, trainer = prepared.assembly, prepared.trainer(folder)
+        attach_callbacks(trainer)
+        trainer.prepare()
+        if checkpoint is not None:
+            saved.restore_assembly(assembly, checkpoint)
+            vars(trainer.rounds).update(checkpoint.values["rounds"])
+        current = next(trainer.rounds.each(checkpoint is not None), None)
+        if current is None:
+            raise CseError("needs no training round", where="positives")
+        self.rows = trainer.rounds.begin(current)
+        self.loop = TrainingLoop(assembly, current, self.rows, prepared.precision, prefetch=False)
+        try:
+            if checkpoint is not None:
+                self.loop.restore(checkpoint)
+            builder = self.loop.engine.builder
+            builder.tokenise(prepared.reporter)
+            for _ in range(after):
+                self.loop.step()
+            self.views: dict[str, PreparedView] = {}
+            build = builder.build
+
+            def kept(*given: Any) -> dict[str, PreparedView]:
+                made = build(*given)
+                self.views.update(made)
+                return made
+
+            vars(builder)["build"] = kept
+            losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
+            assembly.losses.update(losses)
+            self.step = self.loop.done
+            result = self.loop.step(count_negatives=True)
+        finally:
+            self.loop.close()
+        self.columns = builder.columns()
+        self.metrics = {name: round(float(value), 6) for name, value in result.parts.items()}
+        self.given: dict[str, list[Given]] = {}
+        for choice in self.loop.engine.objectives.losses:
+            both = getattr(choice.options, "directions", "one") == "both"
+            # A trial for the gradient of the inputs asks the losses too, before the step itself.
+            self.given[choice.name] = losses[choice.name].calls[-2 if both else -1 :]
+
+    def to_json(self, *, rows: int, columns: int) -> dict[str, Any]:
+        """Return plain values, bounded in number and length.
+
+        Args:
+            rows: Anchors of each loss at most.
+            columns: Negatives, and masked ones, of each anchor at most.
+        """
+        composition = self.prepared.composition
+        losses = {}
+        for choice in self.loop.engine.objectives.losses:
+            options, calls = cast(LossOptions, choice.options), self.given[choice.name]
+            losses[choice.name] = {
+                "weight": options.weight.at(self.step, self.loop.total),
+                "level": options.level,
+                "target": options.target,
+                "value": round(sum(c.value for c in calls) / len(calls), 6) if calls else None,
+                "directions": [
+                    _Direction(self, given, options, turned).to_json(rows, columns)
+                    for given, turned in zip(calls, (False, True), strict=False)
+                ],
+            }
+        return {
+            "recipe": composition.recipe or "default",
+            "model": composition.model.name,
+            "data": list(composition.data.path),
+            "round": self.loop.current.number,
+            "step": self.step,
+            "steps": self.loop.total,
+            "rows": len(torch.unique(next(iter(self.views.values())).tokens.owner)),
+            "views": [self._view(name, view, rows) for name, view in self.views.items()],
+            "losses": losses,
+            "metrics": self.metrics,
+        }
+
+    def _view(self, name: str, view: PreparedView, rows: int) -> dict[str, Any]:
+        tokens = view.tokens
+        lengths = tokens.offsets.diff().tolist()
+        inside = (tokens.owner < rows).nonzero().squeeze(1)[: 2 * rows].tolist()
+        return {
+            "name": name,
+            "role": view.view.role,
+            "branch": view.view.branch,
+            "column": self.columns.get(name),
+            "count": tokens.rows,
+            "rows": [
+                {
+                    "row": int(tokens.owner[i]),
+                    "slot": int(tokens.slot[i]),
+                    "tokens": lengths[i],
+                    "read": self.read(view, i),
+                }
+                for i in inside
+            ],
+        }
+
+    def read(self, view: PreparedView, row: int) -> str | None:
+        """Return what the encoder reads in a row of a view."""
+        start, stop = view.tokens.offsets[row : row + 2].tolist()
+        tokenizer = self.prepared.assembly.encoders[view.view.branch].tokenizer.hf
+        return _cut(tokenizer.decode(view.tokens.ids[start:stop].tolist()))
+
+    def text(self, column: str, row: int) -> str | None:
+        """Return the text of a corpus row in a column; None of a row that is not of this round."""
+        rows = self.rows
+        if rows.pairs is not None and not isinstance(rows.pairs["text"], np.ndarray):
+            place, texts = row - rows.keys.first, rows.pairs.get(column, rows.pairs["text"])
+            return _cut(str(texts[place])) if 0 <= place < len(texts) else None
+        named = column if column in rows.corpus.names else "text"
+        return _cut(rows.corpus.column(named)[row]) if 0 <= row < len(rows.corpus) else None
+
+
+class _Direction:
+    """A loss from the anchors to its target, or ``turned``."""
+
+    def __init__(self, step: WatchedStep, given: Given, options: LossOptions, turned: bool) -> None:
+        self.step, self.given, self.options, self.turned = step, given, options, turned
+        batch, negatives = given.batch, given.negatives
+        self.scores = similarity(
+            batch.anchors.detach(), negatives.vectors.detach(), options.similarity
+        )
+        how = "fold" if options.same_text == "fold" else "any"
+        self.once_more = same_texts(batch, negatives, options, how, turned)
+        self.sources = [(name, place) for name, n in negatives.blocks for place in range(n)]
+        self.seen = ~negatives.mask & (negatives.log_weights > -torch.inf)
+
+    def to_json(self, rows: int, columns: int) -> dict[str, Any]:
+        batch, negatives, blocks = self.given.batch, self.given.negatives, []
+        for name, block in negatives.spans():
+            there = self.seen[:, block]
+            seen = round(float(there.sum(dim=1).float().mean()), 4)
+            about = {"source": name, "columns": there.shape[1], "seen_by_an_anchor": seen}
+            if name in batch.stored and bool(there.any()):
+                about["age"] = round(float((there * negatives.age[block]).sum() / there.sum()), 4)
+            blocks.append(about)
+        count = len(batch.anchors)
+        shown = [self._anchor(anchor, columns) for anchor in range(min(rows, count))]
+        return {"anchors": count, "blocks": blocks, "shown": shown}
+
+    def _anchor(self, anchor: int, columns: int) -> dict[str, Any]:
+        batch, targets, seen = self.given.batch, self.given.targets, self.seen[anchor]
+        own, kind = int(batch.row[anchor]), self.options.similarity
+        # The hardest first: what weighs most in the loss.
+        order = self.scores[anchor].masked_fill(~seen, -torch.inf).argsort(descending=True)
+        masked = (~seen).nonzero().squeeze(1).tolist()
+        anchors = batch.anchors[anchor : anchor + 1].detach()
+        positives = similarity(anchors, targets.vectors[anchor].detach(), kind)[0][:MAX_POSITIVES]
+        weights = [1.0] * len(positives)
+        if targets.weights is not None:
+            weights = [round(float(weight), 6) for weight in targets.weights[anchor]]
+        return {
+            "row": own,
+            "batch_row": int(batch.owner[anchor]),
+            "slot": int(batch.slot[anchor]),
+            "text": self.step.text(self._column(""), own),
+            "positives": [
+                {kind: round(float(score), 4), "weight": weight}
+                for score, weight in zip(positives, weights, strict=False)
+            ],
+            "negatives": [
+                self._negative(anchor, p) for p in order[: min(columns, int(seen.sum()))].tolist()
+            ],
+            "negatives_seen": int(seen.sum()),
+            "masked": [
+                {**self._negative(anchor, p), "why": self._why(anchor, p)} for p in masked[:columns]
+            ],
+            "masked_in_all": len(masked),
+        }
+
+    def _negative(self, anchor: int, place: int) -> dict[str, Any]:
+        step, negatives = self.step, self.given.negatives
+        row, (source, number) = int(negatives.row[place]), self.sources[place]
+        made = step.views.get(source) if source not in step.columns else None
+        if made is None:
+            text = step.text(self._column(source), row)
+        else:  # texts that a part found or made: what the encoder reads of them
+            whole = made.tokens.rows == dict(negatives.blocks)[source]
+            text = step.read(made, number) if whole else None
+        score = round(float(self.scores[anchor, place]), 4)
+        value = {"source": source, "row": row, "text": text, self.options.similarity: score}
+        if source in self.given.batch.stored:
+            value["age"] = int(negatives.age[place])
+        if (log_weight := float(negatives.log_weights[anchor, place])) != 0:
+            value["log_weight"] = round(log_weight, 4) if log_weight > -torch.inf else "-inf"
+        return value
+
+    def _column(self, source: str) -> str:
+        """Return the column whose text a block's vectors are of; of no source, the anchors'."""
+        target = self.options.target
+        view = {"": "anchor", "anchors": "anchor", "in-batch": target}.get(source, source)
+        if self.turned and source in ("", "anchors", "in-batch"):
+            view = "anchor" if source == "in-batch" else target
+        return self.step.columns.get(view, "text")
+
+    def _why(self, anchor: int, place: int) -> str:
+        """Return why an anchor does not see a negative, as far as the core knows."""
+        batch, negatives = self.given.batch, self.given.negatives
+        row, own = negatives.row[place : place + 1], batch.row[anchor : anchor + 1]
+        if int(row) == int(own) and self.sources[place][0] not in batch.stored:
+            return "its own sentence"
+        if bool(self.once_more[anchor, place]) and self.options.same_text != "keep":
+            return "the same text"
+        same = batch.corpus.same(batch.corpus.documents, own, row)
+        if self.options.same_document == "mask" and bool(same):
+            return "the same document"
+        return "masked or weighed to nothing by a part, or absent"
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

@@ -1,0 +1,391 @@
+"""Figures of pages, drawn by matplotlib: readable without colour, on a light or a dark page."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from cse_study.results.text_table import Table, mean_text, plain_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK = "#010203"
+"""Replaced by the text colour of the page that shows the figure."""
+_INK_STYLE = "svg{color:#1b1b1b}@media screen and (prefers-color-scheme:dark){svg{color:#e8e8e8}}"
+COLOURS = ("#3b7dc4", "#c4661f", "#2f8f5b", "#9a62c2", "#cf4a5a", "#188c99", "#94733a", "#7b7f86")
+"""Each has a contrast of 3 or more to white and to nearly black."""
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 2, 2)), (0, (1, 1)),
+                            (0, (7, 2, 2, 2, 2, 2)), (0, (4, 4)), (0, (10, 3)))  # fmt: skip
+_STYLE: Any = {
+    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK,
+    "ytick.color": INK, "grid.color": INK, "grid.alpha": 0.15, "axes.grid": True,
+    "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.facecolor": "none", "font.size": 10, "legend.frameon": False, "legend.fontsize": 9,
+    "legend.handlelength": 3.5, "lines.linewidth": 1.6, "lines.markersize": 5.5,
+    "svg.fonttype": "none", "svg.hashsalt": "cse", "text.parse_math": False,
+}  # fmt: skip
+_WIDTH, _HEIGHT = 7.4, 3.9
+"""Of a figure, in inches."""
+_MAX_MARKERS = 12
+_MAX_NAMED_POINTS = 16
+_MAX_TABLE_ROWS = 60
+_MAX_ALT_ROWS = 12
+_LABEL_WIDTH = 26
+"""Letters in a line of an axis' name."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Numbers that are drawn together.
+
+    Attributes:
+        label: What they are called.
+        x: Where they stand: numbers, or names of places.
+        y: The numbers; None where one is missing.
+        spread: Standard deviation of each over seeds, None where there is one seed.
+        seeds: How many seeds are behind each.
+        paper: Whether the numbers are a paper's.
+    """
+
+    label: str
+    x: Sequence[Any]
+    y: Sequence[float | None]
+    spread: Sequence[float | None] = ()
+    seeds: Sequence[int] = ()
+    paper: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return what a legend calls it."""
+        return ", ".join(filter(None, ["paper" if self.paper else "", self.label]))
+
+    def text(self, x: Any) -> str:
+        """Return the number at a place, with its deviation and seeds."""
+        if x not in self.x:
+            return "-"
+        at = list(self.x).index(x)
+        spread = self.spread[at] if self.spread else None
+        return mean_text(self.y[at], spread, self.seeds[at] if self.seeds else None)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of a page.
+
+    Attributes:
+        title: Above it.
+        svg: The figure, as a file of its own.
+        table: Its numbers.
+        caption: Below it.
+    """
+
+    title: str
+    svg: str
+    table: Table
+    caption: str = ""
+
+    @property
+    def alt(self) -> str:
+        """Return its content in words: rows of its table."""
+        rows = self.table.rows[:: max(1, len(self.table.rows) // _MAX_ALT_ROWS)]
+        words = "; ".join(", ".join(row) for row in rows)
+        return f"{self.title}. {', '.join(self.table.heads)}: {words}."
+
+
+def look(number: int) -> dict[str, Any]:
+    """Return how one of several lines is drawn: colour, marker and dashes; 64 of them differ."""
+    turn, place = divmod(number, len(COLOURS))
+    dashes = _DASHES[(place + turn) % len(_DASHES)]
+    return {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": dashes}
+
+
+def draw(
+    title: str,
+    table: Table,
+    paint: Callable[[list[Axes]], None],
+    *,
+    panels: int = 1,
+    width: float = _WIDTH,
+    height: float = _HEIGHT,
+    caption: str = "",
+) -> Picture:
+    """Return a figure.
+
+    Args:
+        title: Above it.
+        table: Its numbers.
+        paint: Draws into the panels, which stand below each other.
+        panels: How many there are.
+        width: Of the figure, in inches.
+        height: Of a panel, in inches.
+        caption: Below it.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    text = io.StringIO()
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        # Letters are drawn by the reader's browser: fonts that are missing here do not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=(width, height * panels), layout="constrained")
+        axes = list(figure.subplots(panels, squeeze=False)[:, 0])
+        paint(axes)
+        handles: dict[Any, Any] = {}
+        for each in axes:
+            handles |= {label: handle for handle, label in zip(*each.get_legend_handles_labels(),
+                                                               strict=True)}  # fmt: skip
+        if len(handles) > 1:
+            figure.legend(list(handles.values()), list(handles), loc="outside right upper")
+        figure.savefig(text, format="svg", transparent=True,
+                       metadata={"Date": None, "Creator": None})  # fmt: skip
+    svg = text.getvalue().replace(INK, "currentColor")
+    svg = svg.replace('<style type="text/css">', f'<style type="text/css">{_INK_STYLE}', 1)
+    return Picture(title, svg, table, caption)
+
+
+def lines_picture(
+    title: str,
+    panels: Mapping[str, Sequence[Series]],
+    xlabel: str,
+    *,
+    xscale: str = "linear",
+    yscale: str = "linear",
+    caption: str = "",
+) -> Picture | None:
+    """Draw lines, a panel for each quantity; None where there is nothing to draw.
+
+    Args:
+        title: Of the picture.
+        panels: Series by the name of their quantity.
+        xlabel: What the places are.
+        xscale: matplotlib's name of the scale of the places.
+        yscale: Of the quantities.
+        caption: Below the picture.
+    """
+    panels = {
+        name: known
+        for name, each in panels.items()
+        if (known := [series for series in each if any(y is not None for y in series.y)])
+    }
+    if not panels:
+        return None
+    every = [series for each in panels.values() for series in each]
+    # A paper's numbers have the look of those beside them, with dots and hollow marks.
+    looks = {label: look(n) for n, label in enumerate(dict.fromkeys(s.label for s in every))}
+    places = list(dict.fromkeys(x for series in every for x in series.x))
+    numeric = not any(isinstance(x, str) for x in places)
+    if numeric:
+        places.sort()
+
+    def paint(axes: list[Axes]) -> None:
+        for here, (name, each) in zip(axes, panels.items(), strict=True):
+            if not numeric:  # the categories in one order, whichever a line has
+                here.plot(list(map(str, places)), [float("nan")] * len(places))
+            for series in each:
+                _line(here, series, looks[series.label], numeric)
+            here.set(ylabel=fill(name, _LABEL_WIDTH, break_long_words=False), yscale=yscale)
+            if numeric:
+                here.set_xscale(xscale)
+            if xscale == "log":
+                here.set_xticks(places, list(map(plain_number, places)))
+                here.minorticks_off()
+            if sum(len(str(x)) for x in places) > 80 and not numeric:
+                here.tick_params(axis="x", rotation=30)
+        axes[-1].set_xlabel(xlabel)
+
+    heads = [xlabel, *(": ".join(filter(None, [name, series.name]))
+                       for name, each in panels.items() for series in each)]  # fmt: skip
+    step = -(-len(places) // _MAX_TABLE_ROWS)
+    rows = [[plain_number(x), *(series.text(x) for series in every)] for x in places[::step]]
+    counts = sorted({n for series in every for n in series.seeds if n})
+    if counts:
+        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        words = f"n = {seeds} seed{'s' * (counts[-1] > 1)}"
+        words += "; bars are standard deviations over seeds" if counts[-1] > 1 else ""
+        caption = f"{caption} ({words})" if caption else words
+    height = _HEIGHT if len(panels) == 1 else 2.6
+    return draw(title, Table(heads, rows), paint, panels=len(panels), height=height,
+                caption=caption)  # fmt: skip
+
+
+def _line(axes: Axes, series: Series, style: Mapping[str, Any], numeric: bool) -> None:
+    known = [(x if numeric else str(x), y, n) for n, (x, y) in
+             enumerate(zip(series.x, series.y, strict=True)) if y is not None]  # fmt: skip
+    x, y, numbers = zip(*known, strict=True)
+    every = max(1, len(x) // _MAX_MARKERS)
+    spread = [series.spread[n] or 0.0 for n in numbers] if any(series.spread) else None
+    paper = {"linestyle": ":", "markerfacecolor": "none"} if series.paper else {}
+    axes.errorbar(x, y, yerr=spread, markevery=every, errorevery=every, capsize=3,
+                  elinewidth=1, label=_label(series.name), **{**style, **paper})  # fmt: skip
+
+
+def _label(name: str) -> str:
+    """Return a name that a legend shows; matplotlib leaves out those that begin with ``_``."""
+    return f"\u200b{name}" if name.startswith("_") else name
+
+
+def scatter_picture(
+    title: str,
+    groups: Mapping[str, Sequence[tuple[float, float, str]]],
+    xlabel: str,
+    ylabel: str,
+    caption: str = "",
+) -> Picture | None:
+    """Draw points; a few of them have their names beside them.
+
+    Args:
+        title: Of the picture.
+        groups: x, y and name of each point, by the name of the group.
+        xlabel: What x is.
+        ylabel: What y is.
+        caption: Below the picture.
+    """  # fmt: skip
+    groups = {name: each for name, each in groups.items() if each}
+    if not groups:
+        return None
+    named = sum(map(len, groups.values())) <= _MAX_NAMED_POINTS
+
+    def paint(axes: list[Axes]) -> None:
+        (here,) = axes
+        for number, (name, each) in enumerate(groups.items()):
+            style = {**look(number), "linestyle": "none"}
+            x, y, names = zip(*each, strict=True)
+            here.plot(x, y, label=_label(name), markersize=7 if named else 4,
+                      markerfacecolor=style["color"] if named else "none", **style)  # fmt: skip
+            for at, word in enumerate(names if named else ()):
+                here.annotate(word, (x[at], y[at]), xytext=(7, 4), textcoords="offset points",
+                              fontsize=9)  # fmt: skip
+        here.margins(0.12)
+        here.set(xlabel=xlabel, ylabel=ylabel)
+
+    if named:
+        rows = [[name, word, plain_number(x), plain_number(y)]
+                for name, each in groups.items() for x, y, word in each]  # fmt: skip
+    else:
+        rows = [[name, f"{len(each):,} points", "correlation", _correlation(each)]
+                for name, each in groups.items()]  # fmt: skip
+    return draw(title, Table(["group", "point", xlabel, ylabel], rows), paint, caption=caption)
+
+
+def _correlation(points: Sequence[tuple[float, float, str]]) -> str:
+    import numpy as np
+
+    x, y = np.array([point[:2] for point in points], dtype=float).T
+    if len(x) < 3 or not x.std() or not y.std():
+        return "-"
+    return f"{np.corrcoef(x, y)[0, 1]:.2f}"
+
+
+def box_picture(
+    title: str, groups: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
+) -> Picture | None:
+    """Draw a box for each group of numbers, one number a seed, and the numbers themselves."""
+    import numpy as np
+
+    groups = {name: list(each) for name, each in groups.items() if each}
+    if not groups:
+        return None
+
+    def paint(axes: list[Axes]) -> None:
+        (here,) = axes
+        names = [f"{name}, n = {len(each)}" for name, each in groups.items()]
+        ink = {"color": INK}
+        here.boxplot(
+            list(groups.values()), tick_labels=names, orientation="horizontal", showfliers=False,
+            boxprops=ink, medianprops=ink, whiskerprops=ink, capprops=ink,
+        )  # fmt: skip
+        for number, each in enumerate(groups.values()):
+            here.plot(each, [number + 1] * len(each), color=COLOURS[0], marker="o",
+                      linestyle="none", markerfacecolor="none")  # fmt: skip
+        here.invert_yaxis()  # the first one above
+        here.set(xlabel=ylabel, ylabel=xlabel)
+
+    heads = [xlabel, "seeds", "lowest", "first quarter", "median", "third quarter", "highest"]
+    rows = [
+        [name, str(len(each)), *map(plain_number, np.percentile(each, (0, 25, 50, 75, 100)))]
+        for name, each in groups.items()
+    ]
+    caption = "Each mark is a seed; a box reaches from quarter to quarter."
+    height = max(_HEIGHT, 0.9 + 0.28 * len(groups))
+    return draw(title, Table(heads, rows), paint, height=height, caption=caption)
+
+
+def bars_picture(
+    title: str, groups: Mapping[str, Mapping[str, float]], xlabel: str, ylabel: str
+) -> Picture | None:
+    """Draw bars side by side: the height at each place, by the name of the group."""
+    groups = {name: each for name, each in groups.items() if each}
+    if not groups:
+        return None
+    places = list(dict.fromkeys(place for each in groups.values() for place in each))
+
+    def paint(axes: list[Axes]) -> None:
+        (here,) = axes
+        width = 0.8 / len(groups)
+        for number, (name, each) in enumerate(groups.items()):
+            at = [place + (number + 0.5) * width - 0.4 for place in range(len(places))]
+            heights = [each.get(place, 0.0) for place in places]
+            bars = here.bar(at, heights, 0.94 * width, label=_label(name), edgecolor=INK,
+                            color=COLOURS[number % len(COLOURS)], alpha=0.8,
+                            hatch=("", "////", "xxxx", "||||")[number % 4])  # fmt: skip
+            if len(places) * len(groups) <= 18:
+                here.bar_label(bars, [plain_number(value) for value in heights], padding=2)
+        here.set_xticks(range(len(places)), places)
+        if sum(map(len, places)) > 80:
+            here.tick_params(axis="x", rotation=30)
+        here.set(xlabel=xlabel, ylabel=ylabel)
+
+    rows = [[place, *(plain_number(each.get(place)) for each in groups.values())]
+            for place in places]  # fmt: skip
+    return draw(title, Table([xlabel, *groups], rows), paint)
+
+
+def density_picture(
+    title: str, panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str, caption: str = ""
+) -> Picture | None:
+    """Draw the density of numbers by group, a panel for each of several things.
+
+    Args:
+        title: Of the picture.
+        panels: Numbers by group, by the name of the panel.
+        xlabel: What the numbers are.
+        caption: Below the picture.
+    """
+    import numpy as np
+    from scipy.stats import gaussian_kde
+
+    panels = {
+        name: {group: values for group, values in each.items() if len(set(values)) > 2}
+        for name, each in panels.items()
+    }
+    panels = {name: each for name, each in panels.items() if each}
+    if not panels:
+        return None
+    every = np.concatenate([v for each in panels.values() for v in each.values()])
+    x = np.linspace(every.min(), every.max(), 200)
+    names = list(dict.fromkeys(group for each in panels.values() for group in each))
+
+    def paint(axes: list[Axes]) -> None:
+        for here, (name, each) in zip(axes, panels.items(), strict=True):
+            for group, values in each.items():
+                style = look(names.index(group))
+                here.plot(x, gaussian_kde(values)(x), label=_label(group), markevery=20, **style)
+            here.set(ylabel="density")
+            here.set_title(name, loc="left", fontsize=10)
+        axes[-1].set_xlabel(xlabel)
+
+    rows = [
+        [name, group, f"{len(values):,}", *map(plain_number, (np.mean(values), np.std(values)))]
+        for name, each in panels.items()
+        for group, values in each.items()
+    ]
+    heads = ["", "group", "numbers", "mean", "deviation"]
+    height = 2.8 if len(panels) > 1 else _HEIGHT
+    return draw(title, Table(heads, rows), paint, panels=len(panels), height=height,
+                caption=caption)  # fmt: skip

@@ -1,0 +1,461 @@
+"""Runs as their folders say them: read, put side by side, and grouped over seeds."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from cse_core.errors import CseError
+from cse_core.recipes.reading import read_toml
+from cse_core.runtime.model_files import RUN_FILE
+from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+from cse_study.pages.figures import Series
+from cse_study.planning.composing import flat_options
+from cse_study.planning.keys import NO_MATTER
+from cse_study.results.scores import MAIN
+
+MAX_DEPTH = 4
+"""Folders below the one that is searched for runs."""
+UNSET = "-"
+"""What a run has at a path that it does not know."""
+_HINT = "no run of this version writes it so; remove it, and what else the file says is shown"
+_OWN = ("run", "versions")
+"""Tables of ``run.toml`` that say how it was run; the others are settings."""
+_MAY_DIFFER = frozenset(f"train.{name}" for name in ("seed", *NO_MATTER))
+"""Options in which runs that are drawn as one may differ."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that ``cse eval`` kept of a run.
+
+    Attributes:
+        set: Test set.
+        number: What was measured on it.
+        value: The number.
+        setting: The encoder's setting and what else the score depends on.
+        texts: Fingerprint of its texts; of a mean, the sets.
+        time: When it was measured.
+    """
+
+    set: str
+    number: str
+    value: float
+    setting: str
+    texts: str = ""
+    time: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the set with the number."""
+        return f"{self.set}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run.
+
+    Attributes:
+        path: Its folder.
+        settings: What ``run.toml`` holds.
+        result: What it ended with; empty where it has not.
+        running: Whether a process trains into it now.
+        lines: Of its metrics.
+        evaluations: What ``cse eval`` kept, oldest first.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    result: Mapping[str, Any] = field(default_factory=dict)
+    running: bool = False
+    lines: Sequence[Mapping[str, float]] = ()
+    evaluations: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the name of its folder."""
+        return shown(self.path.resolve().name)
+
+    @property
+    def seed(self) -> Any:
+        """Return its seed."""
+        return self.settings.get("train", {}).get("seed")
+
+    @property
+    def texts(self) -> str:
+        """Return the digest of the texts that it trained on."""
+        return str(self.settings.get("run", {}).get("data", {}).get("fingerprint", ""))
+
+    @property
+    def state(self) -> str:
+        """Return ``finished``, ``running`` or ``stopped``."""
+        return "finished" if self.result else "running" if self.running else "stopped"
+
+    @property
+    def places(self) -> list[tuple[int, Mapping[str, float]]]:
+        """Return its lines with their steps, counted over all rounds."""
+        found: list[tuple[int, Mapping[str, float]]] = []
+        for _, lines in groupby(self.lines, key=lambda line: line.get("round", 0)):
+            before = found[-1][0] if found else 0
+            found += [(before + int(line["step"]), line) for line in lines]
+        return found
+
+    @property
+    def steps(self) -> int:
+        """Return how many steps it has made, over all rounds; of an unfinished one, as logged."""
+        if "steps" in self.result:
+            return int(self.result["steps"])
+        return self.places[-1][0] if self.lines else 0
+
+    @property
+    def dev(self) -> tuple[str, float] | None:
+        """Return the dev score that chose its checkpoint, the best so far of an unfinished run."""
+        name, score = self.result.get("chosen_by"), self.result.get("score")
+        if name and score is not None:
+            return str(name), float(score)
+        wanted = next(iter(self.dev_names), None)
+        values = [line[wanted] for line in self.lines if wanted is not None and wanted in line]
+        return (str(wanted), max(values)) if values and not self.result else None
+
+    @property
+    def dev_names(self) -> list[str]:
+        """Return the main score of each dev set in its metrics."""
+        sets = self.settings.get("run", {}).get("data", {}).get("dev", [])
+        chosen = self.result.get("chosen_by")
+        main = [key for key in self.keys if key.rpartition(".")[2] in MAIN]
+        named = [key for key in main if key == chosen or key.rpartition(".")[0] in sets]
+        return sorted(named or main, key=lambda key: key != chosen)
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the keys of its metrics."""
+        return list(dict.fromkeys(key for line in self.lines for key in line))
+
+    def find_key(self, name: str) -> str | None:
+        """Return the key of its metrics that a short name means.
+
+        ``dev`` is the score of the dev set that chooses; ``uniformity`` is that of this dev set, or
+        of the batch where there is none; any other name is the key itself or its last words.
+        """
+        if name == "dev":
+            return next(iter(self.dev_names), None)
+        sets = [key.rpartition(".")[0] for key in self.dev_names]
+        wanted = [name, *(f"{each}.{name}" for each in [*sets, "batch"])]
+        wanted += [key for key in self.keys if key.endswith(f".{name}")]
+        return next((key for key in wanted if key in self.keys), None)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return its settings by path; a part's begins with its kind and name."""
+        own = {name: table for name, table in self.settings.items() if name not in _OWN}
+        return flat_options(own)
+
+    @property
+    def scores(self) -> list[Score]:
+        """Return the newest score of each set, number, setting and texts, the newest at the end."""
+        found: dict[tuple[str, ...], Score] = {}
+        for score in (score for each in self.evaluations for score in scores_of(each)):
+            key = score.set, score.number, score.setting, score.texts
+            found.pop(key, None)
+            found[key] = score
+        return list(found.values())
+
+    @property
+    def test(self) -> Score | None:
+        """Return the newest score of its tests: a mean over sets, else the first set's."""
+        dev = None
+        for evaluation in reversed(self.evaluations):
+            main = [score for score in scores_of(evaluation) if score.number in MAIN]
+            means = [score for score in main if score.set.startswith("mean-of-")]
+            tests = [score for score in main if ".dev" not in score.set]
+            if means or tests:
+                return [*means[-1:], *tests][0]
+            dev = dev or next(iter(main), None)
+        return dev
+
+    def about(self) -> dict[str, Any]:
+        """Return what a listing says of it."""
+        return {
+            "run": shown(self.path),
+            "name": self.name,
+            "recipe": str(self.settings.get("name") or "-"),
+            "model": str(self.settings.get("model", {}).get("name", "")),
+            "data": [str(each) for each in self.settings.get("data", {}).get("path", [])],
+            "rows": self.settings.get("run", {}).get("data", {}).get("rows"),
+            "steps": self.steps,
+            "seed": self.seed,
+            "state": self.state,
+            "seconds": self.result.get("seconds"),
+            "dev": self.dev and {"name": self.dev[0], "score": self.dev[1]},
+        }
+
+
+def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
+    """Yield the numbers of a line of ``evaluations.jsonl``."""
+    options = evaluation.get("options", {})
+    more = [f"{name} {options[name]}" for name in ("aug", "dropout", "similarity")
+            if options.get(name) not in (None, [], False)]  # fmt: skip
+    for name, content in evaluation.get("results", {}).items():
+        setting = str(content.get("setting", "all"))
+        words = [str(evaluation.get("encoder", "")), *more, "" if setting == "all" else setting]
+        texts = str(content.get("fingerprint", ", ".join(content.get("sets", []))))
+        for number, value in content.items():
+            value = value.get("value") if isinstance(value, Mapping) else value
+            if isinstance(value, float):
+                yield Score(name, number, value, "; ".join(filter(None, words)), texts,
+                            str(evaluation.get("time", "")))  # fmt: skip
+
+
+def shown(path: Path | str) -> str:
+    """Return a path as text that every page can hold, whatever its bytes are."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+class _Settings(BaseModel):
+    name: str | None = None
+    model: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    train: dict[str, Any] = {}
+    run: dict[str, Any] = {}
+
+
+class _Result(BaseModel):
+    steps: int | None = None
+    chosen_by: str | None = None
+    score: float | None = None
+    scores: dict[str, float | None] = {}
+
+
+class _Line(BaseModel):
+    step: int
+    round: int = 0
+
+
+class _Evaluation(BaseModel):
+    options: dict[str, Any] = {}
+    results: dict[str, dict[str, Any]] = {}
+
+
+def read_run(path: Path) -> Run:
+    """Read the folder of a run.
+
+    Raises:
+        CseError: If it holds none, or what it holds was not written by a run.
+    """
+    file = path / RUN_FILE
+    if not file.is_file():
+        hint = "name the folder that `cse train` made, such as runs/NAME"
+        raise CseError("is not a run: it has no run.toml", where="run", value=str(path), hint=hint)
+    settings = read_toml(file, str(file))
+    _check(_Settings, settings, str(file))
+    return Run(
+        path,
+        settings,
+        next(iter(_objects(path / RESULT, _Result, one=True)), {}),
+        running=_is_locked(path / LOCK),
+        lines=list(_objects(path / METRICS, _Line)),
+        evaluations=list(_objects(path / EVALUATIONS, _Evaluation)),
+    )
+
+
+def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> list[Run]:
+    """Return the runs in and below folders, the oldest first, none twice.
+
+    Args:
+        folders: Folders of runs, or above them.
+        failed: Is given the error of each run that cannot be read; the others are read.
+
+    Raises:
+        CseError: If no such folder is there.
+    """
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise CseError("no such folder", where="run", value=str(folder))
+        found |= {path.resolve(): path for path in _below(folder, MAX_DEPTH)}
+    runs: list[tuple[float, Run]] = []
+    for path in found.values():
+        try:
+            runs.append(((path / RUN_FILE).stat().st_mtime, read_run(path)))
+        except FileNotFoundError:  # it was removed while the others were read
+            continue
+        except CseError as error:
+            failed(error)
+    return [run for _, run in sorted(runs, key=lambda each: each[0])]
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    if (folder / RUN_FILE).is_file():
+        yield folder
+    elif depth:
+        for each in sorted(folder.iterdir()):
+            if each.is_dir() and not each.is_symlink() and each.name not in FOLDERS:
+                yield from _below(each, depth - 1)
+
+
+def _objects(file: Path, kind: type[BaseModel], *, one: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file; a line that is not whole, as of a killed run, is none.
+
+    Raises:
+        CseError: If an object is not of its kind, or a file that is one object is none.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise CseError(f"cannot be read: {error}", where=str(file)) from None
+    for number, line in enumerate([text] if one else text.splitlines(), 1):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            if one:
+                raise CseError("is not JSON", where=str(file), hint=_HINT) from None
+            continue
+        _check(kind, value, str(file) if one else f"{file}:{number}")
+        yield value
+
+
+def _check(kind: type[BaseModel], value: Any, where: str) -> None:
+    try:
+        kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        what = first["msg"][0].lower() + first["msg"][1:]
+        raise CseError(f"{place}: {what}" if place else what, where=where, hint=_HINT) from None
+
+
+def _is_locked(path: Path) -> bool:
+    """Tell whether a process holds the lock of a run."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def called(runs: Sequence[Run]) -> list[str]:
+    """Return a name for each run: that of its folder, or as much of its path as tells them apart.
+
+    Runs that cannot be distinguished so have a number behind the name.
+    """
+    paths = [Path(shown(run.path.resolve())).parts for run in runs]
+    for count in range(1, max(map(len, paths), default=0) + 1):
+        names = ["/".join(parts[-count:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{run.name} ({number})" for number, run in enumerate(runs, 1)]
+
+
+def different_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Return the settings that differ, by path, with the value of each run.
+
+    Texts in files of one name, and how far runs came, count as settings. A part that a run lacks is
+    one setting, ``aug.fgsm``.
+    """
+    options = [run.options for run in runs]
+    found: dict[str, list[Any]] = {}
+    paths = dict.fromkeys(path for each in options for path in each)
+    parts = {path.removesuffix(".use") for path in paths if path.endswith(".use")}
+    for path in paths:
+        part = next((part for part in parts if path.startswith(f"{part}.")), None)
+        if part is not None and path == f"{part}.name":
+            continue
+        if part is not None and any(f"{part}.use" not in each for each in options):
+            found[part] = [each.get(f"{part}.use", UNSET) for each in options]
+        else:
+            found[path] = [each.get(path, UNSET) for each in options]
+    found["contents of the texts"] = [run.texts for run in runs]
+    found["state"] = [run.state for run in runs]
+    return {path: values for path, values in found.items()
+            if any(value != values[0] for value in values)}  # fmt: skip
+
+
+def scores_beside(runs: Sequence[Run]) -> dict[str, list[float | None]]:
+    """Return scores by name, with the value of each run, None where it was not measured.
+
+    Of each set there is one number, and the dev score. Scores of other settings or other texts are
+    rows of their own, with the setting behind the name.
+    """
+    rows: dict[tuple[str, str, str], list[float | None]] = {}
+    for place, run in enumerate(runs):
+        values: dict[tuple[str, str, str], float] = {}
+        if run.dev is not None:
+            values[f"dev{'' if run.result else ' so far'}: {run.dev[0]}", "", ""] = run.dev[1]
+        for score in run.scores:
+            if score.number in MAIN:
+                values[score.name, score.setting, score.texts] = score.value
+        for key, value in values.items():
+            rows.setdefault(key, [None] * len(runs))[place] = value
+    settings: dict[str, set[str]] = {}
+    for name, setting, _ in rows:
+        settings.setdefault(name, set()).add(setting)
+    found: dict[str, list[float | None]] = {}
+    for (name, setting, texts), cells in rows.items():
+        label = f"{name} ({setting})" if len(settings[name]) > 1 else name
+        found[f"{label} [texts {texts[:30]}]" if label in found else label] = cells
+    return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of equal settings, each with another seed."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+
+def groups_of(runs: Sequence[Run]) -> list[Group]:
+    """Return runs by their settings without the seed, in the order of the first of each."""
+    names = dict(zip(map(id, runs), called(runs), strict=True))
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        options = {path: value for path, value in run.options.items() if path not in _MAY_DIFFER}
+        key = json.dumps([options, run.texts], sort_keys=True, default=str)
+        while any(each.seed == run.seed for each in found.get(key, [])):
+            key += "'"  # runs with one seed twice are not draws of one thing
+        found.setdefault(key, []).append(run)
+    labels = []
+    for each in found.values():
+        common = os.path.commonprefix([names[id(run)] for run in each]).rstrip("-_/. ")
+        labels.append(names[id(each[0])] if len(each) == 1 else common or each[0].name)
+    return [
+        Group(label if labels.count(label) == 1 else names[id(each[0])], tuple(each))
+        for label, each in zip(labels, found.values(), strict=True)
+    ]
+
+
+def over_steps(groups: Sequence[Group], name: str) -> list[Series]:
+    """Return a number of metrics over steps, a series for each group with mean and deviation.
+
+    ``name`` is short, as :meth:`Run.find_key` takes it.
+    """
+    series = []
+    for group in groups:
+        values: dict[int, list[float]] = {}
+        for run in group.runs:
+            key = run.find_key(name)
+            for step, line in run.places:
+                value = line.get(key) if key is not None else None
+                if isinstance(value, int | float) and isfinite(value):
+                    values.setdefault(step, []).append(float(value))
+        if values:
+            found = [values[step] for step in sorted(values)]
+            spread = [statistics.stdev(each) if len(each) > 1 else None for each in found]
+            means = [statistics.fmean(each) for each in found]
+            series.append(Series(group.label, sorted(values), means, spread, list(map(len, found))))
+    return series

@@ -1,0 +1,246 @@
+"""The suites of what stands beside training: evaluation suites and reporters."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cse_cli.plugins.reporters import reporters_of
+from cse_core.evaluation.suites import DevSet, NoDevSet, SuiteScore
+from cse_core.evaluation.suites import Suite as EvaluationSuite
+from cse_core.records import SuiteSpec
+from cse_core.registry.registry import Registry
+from cse_core.runtime.loading import load_factory
+from cse_core.runtime.reporter import Reporter
+from cse_testkit.promises import Suite
+from cse_testkit.runs import installed_registry
+
+PAIRS = "sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\n"
+"""A file of graded pairs."""
+ROWS = [
+    {"sentence1": "a b", "sentence2": "a c", "score": 3.0},
+    {"sentence1": "a", "sentence2": "z", "score": 0.0},
+]
+"""What a data set's ``pairs`` returns."""
+SETTINGS: Mapping[str, Any] = {
+    "model": {"name": "starter"},
+    "data": {"path": ["texts.txt"]},
+    "train": {"batch_size": 4, "seed": 42, "max_steps": 3},
+}
+LINES: tuple[Mapping[str, float], ...] = (
+    {"step": 1, "round": 0, "lr": 3e-5, "loss": 2.5},
+    {"step": 2, "round": 0, "lr": 2e-5, "loss": 1.5, "tiny.dev.spearman": 61.25},
+    {"step": 3, "round": 0, "lr": 1e-5, "loss": 1.0},
+)
+
+
+def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return ``[N, 8]`` vectors of texts: letter counts, mixed by a fixed random matrix."""
+    mixed = np.random.default_rng(0).normal(size=(26, 8))
+    counts = np.array(
+        [[text.lower().count(chr(97 + letter)) for letter in range(26)] for text in texts],
+        dtype=np.float32,
+    )
+    return (counts @ mixed).astype(np.float32)
+
+
+class SuiteSuite(Suite):
+    """What an evaluation suite promises: files found, finite scores, the same twice.
+
+    Of one whose record says ``dev=True`` its files are dev sets too, and graded pairs are none; of
+    one that says ``dev="pairs"`` these are, from a file and from a data set.
+
+    ::
+
+        class TestTriplets(SuiteSuite):
+            suite = "triplets"
+            folder = Path(__file__).parent / "data"
+
+    Attributes:
+        suite: Its name.
+        folder: A data folder that holds a file of it, a small one.
+        registry: Where it is found; None is what is installed.
+    """
+
+    suite: ClassVar[str]
+    folder: ClassVar[Path]
+    registry: ClassVar[Registry | None] = None
+
+    def spec(self) -> SuiteSpec:
+        """Return its record."""
+        return (self.registry or installed_registry()).suite(self.suite).spec
+
+    def made(self) -> EvaluationSuite:
+        """Return the suite."""
+        factory = self.spec().factory
+        suite = load_factory(factory)()
+        name = type(suite).__name__
+        assert isinstance(suite, EvaluationSuite), f"{factory} makes a {name}, no Suite"
+        return suite
+
+    def promise_it_finds_its_files(self) -> None:
+        """The folder has one at least; of an empty one, or one not there, each name is missing."""
+        found = self.made().locate(self.folder).there
+        assert found, f"no file of {self.suite} is found in {self.folder}"
+        for name, path in found.items():
+            assert path.is_file(), f"{name} is said to be {path}, which is not a file"
+        with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
+            for empty in (Path(folder), Path(folder) / "nowhere"):
+                files = self.made().locate(empty)
+                assert not files.there, f"finds {', '.join(files.there)} in an empty folder"
+                assert files.missing, "names no file that is missing from an empty folder"
+
+    def promise_its_scores_are_finite_and_repeat(self) -> None:
+        """Each set has a name of its own, a setting and finite scores, the same by another suite.
+
+        ``to_json`` is JSON.
+        """
+        first, again = self._scores(), self._scores()
+        assert first, "scores nothing"
+        names = [score.name for score in first]
+        assert len(set(names)) == len(names), f"two sets have one name: {', '.join(names)}"
+        for score in first:
+            assert score.scores and score.setting, f"{score.name} has no score, or says no setting"
+            for name, value in score.scores.items():
+                assert math.isfinite(value), f"{name} of {score.name} is {value}"
+        try:
+            one, other = (
+                [json.dumps(score.to_json(), allow_nan=False) for score in scores]
+                for scores in (first, again)
+            )
+        except (TypeError, ValueError) as error:
+            raise AssertionError(f"its scores are not valid JSON: {error}") from None
+        assert one == other, f"scored twice, {one} is another: {other}"
+
+    def promise_it_reads_dev_sets_as_its_record_says(self) -> None:
+        """Each of its files is a dev set where ``dev`` is set; graded pairs where it is "pairs"."""
+        suite, dev = self.made(), self.spec().dev
+        own = type(suite).read_dev is not EvaluationSuite.read_dev
+        assert own == bool(dev), f"read_dev is {'' if own else 'not '}its own: dev={own}"
+        pairs = type(suite).dev_of_pairs is not EvaluationSuite.dev_of_pairs
+        assert pairs == (dev == "pairs"), f"dev_of_pairs is {'' if pairs else 'not '}its own"
+        if not own:
+            return
+        for name, path in suite.locate(self.folder).there.items():
+            read = suite.read_dev(path)
+            fine = isinstance(read, DevSet)
+            assert fine, f"{name} is a file of it, and read_dev returns {read}"
+        with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
+            path = Path(folder) / "pairs.tsv"
+            path.write_text(PAIRS, encoding="utf-8")
+            try:
+                read = suite.read_dev(path)
+            except NoDevSet:
+                read = None
+        takes = f"{'takes' if read else 'does not take'} a file of graded pairs"
+        assert (read is not None) == pairs, takes
+        if pairs:
+            made = suite.dev_of_pairs("own.dev", ROWS)
+            assert made.name == "own.dev", f"the pairs of a data set are called {made.name}"
+
+    def promise_its_dev_sets_are_scored(self) -> None:
+        """A name, texts, scores that may choose among those there are, finite, the same twice."""
+        suite = self.made()
+        for path in suite.locate(self.folder).there.values() if self.spec().dev else ():
+            dev = suite.read_dev(path)
+            assert dev is not None
+            assert dev.name and dev.choices, f"{path.name} has no name or no choices"
+            assert dev.size > 0, f"{dev.name} has no texts"
+            first, again = dev.score(letter_counts), dev.score(letter_counts)
+            lacking = sorted(set(dev.choices) - first.keys())
+            assert not lacking, f"{dev.name} may choose by {', '.join(lacking)} and has none"
+            for name, value in first.items():
+                assert math.isfinite(value), f"{name} of {dev.name} is {value}"
+            assert first == again, f"{dev.name}, scored twice, gives other scores"
+
+    def _scores(self) -> list[SuiteScore]:
+        suite = self.made()
+        read = suite.read(suite.locate(self.folder).there)
+        return list(suite.score(letter_counts, read, lambda done, total, what: None))
+
+
+class ReporterSuite(Suite):
+    """What a reporter promises: it lives through a run, from the start or from a checkpoint.
+
+    ::
+
+        class TestNotes(ReporterSuite):
+            reporter = "notes"
+
+    Attributes:
+        reporter: Its name, with options as for ``--report``: ``notes:digits=1``.
+        registry: Where it is found; None is what is installed.
+    """
+
+    reporter: ClassVar[str]
+    registry: ClassVar[Registry | None] = None
+
+    def promise_it_hears_a_run(self) -> None:
+        """Every call of a run, a text of each kind among them, ends without an exception.
+
+        What it is given stays as it was, and random numbers are drawn by others alone.
+        """
+        settings, lines = deepcopy(SETTINGS), deepcopy(LINES)
+        state = torch.get_rng_state()
+        with _folder() as folder:
+            self._run(folder, settings, lines)
+        assert (settings, lines) == (SETTINGS, LINES), "changes the settings or lines it is given"
+        same = torch.equal(state, torch.get_rng_state())
+        assert same, "draws from the global generator of torch"
+
+    def promise_it_hears_a_run_that_goes_on(self) -> None:
+        """The same of a run that goes on from step 2, with lines of later steps in the file."""
+        with _folder() as folder:
+            self._run(folder, SETTINGS, LINES)
+            text = "".join(f"{json.dumps(line)}\n" for line in LINES)
+            (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
+            self._run(folder, SETTINGS, LINES, done=2)
+
+    def _run(
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        lines: Sequence[Mapping[str, float]],
+        done: int = 0,
+    ) -> None:
+        """Call a new reporter as a run of three steps does."""
+        (make,) = reporters_of([self.reporter], self.registry or installed_registry()).values()
+        reporter = make()
+        name = type(reporter).__name__
+        assert isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter"
+
+        def call(method: str, *values: Any) -> None:
+            try:
+                getattr(reporter, method)(*values)
+            except Exception as error:
+                what = f"{method} raised {type(error).__name__}: {error}"
+                raise AssertionError(what) from error
+
+        call("start", folder, settings)
+        call("message", "24 rows of texts.txt, [2] blank ones dropped")
+        call("progress", 12, 24, "sentences encoded")
+        call("begin", 0, len(lines), done)
+        for line in lines[done:]:
+            call("step", int(line["step"]))
+            call("line", line)
+            if "tiny.dev.spearman" in line:
+                call("scores", int(line["step"]), {"tiny.dev.spearman": 61.25}, True)
+        call("warning", "vectors begin to collapse")
+        call("end")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cse-reporter-") as folder:
+        (Path(folder) / "run.toml").write_text("[train]\nseed = 42\n", encoding="utf-8")
+        yield Path(folder)

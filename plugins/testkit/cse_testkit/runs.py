@@ -1,0 +1,436 @@
+"""Tiny runs: a composition ready to step, and the least run that a part can stand in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_cli.plugins.manager import load_plugins
+from cse_cli.terminal.quiet import libraries_quiet
+from cse_core.data import Corpus
+from cse_core.encoders.dropout import Dropout
+from cse_core.encoders.encoder import PackedEncoder
+from cse_core.engine.assembly import Assembly, build
+from cse_core.engine.optimizer import Optimizer
+from cse_core.engine.step import Engine, StepResult
+from cse_core.parts import Loss, Part
+from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
+from cse_core.records import ComponentSpec, Kind, RecipeSpec, RunInfo
+from cse_core.registry.registry import Registered, Registry
+from cse_core.runtime.device import resolve_precision
+from cse_core.runtime.reporter import Reporter
+from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import Batches, TrainingRows
+from cse_core.training import checkpoint as saved
+from cse_core.training.checkpoint import Checkpoint
+from cse_core.training.loop import TrainingLoop
+from cse_core.training.rounds import Rounds, TrainingRound
+from cse_core.training.run_folder import RunFolder
+from cse_testkit.completion import complete
+from cse_testkit.tiny import shared_encoder, tiny_corpus
+from cse_testkit.watching import Call, Watch
+
+BATCH = 4
+"""Sentences of a batch, unless a setting says otherwise."""
+SETTINGS = (f"train.batch_size={BATCH}", "train.lr=0.001", "train.precision=fp32")
+_PURE = ("pool", "slices", "join")
+"""Methods that the engine calls by itself and that must be pure."""
+_GIVEN = ("content", "reads", "forward", "next_round")
+"""Further ones, which may return something else when they are called twice, as by dropout."""
+
+
+@cache
+def installed_registry() -> Registry:
+    """Return the parts of every installed plugin, loaded once a process."""
+    return Registry.from_plugins(load_plugins(environ={}).infos)
+
+
+def all_parts(kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
+    """Return every installed part, the built-in ones too, or those of one kind."""
+    return installed_registry().parts(kind)
+
+
+def all_recipes() -> tuple[Registered[RecipeSpec], ...]:
+    """Return every installed recipe."""
+    return installed_registry().recipes()
+
+
+def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> RunInfo:
+    """Return the facts of a tiny encoder and corpus; recipes take it for the starter's encoder."""
+    return replace(
+        model_facts(str(encoder), registry or installed_registry()),
+        starter=True,
+        rows=len(corpus),
+        columns=corpus.names,
+    )
+
+
+def compose(
+    *,
+    recipe: str | Path | None = None,
+    kinds: Mapping[Kind, Sequence[str]] | None = None,
+    sets: Sequence[str] = (),
+    registry: Registry | None = None,
+    encoder: Path | None = None,
+    corpus: Corpus | None = None,
+) -> Composition:
+    """Resolve a recipe or kind flags for the tiny encoder and corpus.
+
+    Args:
+        recipe: As for ``cse_core.recipes.compose.resolve``; so are ``kinds`` and ``sets``.
+        kinds: Kind flags.
+        sets: Settings; they come after a batch of 4 and fp32.
+        registry: What is installed, by default everything.
+        encoder: Folder of the encoder; by default a shared uncased one.
+        corpus: By default ``tiny_corpus()``.
+
+    Raises:
+        CseError: If the composer refuses it.
+    """
+    registry = registry or installed_registry()
+    folder = encoder or shared_encoder()
+    return resolve(
+        registry,
+        recipe=recipe,
+        kinds=kinds,
+        sets=[*SETTINGS, *sets],
+        model=str(folder),
+        facts=tiny_facts(folder, corpus or tiny_corpus(), registry),
+    )
+
+
+@lru_cache(maxsize=16)
+def _loaded(name: str, written: int, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+    return PackedEncoder.load_with_tokenizer(name, **how)
+
+
+def _loaded_again(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+    """Return an encoder of one's own and its tokenizer; what was read is kept in memory."""
+    weights = Path(name, "model.safetensors")
+    encoder, tokenizer = _loaded(name, weights.stat().st_mtime_ns if weights.exists() else 0, **how)
+    return deepcopy(encoder), tokenizer
+
+
+class Rig:
+    """A composition ready to step, as a training run would.
+
+    Args:
+        composition: The checked recipe; its ``model.name`` is the encoder's folder.
+        corpus: The training rows.
+        registry: Where second encoders are found; ``starter`` means the run's own.
+        precision: ``fp32`` or ``bf16``.
+        total_steps: Steps of the round, for schedules.
+        device: Where it trains.
+        watch: Whether the parts' pure methods are called twice and compared.
+
+    Attributes:
+        assembly: What was made: ``assembly.parts["loss.NAME"]`` is a part,
+            ``assembly.online.encoder`` the encoder in training.
+        loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
+        watch: What parts were seen to do, where they are watched.
+        bad_gradients: Parameters that once had a gradient that is not finite.
+    """
+
+    def __init__(
+        self,
+        composition: Composition,
+        corpus: Corpus,
+        *,
+        registry: Registry | None = None,
+        precision: str = "fp32",
+        total_steps: int = 10,
+        device: str = "cpu",
+        watch: bool = False,
+    ) -> None:
+        registry = registry or installed_registry()
+        own = composition.model.name
+        self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
+        self.device = torch.device(device)
+        self.precision = resolve_precision(precision, self.device)
+        with libraries_quiet():
+            self.assembly: Assembly = build(
+                composition,
+                corpus=corpus,
+                device=self.device,
+                resolve_model=lambda name: (
+                    own if name == STARTER else resolve_model(name, registry)
+                ),
+                total_steps=total_steps,
+                load_encoder=_loaded_again,
+            )
+        self.watch = Watch()
+        if watch:
+            self._watch()
+        for part in self.assembly.parts.values():
+            part.prepare(corpus)
+        self._folder = tempfile.TemporaryDirectory(prefix="cse-rounds-")
+        self.rounds = Rounds(
+            self.assembly, corpus, RunFolder(Path(self._folder.name)), self.encode, Reporter()
+        )
+        self.bad_gradients: set[str] = set()
+
+    @cached_property
+    def loop(self) -> TrainingLoop:
+        """The steps of the round, over its rows in order; miners are asked for one now."""
+        current = next(self.rounds.each(False), TrainingRound())
+        rows = self.rounds.begin(current)
+        loop = TrainingLoop(
+            self.assembly, current, rows, self.precision, total=self.total_steps, prefetch=False
+        )
+        loop.before_update = self._check_gradients
+        return loop
+
+    @property
+    def rows(self) -> TrainingRows:
+        """Rows of the round."""
+        return self.loop.rows
+
+    @property
+    def engine(self) -> Engine:
+        """Engine of the round."""
+        return self.loop.engine
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Optimiser of the round."""
+        return self.loop.optimizer
+
+    def begin(self) -> None:
+        """Begin the round, where it has not begun."""
+        _ = self.loop
+
+    def step(self, count: int = 1, *, rows: int | None = None) -> list[StepResult]:
+        """Run steps over the rows in order, and return what they leave.
+
+        Args:
+            count: How many.
+            rows: Rows of each batch; by default ``train.batch_size``.
+        """
+        size = rows or self.composition.train.batch_size
+        self.loop.batches = Batches(len(self.rows), min(size, len(self.rows)))
+        return [self.loop.step(count_negatives=True) for _ in range(count)]
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
+        with self.precision.autocast():
+            return replace(self.assembly.online, heads={}).encode(texts, self.device)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return a copy of all trained weights."""
+        return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the JSON values that the parts keep in a checkpoint."""
+        return saved.part_states(self.assembly)
+
+    def save(self, folder: Path) -> None:
+        """Write a checkpoint."""
+        self.loop.checkpoint().write(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Go on from a checkpoint of an equal composition."""
+        self.begin()
+        read = Checkpoint.read(folder)
+        saved.restore_assembly(self.assembly, read)
+        self.loop.restore(read)
+
+    def without_dropout(self) -> Rig:
+        """Switch off all dropout, also that of heads, branches and parts; return the run."""
+        for module in self._modules():
+            for each in module.modules():
+                if isinstance(each, Dropout | nn.Dropout):
+                    each.p = 0.0
+        return self
+
+    def _modules(self) -> Iterator[nn.Module]:
+        """Yield every module of the run: encoders, heads, parts, and what parts hold of these."""
+        for own in self.assembly.encoders.values():
+            yield from (own.encoder, *own.heads.values())
+        for part in self.assembly.parts.values():
+            held = (part, *vars(part).values())
+            yield from (each for each in held if isinstance(each, nn.Module))
+
+    def _check_gradients(self) -> None:
+        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.online.encoder)]
+        for path, module in (*modules, *self.assembly.modules()):
+            for name, parameter in module.named_parameters():
+                gradient = parameter.grad
+                if gradient is not None and not bool(torch.isfinite(gradient).all()):
+                    self.bad_gradients.add(f"{path}.{name}")
+
+    def _watch(self) -> None:
+        self.assembly.calls = self.watch
+        for part in self.assembly.parts.values():
+            for name in (*_PURE, *_GIVEN):
+                if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):
+                    self.watch.around(part, name, pure=name in _PURE)
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """What some steps came to.
+
+    Attributes:
+        losses: Loss of each step.
+        scalars: What each step logs: every loss's value and its parts.
+        weights: Trained weights after the last step.
+        state: Tensors and JSON values that the parts keep.
+        unchanged: Augmenters that never changed anything, with the number of their calls.
+        composition: What ran.
+    """
+
+    losses: tuple[float, ...]
+    scalars: tuple[dict[str, float], ...]
+    weights: dict[str, Tensor]
+    state: tuple[dict[str, Tensor], dict[str, Any]]
+    unchanged: dict[str, int]
+    composition: Composition
+
+
+def run_steps(
+    kinds: Mapping[Kind, Sequence[str]] | None = None,
+    sets: Sequence[str] = (),
+    recipe: str | Path | None = None,
+    *,
+    steps: int = 3,
+    registry: Registry | None = None,
+    encoder: Path | None = None,
+    corpus: Corpus | None = None,
+    precision: str = "fp32",
+) -> StepRun:
+    """Resolve a composition and run some steps of it with a tiny encoder.
+
+    Args:
+        kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
+        sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
+        recipe: An installed recipe or a TOML file.
+        steps: How many.
+        registry: What is installed, by default everything.
+        encoder: Folder of the encoder; by default a shared uncased one.
+        corpus: The rows; by default ``tiny_corpus()``.
+        precision: ``fp32`` or ``bf16``.
+
+    Raises:
+        CseError: If the composer refuses the composition.
+    """
+    corpus = corpus or tiny_corpus()
+    composition = compose(
+        recipe=recipe, kinds=kinds, sets=sets, registry=registry, encoder=encoder, corpus=corpus
+    )
+    rig = Rig(
+        composition, corpus, registry=registry, precision=precision, total_steps=max(steps, 2)
+    )
+    results = rig.step(steps)
+    return StepRun(
+        losses=tuple(float(result.loss) for result in results),
+        scalars=tuple(
+            {name: float(v) for name, v in {**result.parts, **result.logged}.items()}
+            for result in results
+        ),
+        weights=rig.weights(),
+        state=rig.state(),
+        unchanged=dict(rig.engine.builder.unchanged()),
+        composition=composition,
+    )
+
+
+class Trial:
+    """The least run that a part can stand in, and some watched steps of it.
+
+    Args:
+        part: Kind and name.
+        options: Options that differ from the defaults.
+        kinds: Kind flags instead of those found.
+        sets: Further settings.
+        columns: Further columns of the corpus.
+        steps: Steps to run.
+        registry: What is installed, by default everything.
+
+    Attributes:
+        path: The part's path in the recipe.
+        composition: The composition.
+        corpus: Its rows.
+        rig: The run.
+        results: What its steps left.
+        error: What a step raised, None where none did.
+
+    Raises:
+        CseError: If the composer refuses the run.
+    """
+
+    def __init__(
+        self,
+        part: tuple[Kind, str],
+        *,
+        options: Mapping[str, Any] | None = None,
+        kinds: Mapping[Kind, Sequence[str]] | None = None,
+        sets: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        steps: int = 4,
+        registry: Registry | None = None,
+    ) -> None:
+        self.registry = registry or installed_registry()
+        needed = complete(self.registry, [part], {part: options or {}})
+        self.corpus: Corpus = tiny_corpus(columns=(*needed.columns, *columns))
+        self.encoder = shared_encoder(cased=needed.cased)
+        self._kinds = {**needed.kinds, **(kinds or {})}
+        self._sets = [*needed.sets, *sets]
+        self.composition = self._compose()
+        self.path = f"{part[0]}.{part[1].rpartition('/')[2]}"
+        self.rig = self.fresh(watch=True)
+        self.error: Exception | None = None
+        self.results: list[StepResult] = []
+        try:
+            self.results = self.rig.step(steps)
+        except Exception as error:  # the calls until then still say what the part did
+            self.error = error
+
+    @property
+    def part(self) -> Part:
+        """Return the part of the watched run."""
+        return self.rig.assembly.parts[self.path]
+
+    @property
+    def planned(self) -> PlannedPart:
+        """Return the part's place in the composition: record, options, name."""
+        return next(each for each in self.composition.parts if each.path == self.path)
+
+    def calls(self, method: str | None = None) -> list[Call]:
+        """Return the part's calls in the watched run, of one method where it is named."""
+        return self.rig.watch.of(self.path, method)
+
+    def fresh(
+        self, *sets: str, precision: str = "fp32", watch: bool = False, total_steps: int = 10
+    ) -> Rig:
+        """Return a new run of the same composition, with other settings where given.
+
+        Raises:
+            CseError: If the composer refuses the settings.
+        """
+        return Rig(
+            self._compose(*sets) if sets else self.composition,
+            self.corpus,
+            registry=self.registry,
+            precision=precision,
+            total_steps=total_steps,
+            watch=watch,
+        )
+
+    def _compose(self, *sets: str) -> Composition:
+        return compose(
+            kinds=self._kinds,
+            sets=[*self._sets, *sets],
+            registry=self.registry,
+            encoder=self.encoder,
+            corpus=self.corpus,
+        )

@@ -1,0 +1,189 @@
+"""A made-up corpus and tiny random encoders, so that tests need no network and no GPU."""
+
+from __future__ import annotations
+
+import atexit
+import csv
+import random
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+
+from cse_cli.terminal.quiet import libraries_quiet
+from cse_core.data import Corpus
+
+Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]
+NAMES = ("anna", "ben", "clara", "dora", "emil", "frida", "gustav", "hanna")
+VERBS = ("paints", "sells", "repairs", "hides", "finds", "carries")
+THINGS = ("boat", "lamp", "clock", "basket", "ladder", "kite", "drum", "bell")
+PLACES = ("harbour", "garden", "attic", "market", "station", "bridge")
+LINKS = ("the", "near", "and", "then", "not", "while", "in", "a", "it", "is", "old", "red")
+WORDS = (*NAMES, *VERBS, *THINGS, *PLACES, *LINKS)
+"""The words of the English columns."""
+GERMAN = ("der", "die", "das", "malt", "findet", "boot", "lampe", "uhr", "garten", "brücke")
+COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
+"""Columns with texts of their own kind in ``tiny_corpus``."""
+POSITIONS = 512
+"""Tokens of the longest row that a tiny encoder takes."""
+
+
+def tiny_corpus(
+    rows: int = 24, columns: Sequence[str] = ("text",), *, sentences: int = 4, seed: int = 0
+) -> Corpus:
+    """Make a corpus of short sentences, the same for the same arguments.
+
+    Among the texts are one of a single word (row 1), one longer than 32 tokens (row 2) and one that
+    comes twice (rows 3 and 4), since parts must take them.
+
+    Args:
+        rows: How many rows.
+        columns: Its columns; ``text`` is always there. Other names than ``COLUMNS`` are columns of
+            plain sentences.
+        sentences: Sentences of a document.
+        seed: Of the draws.
+    """
+    made: dict[str, Sequence[str]] = {}
+    for name in dict.fromkeys(["text", *columns]):
+        draws = random.Random(f"{seed} {name}")
+        if name == "positive":
+            made[name] = [
+                f"It is {draws.choice(NAMES)}: {text[0].lower()}{text[1:]}" for text in made["text"]
+            ]
+        elif name == "fraternal":
+            made[name] = [
+                " ".join(draws.choice(GERMAN) for _ in range(draws.randint(3, 8)))
+                for _ in range(rows)
+            ]
+        elif name == "document":
+            made[name] = [f"document {row // sentences}" for row in range(rows)]
+        elif name == "title":
+            made[name] = [f"The {THINGS[row // sentences % len(THINGS)]}" for row in range(rows)]
+        else:
+            made[name] = texts = [_sentence(draws) for _ in range(rows)]
+            if name == "text" and rows > 4:
+                texts[1] = "Boat"
+                texts[2] = " and then ".join(_sentence(draws).rstrip(".") for _ in range(5)) + "."
+                texts[4] = texts[3]
+    return Corpus.from_columns(made, name="tiny corpus")
+
+
+def write_corpus(corpus: Corpus, path: Path) -> Path:
+    """Write a corpus as the csv file that ``--data`` takes."""
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(corpus.names)
+        writer.writerows(zip(*(corpus.column(name) for name in corpus.names), strict=True))
+    return path
+
+
+def _sentence(draws: random.Random) -> str:
+    text = (
+        f"{draws.choice(NAMES).title()} {draws.choice(VERBS)} the {draws.choice(THINGS)} "
+        f"near the {draws.choice(PLACES)}"
+    )
+    if draws.random() < 0.5:
+        text += f" and {draws.choice(VERBS)} {draws.randint(2, 99)} old {draws.choice(THINGS)}s"
+    return f"{text}."
+
+
+def tiny_encoder(
+    folder: Path,
+    cased: bool = False,
+    family: Family = "bert",
+    hidden: int = 32,
+    layers: int = 2,
+    dropout: float = 0.1,
+    seed: int = 0,
+) -> Path:
+    """Write a random encoder and its tokenizer to a folder.
+
+    The vocabulary is WordPiece: some words of ``tiny_corpus`` whole, every letter for the others;
+    it has a mask token. Rows may have 512 tokens.
+
+    Args:
+        folder: Where; made if it is not there.
+        cased: Whether the vocabulary keeps capital letters.
+        family: Model type. ``mpnet`` cannot be packed, so it is padded.
+        hidden: Hidden size, a multiple of 2.
+        layers: Transformer layers.
+        dropout: Every dropout probability.
+        seed: Of the weights.
+
+    Returns:
+        The folder, which ``AutoModel`` and ``AutoTokenizer`` load.
+    """
+    like_bert = family in ("bert", "electra", "distilbert")
+    tokenizer = _tokenizer(like_bert, cased)
+    pad_id = tokenizer.pad_token_id
+    sizes: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": pad_id,
+        # RoBERTa and MPNet count positions from behind the padding token's id.
+        "max_position_embeddings": POSITIONS if like_bert else POSITIONS + pad_id + 1,
+    }
+    if family == "distilbert":
+        sizes |= {"dim": hidden, "n_layers": layers, "n_heads": 2, "hidden_dim": 2 * hidden}
+        sizes |= {"dropout": dropout, "attention_dropout": dropout}
+    else:
+        sizes |= {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": 2}
+        sizes |= {"intermediate_size": 2 * hidden, "hidden_dropout_prob": dropout}
+        sizes |= {"attention_probs_dropout_prob": dropout}
+    if family == "electra":
+        sizes["embedding_size"] = hidden // 2
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModel.from_config(AutoConfig.for_model(family, **sizes))
+        # Weights as drawn for BERT give almost equal vectors for all texts; these tell them apart.
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                torch.nn.init.normal_(parameter, std=0.1)
+    folder.mkdir(parents=True, exist_ok=True)
+    with libraries_quiet():
+        model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@cache
+def shared_encoder(cased: bool = False, family: Family = "bert", hidden: int = 32) -> Path:
+    """Return a tiny encoder's folder that lasts as long as the process; do not write to it."""
+    folder = Path(tempfile.mkdtemp(prefix="cse-tiny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return tiny_encoder(folder / family, cased=cased, family=family, hidden=hidden)
+
+
+def _tokenizer(like_bert: bool, cased: bool) -> PreTrainedTokenizerFast:
+    """Return a tokenizer with the special tokens of BERT or RoBERTa, in the order of their ids."""
+    marks = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    if not like_bert:
+        marks = {"unk": "<unk>", "pad": "<pad>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    letters += list("0123456789.,:;?!'-äöüß")
+    whole = [word for place, word in enumerate(WORDS) if place % 2 == 0]
+    if cased:
+        letters += [letter.upper() for letter in letters if letter.upper() != letter]
+        whole += [word.title() for word in whole] + [word.upper() for word in whole]
+    pieces = [*marks.values(), *letters, *(f"##{letter}" for letter in letters), *whole]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    start, end = marks["cls"], marks["sep"]
+    made = Tokenizer(models.WordPiece(vocabulary, unk_token=marks["unk"]))
+    made.normalizer = normalizers.BertNormalizer(lowercase=not cased, strip_accents=False)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.TemplateProcessing(
+        single=f"{start} $A {end}",
+        pair=f"{start} $A {end} $B {end}",
+        special_tokens=[(mark, vocabulary[mark]) for mark in (start, end)],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        model_max_length=POSITIONS,
+        do_lower_case=not cased,
+        **{f"{name}_token": mark for name, mark in marks.items()},
+    )

@@ -1,1 +1,0 @@
-"""Parallel columns made by a translation model: ``cse data translate``."""

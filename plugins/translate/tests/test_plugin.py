@@ -1,8 +1,0 @@
-"""The command as its distribution brings it."""
-
-from cse_testkit import CommandSuite
-
-
-class TestTranslate(CommandSuite):
-    distribution = "cse-translate"
-    command = "data translate"
