@@ -199,5 +199,5 @@ def test_the_suite_of_a_command(bring: Bring) -> None:
     with env_of_new_processes.context() as patch:
         patch.setenv("PYTHONPATH", sys.path[0])
         assert failures(suites["words"]) == {}
-        assert set(failures(suites["heavy"])) == {"test_its_record_imports_nothing_heavy"}
-        assert "test_its_record_is_valid" in failures(suites["shapeless"])
+        assert set(failures(suites["heavy"])) == {"its_record_imports_nothing_heavy"}
+        assert "its_record_is_valid" in failures(suites["shapeless"])
