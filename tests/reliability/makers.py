@@ -119,24 +119,6 @@ def one_line(path: Path) -> None:
     _gz(path, b"a" * 2**24, 32)
 
 
-@maker("gz bomb of lines")
-def many_lines(path: Path) -> None:
-    """Half a gigabyte of one line, again and again."""
-    _gz(path, b"text\n" * 2**22, 25)
-
-
-@maker("gz bomb of line ends")
-def line_ends(path: Path) -> None:
-    """A quarter of a gigabyte of empty lines."""
-    _gz(path, b"\n" * 2**24, 16)
-
-
-@maker("gz bomb of brackets")
-def brackets(path: Path) -> None:
-    """A hundred megabytes of opening brackets."""
-    _gz(path, b"[" * 2**20, 128)
-
-
 @maker("gz of gz")
 def gz_of_gz(path: Path) -> None:
     """Texts compressed twice."""
