@@ -164,23 +164,6 @@ def parquet_nulls(path: Path) -> None:
     _parquet(path, {"text": [f"a text {n}" if n % 5 else None for n in range(40)]})
 
 
-@maker("parquet with a giant page")
-def giant_page(path: Path) -> None:
-    """One text of 300 megabytes that packs into some kilobytes."""
-    _parquet(
-        path, {"text": ["a text", "b" * 300_000_000]}, compression="zstd", use_dictionary=False
-    )
-
-
-@maker("parquet of one text a hundred million times")
-def many_rows(path: Path) -> None:
-    """Rows that cost nothing: one value and a run length."""
-    import pyarrow as pa
-
-    values = pa.DictionaryArray.from_arrays(pa.array([0] * 10**8, pa.int8()), ["text"])
-    _parquet(path, {"text": values}, compression="zstd")
-
-
 @maker("parquet of one long text many times")
 def long_texts(path: Path) -> None:
     """A text of a megabyte that hardly packs, and a hundred thousand rows that all hold it."""
