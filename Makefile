@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint test-slow mutations bench gpu gpu-wheels docs clean
+.PHONY: help demo test lint test-slow weight mutations bench gpu gpu-wheels docs clean
 
 help:
 	@echo "make demo       install, train on the embedded default, evaluate before and after"
 	@echo "make test       ruff, mypy, pytest"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make test-slow  the long tests too"
+	@echo "make weight     how many lines and words there are to read, and how many there may be"
 	@echo "make mutations  wrong values put into plugins, which their tests must see; PLUGINS=\"hicl sncse\""
 	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
 	@echo "make gpu        what only a GPU can show, in ten minutes: docs/gpu.md; SECTIONS=\"kernels parts\", WHEELS=FOLDER"
@@ -55,6 +56,9 @@ test: lint
 
 test-slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
+
+weight: $(READY)
+	@$(BIN)/python -m tests.architecture.weight
 
 mutations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutations $(PLUGINS)

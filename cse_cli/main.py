@@ -13,7 +13,7 @@ import typer
 
 from cse_cli.machine.refusals import check_typed, refusal
 from cse_cli.options.flags import peek, take_no_plugin
-from cse_cli.plugins.culprit import plugin_from_traceback
+from cse_cli.plugins.culprit import exits_as_errors, plugin_from_traceback
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
 from cse_cli.terminal.console import clean_streams, echo, echo_err, fail, sanitize_terminal
 from cse_cli.terminal.streams import OutputLost, repair_streams
@@ -60,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
         debug = _DEBUG in words[: words.index("--") if "--" in words else None]
         if debug:
             words.remove(_DEBUG)
-        code = _run(words or ["--help"], Installed(left_out))
+        with exits_as_errors():
+            code = _run(words or ["--help"], Installed(left_out))
         sys.stdout.flush()
         return code
     except ElsewhereError:  # the process that failed says why

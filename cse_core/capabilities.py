@@ -25,24 +25,24 @@ CAPABILITY_PREFIXES = {
 """Prefixes of capabilities with a name, and what they mean."""
 
 Requirement = str | tuple[str, ...]
-"""One token, or alternatives of which one is enough."""
+"""One capability, or alternatives of which one is enough."""
 Capabilities = tuple[Requirement, ...] | Callable[[Any], tuple[Requirement, ...]]
 """Capabilities of a record: fixed, or a function of the part's options."""
 
 INSTANCE = "{name}"
-"""Stands, in a token that a part provides, for the name of its instance."""
+"""Stands, in a capability that a part provides, for the name of its instance."""
 
 
-def is_known(token: str) -> bool:
+def is_known(capability: str) -> bool:
     """Return whether a capability is known."""
-    prefix, separator, name = token.partition(":")
-    return token in CAPABILITIES or (
+    prefix, separator, name = capability.partition(":")
+    return capability in CAPABILITIES or (
         bool(separator) and prefix in CAPABILITY_PREFIXES and bool(name)
     )
 
 
 def flatten(needs: tuple[Requirement, ...]) -> Iterator[str]:
-    """Yield every token, those of alternatives too."""
+    """Yield every capability, those of alternatives too."""
     for need in needs:
         if isinstance(need, str):
             yield need

@@ -6,22 +6,11 @@ run needs it, never before.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from cse_core.capabilities import Capabilities, Requirement
-from cse_core.data_records import CommandSpec as CommandSpec
-from cse_core.data_records import DataKind as DataKind
-from cse_core.data_records import DatasetSpec as DatasetSpec
-from cse_core.data_records import EncoderSpec as EncoderSpec
-from cse_core.data_records import NamedSpec as NamedSpec
-from cse_core.data_records import Paper as Paper
-from cse_core.data_records import RecipeSpec as RecipeSpec
-from cse_core.data_records import ReporterSpec as ReporterSpec
-from cse_core.data_records import StudySpec as StudySpec
-from cse_core.data_records import SuiteSpec as SuiteSpec
 from cse_core.options import (
     AdapterOptions,
     AugmenterOptions,
@@ -37,6 +26,7 @@ from cse_core.options import (
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
+DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study"]
 GradientMode = Literal["fresh", "previous"]
 T = TypeVar("T")
 
@@ -44,6 +34,33 @@ T = TypeVar("T")
 def _with(options: Options, field: T | Callable[[Any], T]) -> T:
     """Return a field that is a value, or a function of the options."""
     return field(options) if callable(field) else field
+
+
+class Paper(str):
+    """A citation in a few words, as listings show it, and its BibTeX for model cards."""
+
+    bibtex: str
+    """One entry or several."""
+
+    def __new__(cls, text: str, *, bibtex: str) -> Paper:
+        """Return the text with its BibTeX."""
+        made = super().__new__(cls, text)
+        made.bibtex = bibtex
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedSpec:
+    """What every record has.
+
+    Attributes:
+        name: Lower-case words joined by hyphens, without the paper's name. Two plugins may have one
+            name: ``distribution/name`` then says which.
+        summary: One line for listings.
+    """
+
+    name: str
+    summary: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,24 +195,6 @@ class HeadSpec(PoolSpec):
     options: type[Options] = HeadOptions
 
 
-def PoolerSpec(*, stage: str = "row", **fields: Any) -> PoolSpec:  # noqa: N802
-    """Return the record of a stage: the old form, for one version.
-
-    Raises:
-        ValueError: If the stage is unknown.
-    """
-    records: Any = {"slice": SliceSpec, "row": RowPoolerSpec, "head": HeadSpec}
-    if stage not in records:
-        raise ValueError(f"stage is slice, row or head, not {stage!r}")
-    record: type[PoolSpec] = records[stage]
-    warnings.warn(
-        f"PoolerSpec(stage={stage!r}) is now cse_core.records.{record.__name__}",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return record(**fields)
-
-
 @dataclass(frozen=True, kw_only=True)
 class MinerSpec(ComponentSpec):
     """A part that finds positives, in a step or between rounds.
@@ -279,14 +278,164 @@ class AdapterSpec(ComponentSpec):
     options: type[Options] = AdapterOptions
 
 
-COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
-    spec.kind: spec
-    for spec in (AugmenterSpec, PoolSpec, MinerSpec, StoreSpec, LossSpec, BranchSpec, MetricSpec,
-                 AdapterSpec)
-}  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class RecipeSpec(NamedSpec):
+    """A named composition with a paper's settings: a TOML file in package data.
+
+    Attributes:
+        path: ``"package:folder/file.toml"``.
+        paper: Citation, a :class:`Paper` where model cards should cite it.
+    """
+
+    kind: ClassVar[DataKind] = "recipe"
+
+    path: str
+    paper: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySpec(NamedSpec):
+    """Runs that are compared, as in a table of a paper: what ``cse study`` runs.
+
+    Attributes:
+        path: ``"package:studies/file.toml"``.
+        paper: As that of a recipe.
+    """
+
+    kind: ClassVar[DataKind] = "study"
+
+    path: str
+    paper: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec(NamedSpec):
+    """An encoder that comes with a plugin: a Hugging Face folder in package data.
+
+    Attributes:
+        path: ``"package:folder"``.
+        synthetic: Whether it was trained on made-up texts.
+        licence: What its weights and the texts behind them may be used for, for model cards.
+    """
+
+    kind: ClassVar[DataKind] = "encoder"
+
+    path: str
+    synthetic: bool = False
+    licence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec(NamedSpec):
+    """Texts and graded pairs that come with a plugin.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
+            ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
+        synthetic: Whether the texts are made up; said wherever a number from them is shown.
+        licence: The licence of the texts, for model cards.
+    """
+
+    kind: ClassVar[DataKind] = "dataset"
+
+    factory: str
+    synthetic: bool = False
+    licence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec(NamedSpec):
+    """A command of ``cse``: what an entry point of group ``cse.commands`` names.
+
+    Attributes:
+        name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
+            has the same name, with dots for spaces.
+        factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
+            a ``typer.Typer`` with commands below this one; imported when the command is run.
+        takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
+            chosen parts is then a flag of it.
+        function: ``"package.module:function"`` that does the same from Python: called with the
+            installed plugins, then as ``cse.evaluate`` and the like are.
+    """
+
+    factory: str
+    takes_choice: bool = False
+    function: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSpec(NamedSpec):
+    """A suite that ``cse eval --suite NAME`` scores encoders on.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
+        dev: Whether training may be scored on its files too: ``cse train --dev FILE``; ``"pairs"``
+            where these are graded pairs, and those of a data set too. It is asked last.
+        sources: ``"package:folder/NAME.toml"``, from where `cse data fetch NAME` takes its files.
+    """
+
+    kind: ClassVar[DataKind] = "suite"
+
+    factory: str
+    dev: bool | Literal["pairs"] = False
+    sources: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReporterSpec(NamedSpec):
+    """A reporter of a training run: ``cse train --report NAME``.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.runtime.reporter.Reporter``.
+        options: Its options model.
+    """
+
+    kind: ClassVar[DataKind] = "reporter"
+
+    factory: str
+    options: type[Options] = Options
+
+
 Record = (
     ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
 )
+
+
+class RecordKind(NamedTuple):
+    """What the toolkit calls a kind of records.
+
+    Attributes:
+        record: The record's class; ``record.kind`` is the name in recipes, flags and listings.
+        hook: The hook that returns a list of these records.
+        noun: What messages call one.
+    """
+
+    record: type[Record]
+    hook: str
+    noun: str
+
+
+RECORD_KINDS = (
+    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter"),
+    RecordKind(PoolSpec, "cse_poolers", "pooler"),
+    RecordKind(MinerSpec, "cse_positive_miners", "positive miner"),
+    RecordKind(StoreSpec, "cse_negative_stores", "negative store"),
+    RecordKind(LossSpec, "cse_losses", "loss"),
+    RecordKind(BranchSpec, "cse_branches", "branch"),
+    RecordKind(MetricSpec, "cse_metrics", "metric"),
+    RecordKind(AdapterSpec, "cse_adapters", "adapter"),
+    RecordKind(RecipeSpec, "cse_recipes", "recipe"),
+    RecordKind(EncoderSpec, "cse_encoders", "encoder"),
+    RecordKind(DatasetSpec, "cse_datasets", "data set"),
+    RecordKind(SuiteSpec, "cse_suites", "suite"),
+    RecordKind(ReporterSpec, "cse_reporters", "reporter"),
+    RecordKind(StudySpec, "cse_studies", "study"),
+)
+"""All kinds of records: of parts, in the order in which recipes list them, then of data."""
+COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
+    each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
+}
+"""The record of each kind of parts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pluggy import HookimplMarker, HookspecMarker
 
-from cse_core import records as r
+from cse_core.records import RECORD_KINDS, Record
 
 CSE_API_VERSION = 1
 """Raised when a change of hooks or contracts breaks plugins; a plugin may state the one it needs as
@@ -16,22 +16,7 @@ GROUP = "cse"
 
 hookimpl = HookimplMarker(GROUP)
 
-HOOK_RECORDS: dict[str, type[r.Record]] = {
-    "cse_augmenters": r.AugmenterSpec,  # parts that change texts, tokens or embeddings of a view
-    "cse_poolers": r.PoolSpec,  # pooler stages: slicing, token states to vectors, heads
-    "cse_positive_miners": r.MinerSpec,  # parts that find positives in a step or between rounds
-    "cse_negative_stores": r.StoreSpec,  # negatives beyond the batch, or weights on those there are
-    "cse_losses": r.LossSpec,  # anchors, positives and negatives to a scalar
-    "cse_branches": r.BranchSpec,  # copies of the encoder that encode views
-    "cse_adapters": r.AdapterSpec,  # which weights of the encoder train, and modules beside them
-    "cse_metrics": r.MetricSpec,  # numbers about a model
-    "cse_recipes": r.RecipeSpec,  # named compositions with a paper's settings, TOML in package data
-    "cse_studies": r.StudySpec,  # runs that are compared, as a paper's table, TOML in package data
-    "cse_encoders": r.EncoderSpec,  # encoders that come with the plugin
-    "cse_datasets": r.DatasetSpec,  # texts and graded pairs that come with the plugin
-    "cse_suites": r.SuiteSpec,  # texts with known answers that encoders are scored on
-    "cse_reporters": r.ReporterSpec,  # they hear of a training run, its metrics and scores
-}
+HOOK_RECORDS: dict[str, type[Record]] = {each.hook: each.record for each in RECORD_KINDS}
 """Each hook, and the record that it returns a list of."""
 
 

@@ -1,4 +1,4 @@
-"""Write what the code itself knows into these pages: options, the reference, known papers, rooms.
+"""Write what the code itself knows into these pages: options, the reference, plugins, packages.
 
     python docs/generate.py            rewrites what stands between the markers
     python docs/generate.py --check    only tells which pages are out of date; exit 1 if any is
@@ -31,10 +31,10 @@ from cse_core.records import COMPONENT_SPECS, ComponentSpec
 from cse_core.specs import HOOK_RECORDS
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.rooms too
+sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
 
 from docs import reference  # noqa: E402
-from docs.rooms import ROOMS, picture, purpose  # noqa: E402
+from docs.packages import PACKAGES, picture, purpose  # noqa: E402
 
 PICTURE = FOLDER / "architecture.svg"
 MARKED = re.compile(
@@ -121,17 +121,17 @@ def builtin_options() -> str:
     return "\n\n".join(blocks)
 
 
-def rooms_table() -> str:
-    """Return the rooms of the core in their order."""
+def packages_table() -> str:
+    """Return the packages of the core in their order."""
     rows = []
-    for room in ROOMS:
-        folder = {"contract": "cse_core/*.py", "parts": "cse_core/parts.py"}.get(room)
-        rows.append([room, f"`{folder or f'cse_core/{room}/'}`", purpose(room)])
-    return table(["room", "where", "what it is for"], rows)
+    for package in PACKAGES:
+        folder = {"contract": "cse_core/*.py", "parts": "cse_core/parts.py"}.get(package)
+        rows.append([package, f"`{folder or f'cse_core/{package}/'}`", purpose(package)])
+    return table(["package", "where", "what it is for"], rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "rooms": rooms_table,
+    "packages": packages_table,
     "hooks": hooks_table,
     "tokens": tokens_table,
     "reference": reference.page,

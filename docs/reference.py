@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Records": ("cse_core.data_records", "cse_core.records"),
+    "Records": ("cse_core.records",),
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
@@ -33,7 +33,7 @@ HANDED = {
     "cse_core.data.corpus": ("Corpus", "TextColumn"),
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
-"""Classes of other rooms, and of the suites, whose objects are handed to parts."""
+"""Classes of other packages, and of the suites, whose objects are handed to parts."""
 FOR_TESTS = {
     "cse_testkit.runs": ("run_steps", "StepRun", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
@@ -49,8 +49,10 @@ HIDDEN = {
     "raise_all",
     "truncate",
     "truncate_repr",
-    "PoolerSpec",
     "HOOKS",
+    "COMPONENT_SPECS",
+    "RECORD_KINDS",
+    "RecordKind",
     "flatten",
 }
 """Names of these modules that are not for authors."""

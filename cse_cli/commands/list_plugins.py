@@ -44,7 +44,6 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, broken ones with the reason and the fix."""
-    from cse_cli.plugins.factories import with_missing_factories
     from cse_cli.plugins.manager import SLOW
     from cse_core.registry.plugin_info import NOUNS, Status
 
@@ -64,7 +63,7 @@ def list_plugins(
             "commands": commands.of(info.distribution),
             "load_ms": _milliseconds(manager.seconds.get(info.key)),
         }
-        for info in map(with_missing_factories, manager.infos)
+        for info in manager.infos
         if status in (None, info.status)
     ]
     if kind is not None:
@@ -96,7 +95,6 @@ def list_plugins(
 
 def _list_available(plugins: Installed, kind: str | None, json: bool) -> None:
     from cse_cli.plugins.directory import directory
-    from cse_cli.plugins.install_hints import pip_install
 
     here = {info.distribution: info.version for info in plugins.manager.infos}
     found: list[dict[str, Any]] = [
@@ -107,7 +105,7 @@ def _list_available(plugins: Installed, kind: str | None, json: bool) -> None:
             "parts": {each: list(names) for each, names in listing.parts.items()},
             "commands": list(listing.commands),
             "installed": here.get(listing.distribution),
-            "install": pip_install(listing.distribution),
+            "install": f"pip install {listing.distribution}",
         }
         for listing in directory()
         if kind in (None, *listing.parts)

@@ -32,10 +32,8 @@ def show_plugin(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a plugin: its parts with every option, the papers, the recipes."""
-    from cse_cli.plugins.factories import with_missing_factories
-
     found = installed(context)
-    infos = [with_missing_factories(info) for info in found.manager.find(name)]
+    infos = found.manager.find(name)
     if markdown:
         for info in infos:
             echo(options_table(info.parts))

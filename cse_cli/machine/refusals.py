@@ -49,7 +49,10 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
     if isinstance(error, MemoryError) or "OutOfMemory" in text or _MEMORY.search(text):
         hint = "lower --batch-tokens, or take a smaller model or fewer texts"
         if words[:1] == ["train"]:
-            hint = "lower train.batch_size or model.max_length, or set train.chunk_size"
+            hint = (
+                "set train.chunk_size or model.gradient_checkpointing, "
+                "or lower train.batch_size or model.max_length"
+            )
         return CseError("out of memory", where=" ".join(["cse", *words[:1]]), hint=hint)
     if isinstance(error, RuntimeError) and _THREADS.search(text):
         return CseError(

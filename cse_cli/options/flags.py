@@ -12,11 +12,12 @@ import typer
 
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError
+from cse_core.records import COMPONENT_SPECS
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
 
-PART_FLAGS = ("aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter")
+PART_FLAGS = tuple(COMPONENT_SPECS)
 """Kinds of parts, each with a flag of its name."""
 _SETTING = re.compile(r"--(?P<path>[a-z_]+\.[^=\s]+)(?:=(?P<value>.*))?", re.DOTALL)
 _NEGATIVE = re.compile(r"-\.?\d")

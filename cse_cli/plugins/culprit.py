@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
 
 from cse_core.errors import PartError
 
 
-def plugin_from_traceback(error: Exception) -> str | None:
+@contextmanager
+def exits_as_errors() -> Iterator[None]:
+    """Let no code inside end the program: its ``sys.exit`` becomes an error.
+
+    Raises:
+        RuntimeError: From the ``SystemExit``, whatever its code.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError(f"sys.exit({error.code!r}) was called") from error
+
+
+def plugin_from_traceback(error: BaseException) -> str | None:
     """Return the line that names the plugin whose part raised an error, None where none did.
 
     The innermost frame that is a method of a part tells; the core's own parts keep their traceback.
     """
     if isinstance(error, PartError):
         return str(error)
+    if isinstance(error.__cause__, SystemExit):
+        error = error.__cause__
     parts: Any = sys.modules.get("cse_core.parts")
     if parts is None:
         return None

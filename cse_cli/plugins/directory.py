@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from cse_cli.plugins.install_hints import pip_install
 from cse_core.registry.plugin_info import AnyKind, canonical
 from cse_core.registry.registry import Registry
 
@@ -92,7 +91,7 @@ class HintingRegistry(Registry):
                 return hint
         here = {info.distribution for info in self.plugins}
         if separator and owner in {part.distribution for part in known_parts()} - here:
-            return f"{owner} is not installed: {pip_install(owner)}"
+            return f"{owner} is not installed: pip install {owner}"
         return ""
 
     def close_elsewhere(self, kind: AnyKind, name: str) -> str:
@@ -105,13 +104,13 @@ class HintingRegistry(Registry):
         """Yield the known parts that would provide a token and are not here, and what to type."""
         for part in known_parts():
             if token in part.provides and not self.has(part.kind, part.name):
-                yield part.kind, part.name, pip_install(part.distribution)
+                yield part.kind, part.name, f"pip install {part.distribution}"
 
     def _of(self, part: KnownPart) -> str:
         plugins = [info for info in self.plugins if info.distribution == part.distribution]
         if not plugins:
             name = part.distribution
-            return f"it is a part of {name}, not installed: {pip_install(name)}"
+            return f"it is a part of {name}, not installed: pip install {name}"
         for info in plugins:
             if not info.loaded:
                 return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import Distribution, EntryPoint
@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cse_cli.plugins.distributions import registering_distributions
+from cse_cli.plugins.discovery import (
+    COMMANDS_GROUP,
+    find_entry_points,
+    update_command,
+    version_mismatch,
+)
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError
+from cse_core.registry.plugin_info import canonical
+from cse_core.specs import GROUP
 
 if TYPE_CHECKING:
     from cse_core.records import CommandSpec
     from cse_core.registry.plugin_info import PluginInfo
-
-GROUP = "cse.commands"
-"""The entry-point group of commands; a dot in a name stands for the space of a nested command."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,6 @@ class Command:
             CseError: If it is made for another version of the toolkit, cannot be imported, or is
                 no record of this command.
         """
-        from cse_cli.plugins.discovery import (
-            describe,
-            repair_command,
-            update_command,
-            version_mismatch,
-        )
         from cse_core import __version__
         from cse_core.records import CommandSpec
 
@@ -78,11 +76,10 @@ class Command:
         try:
             record = self.point.load()
         except Exception as error:
-            missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
             raise CseError(
                 f"{self.label} cannot be imported: {type(error).__name__}: {error}",
                 where=where,
-                hint=repair_command(describe(self.point, self.dist), missing=missing),
+                hint=update_command(self.distribution),
             ) from error
         if not isinstance(record, CommandSpec) or record.name != self.name:
             raise CseError(
@@ -103,34 +100,29 @@ def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
     blocking = {name: f"--no-plugin {name}" for name in left_out}
     blocking |= {n: f"CSE_DISABLE_PLUGINS={variable}" for n in map(str.strip, variable.split(","))}
     blocking.pop("", None)
-    found: dict[tuple[str, str], Command] = {}
-    for dist, text in registering_distributions():
-        if isinstance(text, Exception) or f"[{GROUP}]" not in text:
-            continue
-        for command in _commands_of(dist, blocking):
-            # What stands twice on sys.path is imported from its first place.
-            found.setdefault((command.name, command.distribution), command)
-    return tuple(found[key] for key in sorted(found))
+    commands = [
+        Command(
+            name=found.info.name.replace(".", " "),
+            distribution=found.info.distribution,
+            version=found.info.version,
+            summary=found.info.summary,
+            point=found.entry_point,
+            dist=found.dist,
+            blocked_by=_blocked_by(found.dist, found.info.distribution, blocking),
+        )
+        for found in find_entry_points(COMMANDS_GROUP)
+        if found.dist is not None
+    ]
+    return tuple(sorted(commands, key=lambda command: (command.name, command.distribution)))
 
 
-def _commands_of(dist: Distribution, blocking: dict[str, str]) -> Iterator[Command]:
-    try:
-        metadata, points = dist.metadata, dist.entry_points
-        name, version = metadata["Name"].lower(), metadata["Version"] or ""
-        summary = metadata["Summary"] or ""
-    except Exception:  # damaged metadata hides that distribution alone; list-plugins shows it
-        return
-    blocked_by = ""
-    if blocking:
-        from cse_core.registry.plugin_info import canonical
-
-        name = canonical(name)
-        own = {"all", name, *(canonical(p.name) for p in points if p.group in ("cse", GROUP))}
-        own |= {f"{name}:{point.name}" for point in points}
-        blocked_by = next((why for n, why in blocking.items() if {n, canonical(n)} & own), "")
-    for point in points.select(group=GROUP):
-        words = point.name.replace(".", " ")
-        yield Command(words, name, version, summary, point, dist, blocked_by)
+def _blocked_by(dist: Distribution, name: str, blocking: Mapping[str, str]) -> str:
+    """Return what leaves a distribution out by its name, an entry point's or a key."""
+    if not blocking:
+        return ""
+    points = [point.name for point in dist.entry_points if point.group in (GROUP, COMMANDS_GROUP)]
+    own = {"all", name, *map(canonical, points), *(f"{name}:{point}" for point in points)}
+    return next((why for each, why in blocking.items() if {each, canonical(each)} & own), "")
 
 
 class Commands:
@@ -219,11 +211,10 @@ class Commands:
     def missing(self, path: str) -> str:
         """Return how to get a command that is not there, or an empty text."""
         from cse_cli.plugins.directory import known_commands
-        from cse_cli.plugins.install_hints import pip_install
 
         left_out = {each.name: f"it is left out by {each.blocked_by}" for each in self.all}
         known = {
-            name: f"it is a command of {owner}, not installed: {pip_install(owner)}"
+            name: f"it is a command of {owner}, not installed: pip install {owner}"
             for name, owner in known_commands().items()
         } | left_out
         close = get_close_matches(path, known.keys() - self.usable.keys(), n=1, cutoff=0.75)
@@ -235,9 +226,7 @@ class Commands:
 
     def of(self, distribution: str) -> list[str]:
         """Return the names of a distribution's commands."""
-        from cse_core.registry.plugin_info import canonical
-
-        return [each.name for each in self.all if canonical(each.distribution) == distribution]
+        return [each.name for each in self.all if each.distribution == distribution]
 
     def plugins(self, known: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
         """Yield what is known of distributions that bring commands and no plugin.

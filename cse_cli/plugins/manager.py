@@ -1,16 +1,19 @@
-"""Load installed plugins, each inside its own guard, and say what became of every one.
+"""Load installed plugins, and say what became of every one.
 
-Nothing that a plugin does wrong stops the others or the command: it is left out, with a status, a
-reason and the command that fixes it.
+A plugin that raises or returns faulty records is left out, with a status, a reason and the command
+that fixes it; the others and the command go on.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -21,14 +24,9 @@ from cse_cli.plugins.discovery import (
     Found,
     describe,
     find_entry_points,
-    in_order,
-    repair_command,
     update_command,
     version_mismatch,
 )
-from cse_cli.plugins.hooks import hooks_of
-from cse_cli.plugins.import_guard import guarded_import
-from cse_cli.plugins.install_hints import pip_install
 from cse_cli.plugins.record_checks import PluginFault, check_names, check_records
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
@@ -99,23 +97,24 @@ def load_plugins(
 
     hooks = pluggy.PluginManager(specs.GROUP)
     hooks.add_hookspecs(specs.HOOKS)
+    toolkit = [_builtin(module) for module in builtins]
     found = (
         find_entry_points()
         if entry_points is None
-        else (describe(point, getattr(point, "dist", None)) for point in entry_points)
+        else (describe(point, point.dist) for point in entry_points if point.dist is not None)
     )
-    toolkit = [_builtin(module) for module in builtins]
-    everything = in_order([*toolkit, *found])
     loader = _Loader(hooks, left_out, frozenset(item.info.key for item in toolkit))
-    toolkit_first = sorted(everything, key=lambda item: item.info.key not in loader.builtins)
-    loaded = {id(item): loader.load(item) for item in toolkit_first}
-    infos = tuple(_with_clashes([loaded[id(item)] for item in everything]))
+    # The toolkit first, whose names no plugin takes.
+    in_order = sorted(found, key=lambda item: (item.info.distribution, item.info.name))
+    infos = [loader.load(item) for item in (*toolkit, *in_order)]
+    infos.sort(key=lambda info: (info.distribution, info.name))
+    infos = list(_with_clashes(infos))
     unmatched = tuple(
         name
         for name in left_out
         if name != ALL and not any(_is_meant(info, name) for info in infos)
     )
-    return PluginManager(infos, unmatched, loader.seconds, hooks)
+    return PluginManager(tuple(infos), unmatched, loader.seconds, hooks)
 
 
 @dataclass
@@ -123,12 +122,11 @@ class _Loader:
     hooks: pluggy.PluginManager
     left_out: Mapping[str, str]
     builtins: frozenset[str]
-    places: dict[str, Found] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     taken: set[tuple[AnyKind, str]] = field(default_factory=set)
 
     def load(self, item: Found) -> PluginInfo:
-        """Return what became of an entry point; every exception but an interrupt ends here."""
+        """Return what became of an entry point; what it prints goes to stderr."""
         info = item.info
         blocked_by = self._blocked_by(info)
         if blocked_by:
@@ -136,12 +134,7 @@ class _Loader:
             fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {blocked_by}"
             return _not_active(info, "blocked", f"left out by {blocked_by}", fix)
         if item.problem:
-            return _broken(item, item.problem)
-        first = self.places.setdefault(info.key, item)
-        if first is not item:
-            reason = f"{info.key} is there twice: {_place(first)} is used, {_place(item)} is not"
-            fix = pip_install(info.distribution, "--force-reinstall")
-            return _not_active(info, "conflicting", reason, fix)
+            return _broken(info, item.problem)
         try:
             mismatch = version_mismatch(item.dist)
             if mismatch is not None:
@@ -151,16 +144,14 @@ class _Loader:
                 return _not_active(info, "incompatible", reason, update)
             began = time.thread_time()
             try:
-                with guarded_import():
+                with redirect_stdout(sys.stderr):
                     return self._import(item)
             finally:
                 self.seconds[info.key] = time.thread_time() - began
-        except KeyboardInterrupt:
-            raise
         except PluginFault as fault:
-            return _broken(item, str(fault), fault.__cause__)
-        except BaseException as error:
-            return _broken(item, _described(error), error)
+            return _broken(info, str(fault), fault.__cause__)
+        except (Exception, SystemExit) as error:
+            return _broken(info, _described(error), error)
 
     def _blocked_by(self, info: PluginInfo) -> str:
         for name, origin in self.left_out.items():
@@ -170,7 +161,6 @@ class _Loader:
 
     def _import(self, item: Found) -> PluginInfo:
         info = item.info
-        assert item.entry_point is not None
         plugin = item.entry_point.load()
         other = self.hooks.get_name(plugin)
         if other is not None:
@@ -186,9 +176,9 @@ class _Loader:
             reason += f" ({'; '.join(since)})" if since else ""
             update = TOOLKIT if stated > current else info.distribution
             return _not_active(info, "incompatible", reason, update_command(update))
-        names = hooks_of(self.hooks, plugin)
         try:
             self.hooks.register(plugin, info.key)
+            names = self._hooks_of(plugin)
             parts = tuple(
                 record
                 for name in names
@@ -198,11 +188,29 @@ class _Loader:
             )
             check_names(parts)
             self._check_names_of_the_toolkit(info, parts)
-        except BaseException:
-            if self.hooks.get_name(plugin) is not None:
+        except (Exception, SystemExit):
+            if self.hooks.is_registered(plugin):  # pluggy itself refuses some
                 self.hooks.unregister(plugin)
             raise
         return replace(info, hooks=names, parts=parts)
+
+    def _hooks_of(self, plugin: object) -> tuple[str, ...]:
+        """Return the hooks that a registered plugin implements.
+
+        Raises:
+            PluginFault: If one has no known name or lacks ``@hookimpl``, or if there is none.
+        """
+        names = tuple(caller.name for caller in self.hooks.get_hookcallers(plugin) or ())
+        for name in names:
+            if name not in specs.HOOK_RECORDS:
+                raise PluginFault(f"unknown hook {name}: {did_you_mean(name, specs.HOOK_RECORDS)}")
+        for name in specs.HOOK_RECORDS:
+            if name not in names and inspect.isroutine(getattr(plugin, name, None)):
+                raise PluginFault(f"{name} has no @hookimpl in front (cse_core.specs.hookimpl)")
+        if not names:
+            known = ", ".join(sorted(specs.HOOK_RECORDS))
+            raise PluginFault(f"it implements no hook (known: {known})")
+        return names
 
     def _check_names_of_the_toolkit(self, info: PluginInfo, parts: Sequence[Record]) -> None:
         """Refuse a name of the toolkit, which recipes and saved models use without a plugin's."""
@@ -266,23 +274,18 @@ def _is_meant(info: PluginInfo, name: str) -> bool:
     return canonical(name) in (canonical(info.name), info.distribution)
 
 
-def _broken(item: Found, reason: str, error: BaseException | None = None) -> PluginInfo:
-    missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+def _broken(info: PluginInfo, reason: str, error: BaseException | None = None) -> PluginInfo:
     return replace(
-        item.info,
+        info,
         status="broken",
         reason=" ".join(reason.split()),
-        fix=repair_command(item, missing=missing),
+        fix=update_command(info.distribution),
         traceback="".join(traceback.format_exception(error)) if error is not None else "",
     )
 
 
 def _described(error: BaseException) -> str:
     """Return an exception in one line, with the place that raised it."""
-    try:
-        text = str(error)
-    except Exception:
-        text = ""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -291,9 +294,4 @@ def _described(error: BaseException) -> str:
     at = ""
     if frames and frames[-1].filename != __file__:
         at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
-    return f"{type(error).__name__}{': ' if text else ''}{text}{at}"
-
-
-def _place(item: Found) -> str:
-    parts = (item.info.version, item.info.module, f"in {item.place}" if item.place else "")
-    return " ".join(part for part in parts if part)
+    return f"{''.join(traceback.format_exception_only(error)).strip()}{at}"

@@ -125,7 +125,7 @@ def _check_tokens(spec: ComponentSpec) -> None:
             except Exception as error:
                 raise PluginFault(f"{field} raised {type(error).__name__}: {error}") from error
         if not isinstance(declared, tuple):
-            raise PluginFault(f"{field} is {declared!r}, not a tuple of tokens")
+            raise PluginFault(f"{field} is {declared!r}, not a tuple of capabilities")
         for need in declared:
             for token in need if isinstance(need, tuple) else (need,):
                 if not isinstance(token, str) or not is_known(token):

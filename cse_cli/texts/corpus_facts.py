@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from cse_core.data.columns import PAIR_COLUMNS
+from cse_core.data.columns import PAIR_COLUMNS, lacks_word_spaces
 from cse_core.data.corpus import Corpus
-from cse_core.data.scripts import lacks_word_spaces
 
 if TYPE_CHECKING:
     import numpy as np

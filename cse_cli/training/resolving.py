@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.options.flags import Choice
 from cse_cli.training.advice import advice
-from cse_cli.training.memory import planned_warning
-from cse_cli.training.sharding import check_sharding
 from cse_core.errors import CseError, CseErrors, collect_errors, raise_all
 
 if TYPE_CHECKING:
@@ -60,11 +58,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         raise_all(errors)
         raise
     check_config(composition.model.name, installed.registry)
-    check_sharding(composition)
     lines = list(advice(composition, installed.registry))
-    line = planned_warning(composition) if look else None
-    if line is not None:
-        lines.append(line)
     return replace(composition, warnings=(*composition.warnings, *lines))
 
 

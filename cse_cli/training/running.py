@@ -8,6 +8,7 @@ from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.plugins.culprit import exits_as_errors
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo_err
@@ -76,6 +77,7 @@ def run(
                 echo_err(cut.line())
 
     with ExitStack() as open_:
+        open_.enter_context(exits_as_errors())
         shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
         reporter = open_.enter_context(shown)
         reporter.loading()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from cse_core.data.scripts import lacks_word_spaces
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.recipes.settings import COLUMNS
@@ -32,6 +31,12 @@ _LANGUAGE = re.compile(r"[a-z]{2}")
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
 _LONG_UNSPACED = 6
 """A name in a script without spaces has at most so many characters."""
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # Han
+)
+"""A letter of a script that is written without spaces between words."""
 
 
 def match_columns(
@@ -134,3 +139,12 @@ def ordered(sources: Mapping[str, str]) -> dict[str, str]:
     """Return the columns with the core's own first."""
     first = [name for name in COLUMNS if name in sources]
     return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}
+
+
+def lacks_word_spaces(texts: Iterable[str]) -> bool:
+    """Tell whether more than half of the letters are of scripts without spaces (Han, kana, …)."""
+    letters = found = 0
+    for text in texts:
+        letters += sum(map(str.isalpha, text))
+        found += len(_UNSPACED.findall(text))
+    return 2 * found > letters

@@ -20,9 +20,9 @@ BLOCK = 1 << 22
 _GZIP_MAGIC = b"\x1f\x8b"
 _SMALL = 2**26
 """Bytes that may be unpacked from any number of bytes."""
-_MOST_GROWTH = 100
+_MAX_GROWTH = 100
 """How many times its compressed bytes a larger file may have."""
-_LONGEST_LINE = 2**28
+_MAX_LINE_BYTES = 2**28
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -140,7 +140,7 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
 
 def check_growth(name: str, packed: int, unpacked: int) -> None:
     """Refuse a file that expands beyond all measure: it is not an archive of texts."""
-    if unpacked > max(_SMALL, _MOST_GROWTH * packed):
+    if unpacked > max(_SMALL, _MAX_GROWTH * packed):
         what = f"{packed:,} compressed bytes grow to {unpacked:,} and more, as no texts do"
         raise CseError(what, where=name, hint="decompress it first if it is what you want to read")
 
@@ -157,7 +157,7 @@ class _Unpacked(gzip.GzipFile):
 def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines of a UTF-8 file as ``text_blocks`` does, and raise what that raises."""
     with open_bytes(file) as source:
-        longest = None if file.format == "json" else _LONGEST_LINE
+        longest = None if file.format == "json" else _MAX_LINE_BYTES
         yield from text_blocks(source, file.name, block=block, longest=longest)
 
 

@@ -79,7 +79,7 @@ class WordTable:
     def __call__(self, ids: Tensor) -> Tensor:
         """Return the embeddings ``[T, E]`` of ``[T]`` ids."""
         table, weight = self.table, self.table.weight
-        # What shards a table makes its class another.
+        # A subclass, as one that scales its vectors, looks up in its own way.
         plain = type(table) is nn.Embedding and not (
             table.sparse or table.scale_grad_by_freq or table.max_norm is not None
         )

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from cse_core.capabilities import Role
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine import negatives as of
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.counting import counts
 from cse_core.engine.row_keys import align
+from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import PlannedPart
+from cse_core.runtime.distributed import rank_and_size
 from cse_core.types import (
     SENTENCE,
     Batch,
@@ -156,10 +161,36 @@ class Objectives:
             numbers = counts(batch, negatives, options, stores)
             parts.update({f"{choice.name}.{name}": number for name, number in numbers.items()})
         loss = self.assembly.losses[choice.name]
-        forward: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
-        if options.directions == "one":
-            return forward
-        turned, anchors = of.reversed_batch(batch, options.target)
-        others = of.of_reversed(batch, turned, options)
-        backward = calls(loss, "__call__", turned, anchors, others, ctx)
+        with _without_encoding(choice, self.assembly.online.encoder):
+            forward: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
+            if options.directions == "one":
+                return forward
+            turned, anchors = of.reversed_batch(batch, options.target)
+            others = of.of_reversed(batch, turned, options)
+            backward = calls(loss, "__call__", turned, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
+
+
+@contextmanager
+def _without_encoding(loss: PlannedPart, encoder: PackedEncoder) -> Iterator[None]:
+    """Refuse a loss that calls the encoder itself, with gradient, over several processes.
+
+    Each process computes the whole loss, and the gradients of the encoder are summed: what a loss
+    encodes by itself would count once for each process.
+    """
+    size = rank_and_size()[1]
+    if size == 1:
+        yield
+        return
+
+    def refuse(*_: object) -> None:
+        if torch.is_grad_enabled():
+            what = f"encodes by itself, so {size} processes would count its gradient {size} times"
+            raise CseError(what, where=loss.path, value=loss.owner, hint="train in one process")
+
+    hooks = [module.register_forward_pre_hook(refuse) for module in (encoder, encoder.model)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -15,12 +15,11 @@ from torch.amp import GradScaler
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
-from cse_core.runtime.shards import in_parts, norm_of, placed
 from cse_core.schedule import Schedule
 
-MOST, FEWEST = 50, 10
+MAX_NORMS, MIN_NORMS = 50, 10
 """A gradient's norm is held to the median of so many steps at most, and from so many on."""
-MOST_IN_A_ROW = 10
+MAX_IN_A_ROW = 10
 """So many dropped steps in a row end a run: nothing would be learned any more."""
 
 
@@ -54,18 +53,18 @@ class GradientSpikeFilter:
         """Return whether a step is dropped, and count it; waits for the device.
 
         Raises:
-            CseError: If ``MOST_IN_A_ROW`` steps in a row are.
+            CseError: If ``MAX_IN_A_ROW`` steps in a row are.
         """
         size = math.nan if norm is None else float(norm)
-        usual = median(self.norms) if len(self.norms) >= FEWEST else math.inf
+        usual = median(self.norms) if len(self.norms) >= MIN_NORMS else math.inf
         if math.isfinite(size) and size <= times * usual:
-            self.norms, self.in_a_row = [*self.norms[1 - MOST :], size], 0
+            self.norms, self.in_a_row = [*self.norms[1 - MAX_NORMS :], size], 0
             return False
         self.dropped, self.in_a_row = self.dropped + 1, self.in_a_row + 1
-        if self.in_a_row < MOST_IN_A_ROW:
+        if self.in_a_row < MAX_IN_A_ROW:
             return True
         raise CseError(
-            f"{MOST_IN_A_ROW} steps in a row had a gradient too large, the last of norm {size:g} "
+            f"{MAX_IN_A_ROW} steps in a row had a gradient too large, the last of norm {size:g} "
             f"where {usual:g} is usual",
             where="train.drop_spikes",
             value=times,
@@ -125,7 +124,7 @@ class Optimizer:
         if scaled:
             scaler.unscale_(self.adamw)
         if options.clip or options.drop_spikes or scaled:
-            norm = _clip(list(self.named.values()), options.clip or math.inf)
+            norm = nn.utils.clip_grad_norm_(self.named.values(), options.clip or math.inf)
         if scaled and not math.isfinite(float(cast(Tensor, norm))):
             self.overflows, made = self.overflows + 1, False
             if scaler.get_scale() <= 1.0:
@@ -159,18 +158,7 @@ class Optimizer:
             name, _, key = place.rpartition(":")
             if name in self.named:
                 parameter = self.named[name]
-                self.adamw.state[parameter][key] = placed(value, parameter)
-
-
-def _clip(parameters: list[nn.Parameter], most: float) -> Tensor:
-    """Clip the gradients to a norm of all together, over the processes; return what it was."""
-    every = [[p for p in parameters if in_parts(p) is parts] for parts in (False, True)]
-    kinds = [kind for kind in every if kind]
-    norms = [norm_of([p.grad for p in kind if p.grad is not None]) for kind in kinds]
-    norm = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms))
-    for kind in kinds:
-        nn.utils.clip_grads_with_norm_(kind, most, norm)
-    return norm
+                self.adamw.state[parameter][key] = value.to(parameter.device)
 
 
 def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:

@@ -22,7 +22,7 @@ from cse_core.types import Batch, LossOutput, Negatives, Positives, TokenBatch, 
 
 PURE = ("mine", "candidates", "weigh")
 """Methods that return the same when they are called again."""
-MOST_NUMBERS = 4_000_000
+MAX_NUMBERS = 4_000_000
 """Larger results, such as a long queue's, are not looked through for numbers that are not finite:
 what they hold was looked at when it was made."""
 Bad = tuple[int, str, str]
@@ -69,7 +69,7 @@ class PartCalls:
 
     def note(self, path: str, method: str, values: Tensor) -> None:
         """Note on the device whether values are finite; nothing waits for it."""
-        small = values.numel() <= MOST_NUMBERS or self.thorough
+        small = values.numel() <= MAX_NUMBERS or self.thorough
         if values.is_floating_point() and small:
             self._made.append((path, method))
             self._flags.append(~torch.isfinite(values.detach()).all())

@@ -28,11 +28,9 @@ from cse_core.engine.optimizer import Update
 from cse_core.engine.passes import RoundSetup, StepPasses
 from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
-from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.gradients import GradientSum
 from cse_core.runtime.seeds import StepPosition
-from cse_core.runtime.shards import in_parts
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
 
@@ -101,20 +99,15 @@ class Engine:
         update: Callable[[], Update],
         *,
         count_negatives: bool = False,
-        then: Tensor | None = None,
     ) -> StepResult:
         """Run one step on the ``[B]`` rows of a batch, over all processes.
 
         ``update`` clips and moves the weights and the learning rate; nothing is committed of a step
-        that it drops. ``then`` are the rows of the batch after this one, which is prepared while
-        this one computes; close the builder's prefetcher in the end.
+        that it drops.
         """
         logged: dict[str, Tensor | float] = {}
         with record_function("cse.views"):
             work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
-        if then is not None:
-            start, stop = distributed.share(len(then), *distributed.rank_and_size())
-            self.builder.expect(then[start:stop])
         if self.off:
             self.inputs_only = True
             with record_function("cse.input_gradients"):
@@ -185,8 +178,7 @@ class Engine:
 
     def _sums(self) -> GradientSum:
         """Return what sums this step's gradients over the processes."""
-        # What sums the gradients of weights in parts is what has parted them.
-        encoding = [p for p in self.assembly.online.encoder.parameters() if not in_parts(p)]
+        encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly, BoundAugmenter
-from cse_core.engine.prefetch import Prefetcher
 from cse_core.engine.row_keys import SLOTS, occurrences
 from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import LossOptions
-from cse_core.recipes.composition import PlannedPart, PlannedView
+from cse_core.recipes.composition import PlannedPart
 from cse_core.runtime import distributed
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import StepPosition, draws
@@ -82,7 +81,6 @@ class ViewBuilder:
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
         self.assembly = assembly
         self.rows = rows
-        self.prefetcher = Prefetcher()
         self._same: dict[str, int] = {}
         self.came: set[str] = set()
 
@@ -108,32 +106,6 @@ class ViewBuilder:
         if not rank:
             distributed.barrier()
 
-    def expect(self, index: Tensor) -> None:
-        """Begin to prepare the batch of ``[b]`` rows that this process will build next."""
-        views = [view for view in self.assembly.composition.views if self._is_at_hand(view)]
-        for view in views:  # the thread asks no part, and finds the tokens of prompts
-            encoder = self.assembly.encoders[view.branch]
-            for text in encoder.prompt(view.role):
-                encoder.tokenizer.prompt_ids(text)
-        if views:
-            self.prefetcher.expect(index, partial(self._look_up, views))
-
-    def _is_at_hand(self, view: PlannedView) -> bool:
-        """Return whether the view's content is that of a tokenised column."""
-        if view.made_by is not None or self._of(view.name, "text"):
-            return False
-        tokenizer = self.assembly.encoders[view.branch].tokenizer
-        return self.rows.is_tokenised(self.column(view.name), tokenizer)
-
-    def _look_up(self, views: Sequence[PlannedView], index: Tensor) -> dict[str, TokenBatch]:
-        """Return content of views that is at hand, wrapped where no part has a say in that."""
-        found = {}
-        for view in views:
-            encoder = self.assembly.encoders[view.branch]
-            content = self.rows.content(self.column(view.name), index, encoder.tokenizer)
-            found[view.name] = encoder.wrap(content, view.role) if encoder.only_wraps else content
-        return found
-
     def build(
         self, index: Tensor, rows: Tensor, first_owner: int, ctx: StepContext
     ) -> dict[str, PreparedView]:
@@ -142,14 +114,11 @@ class ViewBuilder:
         ``index`` are the rows ``[b]`` of the round, ``rows`` their corpus rows, ``first_owner`` the
         batch row of the first.
         """
-        ready = self.prefetcher.take(index)
-        built = {}
-        for view in self._views(rows, ctx):
-            of_column = view.texts is None and view.tokens is None
-            found = ready.get(view.name) if of_column else None
-            encoder = self.assembly.encoders[view.branch]
-            built[view.name] = self.prepare(view, index, first_owner, ctx, encoder, found)
-        return built
+        encoders = self.assembly.encoders
+        return {
+            view.name: self.prepare(view, index, first_owner, ctx, encoders[view.branch])
+            for view in self._views(rows, ctx)
+        }
 
     def prepare(
         self,
@@ -158,16 +127,14 @@ class ViewBuilder:
         first_owner: int,
         ctx: StepContext,
         encoder: SentenceEncoder,
-        ready: TokenBatch | None = None,
     ) -> PreparedView:
-        """Return a view as the rows of a branch's encoder; ``ready`` was prepared of it ahead."""
+        """Return a view as the rows of a branch's encoder."""
         owner = None if view.owner is None else view.owner.cpu()
         count = len(index if owner is None else owner)
-        tokens = self._content(view, index, ctx, encoder) if ready is None else ready
+        tokens = self._content(view, index, ctx, encoder)
         if tokens.rows != count:
             raise RuntimeError(f"view {view.name} has {tokens.rows} texts for {count} owners")
-        if ready is None or not encoder.only_wraps:
-            tokens = encoder.rows(tokens, view.role)
+        tokens = encoder.rows(tokens, view.role)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before, drawing = tokens, self._drawing(ctx, augmenter, view)

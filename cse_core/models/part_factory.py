@@ -107,7 +107,7 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
         part = cast(Part, make(choice.options, setup))
     except (CseError, MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if choice.spec.factory.startswith("cse_core."):
             raise
         said = " ".join(str(error).split())

@@ -75,7 +75,8 @@ class SentenceEncoder:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
         prompt = self.prompt(role)
         if self.slicer is None:
-            return self.wrap(self.pooler.content(content), role)
+            longest = min(self.max_length, self.encoder.max_positions)
+            return self.tokenizer.wrap(self.pooler.content(content), prompt, longest)
         if self.slicer.slices_wrapped:
             if any(prompt):
                 what = "slices without special tokens of their own have no place for a prompt"
@@ -89,16 +90,6 @@ class SentenceEncoder:
         sliced = self.slicer.slices(cut)
         content = _without_source(self.pooler.content(sliced), sliced)
         return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
-
-    def wrap(self, content: TokenBatch, role: Role) -> TokenBatch:
-        """Return content as rows that are wrapped and not sliced."""
-        longest = min(self.max_length, self.encoder.max_positions)
-        return self.tokenizer.wrap(content, self.prompt(role), longest)
-
-    @property
-    def only_wraps(self) -> bool:
-        """Whether ``rows`` does nothing but :meth:`wrap`: no part changes or slices content."""
-        return self.slicer is None and type(self.pooler).content is RowPooler.content
 
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""

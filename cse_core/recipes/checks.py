@@ -49,13 +49,13 @@ def check_duplicates(run: Composition) -> Iterator[Problem]:
     """Refuse two parts that make one view, one group of positives or one column."""
     owners: dict[str, PlannedPart] = {}
     for part in run.parts:
-        for token in sorted(part.provides):
-            prefix, _, name = token.partition(":")
+        for capability in sorted(part.provides):
+            prefix, _, name = capability.partition(":")
             if (
                 prefix in ("view", "positives", "column")
-                and owners.setdefault(token, part) is not part
+                and owners.setdefault(capability, part) is not part
             ):
-                what = f"{owners[token].path} and {part.path} both make the {prefix} {name!r}"
+                what = f"{owners[capability].path} and {part.path} both make the {prefix} {name!r}"
                 hint = f"remove one, for instance --{part.kind} ~{part.name}"
                 yield CseError(what, where=part.path, hint=hint)
     for name, miner in run.groups.items():
@@ -124,9 +124,9 @@ def check_positives(run: Composition) -> Iterator[Problem]:
             hint = f"--{loss.path}.level {found}, or --{miner.path}.level {options.level}"
             yield CseError(what, where=f"{loss.path}.level", value=options.level, hint=hint)
     needed = {f"positives:{options.target}" for _, options in run.losses()}
-    needed.update(token for part in run.parts for token in flatten(part.requires))
+    needed.update(capability for part in run.parts for capability in flatten(part.requires))
     for miner in run.of("positives"):
-        groups = sorted(token for token in miner.provides if token.startswith("positives:"))
+        groups = sorted(made for made in miner.provides if made.startswith("positives:"))
         if groups and needed.isdisjoint(groups):
             name = groups[0].partition(":")[2]
             yield (
@@ -140,7 +140,7 @@ def check_branches(run: Composition) -> Iterator[Problem]:
     used = {"online", *(view.branch for view in run.views)}
     used |= {options.branch for _, options in run.stores() if options.branch is not None}
     for part in run.parts:
-        used |= {token.removeprefix("branch:") for token in flatten(part.requires)}
+        used |= {capability.removeprefix("branch:") for capability in flatten(part.requires)}
     branches = run.of("branch")
     for place, branch in enumerate(branches):
         if branch.name == "online" and branch.use != "online":
@@ -174,8 +174,8 @@ def check_columns(run: Composition) -> Iterator[Problem]:
     if columns is None:
         return
     there = {*columns, *(["positive"] if run.round_miners else [])}
-    made = [token for part in run.parts for token in part.provides if token.startswith("column:")]
-    there.update(token.removeprefix("column:") for token in made)
+    made = [each for part in run.parts for each in part.provides if each.startswith("column:")]
+    there.update(each.removeprefix("column:") for each in made)
     for view in run.views:
         if view.column is None or view.column in there:
             continue
@@ -202,7 +202,7 @@ def check_round_texts(run: Composition) -> Iterator[Problem]:
     """Refuse parts that read a column of the data in rounds whose texts are not the data's."""
     miners = [part for part in run.round_miners if cast(MinerSpec, part.spec).own_texts]
     for part in run.parts if miners else ():
-        needs = {token for token in flatten(part.requires) if token.startswith("column:")}
+        needs = {need for need in flatten(part.requires) if need.startswith("column:")}
         if part not in run.round_miners and needs:
             column = min(needs).removeprefix("column:")
             yield CseError(

@@ -68,15 +68,15 @@ class PlannedPart:
 
     @property
     def requires(self) -> tuple[tuple[str, ...], ...]:
-        """Return the tokens that it requires, each as the alternatives that meet it."""
+        """Return the capabilities that it requires, each as the alternatives that meet it."""
         needs = self.spec.required(self.options)
         return tuple((need,) if isinstance(need, str) else need for need in needs)
 
     @cached_property
     def provides(self) -> tuple[str, ...]:
-        """Return the tokens that it provides."""
-        tokens = flatten(self.spec.provided(self.options))
-        return tuple(token.replace(INSTANCE, self.name) for token in tokens)
+        """Return the capabilities that it provides."""
+        capabilities = flatten(self.spec.provided(self.options))
+        return tuple(capability.replace(INSTANCE, self.name) for capability in capabilities)
 
     @staticmethod
     def of(
@@ -238,9 +238,9 @@ class Composition:
     def _providers(self, prefix: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
         first: dict[str, PlannedPart] = {}
         for part in parts:
-            for token in part.provides:
-                if token.startswith(f"{prefix}:"):
-                    first.setdefault(token.partition(":")[2], part)
+            for capability in part.provides:
+                if capability.startswith(f"{prefix}:"):
+                    first.setdefault(capability.partition(":")[2], part)
         return first
 
 

@@ -14,7 +14,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
 _SCHEDULE = re.compile(r"^\s*(linear|cosine|quarter-cosine)\s*\((.*)\)\s*$", re.DOTALL)
-_LONGEST = 200
+_MAX_CHARACTERS = 200
 
 
 def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:
@@ -24,7 +24,7 @@ def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None
         CseError: If it is not an expression, names an unknown parameter, or has no finite value.
     """
     try:
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_CHARACTERS:
             raise SyntaxError
         tree = ast.parse(text.strip(), mode="eval")
         value = _value(tree.body, params, where)

@@ -93,7 +93,7 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     mined = {f"positives:{name}" for name in run.groups}
     for part in run.parts:
         for alternatives in part.requires:
-            named = [token.partition(":") for token in alternatives]
+            named = [capability.partition(":") for capability in alternatives]
             views = [name for prefix, _, name in named if prefix in ("view", "positives")]
             if mined.isdisjoint(alternatives) and names.keys().isdisjoint(views):
                 possible = [name for name in views if run.can_have_view(name)]

@@ -23,7 +23,7 @@ CORE_TABLES = tuple(CORE_OPTIONS)
 CONDITIONS = {"family": str, "hidden": int, "cased": bool, "starter": bool}
 """Keys of a ``[[when]]`` block that say when it counts, with their types."""
 
-_LONGEST_NAME = 100
+_MAX_NAME_CHARACTERS = 100
 _TEXTS = ("name", "summary", "paper", "say")
 _RECORDS_OF_A_RUN = ("run", "versions")
 _SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
@@ -96,9 +96,9 @@ def check_name(name: object, where: str) -> str:
         CseError: If it cannot.
     """
     if isinstance(name, str) and name.replace("-", "").replace("_", "").isalnum():
-        if len(name) <= _LONGEST_NAME:
+        if len(name) <= _MAX_NAME_CHARACTERS:
             return name
-    what = f"a name is letters, digits, - and _, at most {_LONGEST_NAME}"
+    what = f"a name is letters, digits, - and _, at most {_MAX_NAME_CHARACTERS}"
     raise CseError(what, where=where, value=name)
 
 

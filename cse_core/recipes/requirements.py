@@ -20,8 +20,8 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
             asked.append((f"{store.path}.branch", options.branch))
     for part in run.parts:
         for alternatives in part.requires:
-            branches = [token[7:] for token in alternatives if token.startswith("branch:")]
-            if branches and not any(is_met(run, part, token) for token in alternatives):
+            branches = [need[7:] for need in alternatives if need.startswith("branch:")]
+            if branches and not any(is_met(run, part, capability) for capability in alternatives):
                 asked.append((part.path, branches[0]))
     parts, notes, problems = list(run.parts), list(run.notes), list[Problem]()
     present = [part.name for part in run.of("branch")]
@@ -48,34 +48,34 @@ def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem
     """Refuse each requirement and each level that nothing meets."""
     for part in run.parts:
         for alternatives in part.requires:
-            if any(token.startswith("branch:") for token in alternatives):
+            if any(capability.startswith("branch:") for capability in alternatives):
                 continue  # add_branches has added it, or said why it cannot
-            if not any(is_met(run, part, token) for token in alternatives):
+            if not any(is_met(run, part, capability) for capability in alternatives):
                 yield _unmet(run, registry, part, alternatives)
     for part in run.parts:
         options = part.options
         if not isinstance(options, LossOptions | StoreOptions | MinerOptions):
             continue
-        token = f"level:{options.level}"
-        if not is_met(run, part, token):
-            provided = [token for other in run.parts for token in other.provides]
-            levels = [token[6:] for token in provided if token.startswith("level:")]
+        capability = f"level:{options.level}"
+        if not is_met(run, part, capability):
+            provided = [capability for other in run.parts for capability in other.provides]
+            levels = [capability[6:] for capability in provided if capability.startswith("level:")]
             yield CseError(
                 "no part of this run makes rows of this level",
                 where=f"{part.path}.level",
                 value=options.level,
-                hint=_how_to_add(registry, token)
+                hint=_how_to_add(registry, capability)
                 or did_you_mean(options.level, [*BASE_LEVELS, *levels]),
             )
 
 
-def is_met(run: Composition, part: PlannedPart, token: str) -> bool:
-    """Tell whether a token that a part requires is there; what is unknown counts as there."""
-    prefix, _, name = token.partition(":")
+def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
+    """Tell whether a capability that a part requires is there; what is unknown counts as there."""
+    prefix, _, name = capability.partition(":")
     facts = run.facts
     if prefix == "branch":
         return any(branch.name == name for branch in run.of("branch"))
-    if any(token in other.provides for other in run.parts if other is not part):
+    if any(capability in other.provides for other in run.parts if other is not part):
         return True
     if prefix == "view":
         return run.can_have_view(name) and run.view_makers.get(name) is not part
@@ -85,14 +85,14 @@ def is_met(run: Composition, part: PlannedPart, token: str) -> bool:
         return run.can_have_view(name)
     if prefix == "column":
         return name == "text" or facts.columns is None or name in facts.columns
-    if token == "pairs":
+    if capability == "pairs":
         mined = any(other is not part for other in run.round_miners)
         return mined or facts.columns is None or "positive" in facts.columns
-    if token == "vocab:cased":
+    if capability == "vocab:cased":
         return facts.cased is not False
-    if token == "mask-token":
+    if capability == "mask-token":
         return facts.mask_token is not False
-    return token == "gradient:inputs"
+    return capability == "gradient:inputs"
 
 
 _TAKE_OUT = "choose another --model, or remove it with --{part.kind} ~{part.name}"
@@ -122,23 +122,23 @@ def _unmet(
 ) -> CseError:
     words: dict[str, list[str]] = {}
     remedies = []
-    for token in alternatives:
-        prefix, _, name = token.partition(":")
+    for capability in alternatives:
+        prefix, _, name = capability.partition(":")
         text, hint = _UNMET.get(prefix, (prefix, ""))
         words.setdefault(text, []).append(repr(name))
         remedies.append(hint.format(name=name, part=part))
     facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
     needed = [text.format(names=" or ".join(names), **facts) for text, names in words.items()]
-    added = [_how_to_add(registry, token) for token in alternatives]
+    added = [_how_to_add(registry, capability) for capability in alternatives]
     hints = [*(added if any(added) else remedies), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
     hint = hint or f"remove it with --{part.kind} ~{part.name}"
     return CseError(f"needs {', or '.join(needed)}", where=part.path, hint=hint)
 
 
-def _how_to_add(registry: Registry, token: str) -> str:
-    """Return how to add a part that provides a token; empty where none is known."""
-    here, elsewhere = registry.providers(token), registry.providers_elsewhere(token)
+def _how_to_add(registry: Registry, capability: str) -> str:
+    """Return how to add a part that provides a capability; empty where none is known."""
+    here, elsewhere = registry.providers(capability), registry.providers_elsewhere(capability)
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
     flags += [f"--{kind} +{name} ({command})" for kind, name, command in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""

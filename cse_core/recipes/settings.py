@@ -69,9 +69,6 @@ class TrainOptions(Options):
     """Sentences per step, over all processes."""
     chunk_size: int | None = Field(default=None, ge=1)
     """Sentences encoded at once, for batches larger than memory (gradient caching)."""
-    shard: Literal["none", "full"] = "none"
-    """Split the encoder's weights, gradients and moments over the processes, for an encoder that
-    one GPU does not hold (FSDP2): full splits each layer."""
     lr: float = Field(default=3e-5, ge=0, le=1)
     """Peak learning rate of AdamW."""
     head_lr: float | None = Field(default=None, ge=0, le=1)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cse_core.records import DataKind, Kind, Record
+from cse_core.records import RECORD_KINDS, DataKind, Kind, Record
 
 TOOLKIT = "cse-toolkit"
 """Distribution of the core and of the built-in parts, whose names no plugin may take."""
@@ -21,12 +21,7 @@ part is used by its full name), or another installation took its place (it is no
 AnyKind = Kind | DataKind
 """Kinds of parts, and of the data that plugins bring."""
 
-NOUNS: dict[AnyKind, str] = {
-    "aug": "augmenter", "pool": "pooler", "positives": "positive miner",
-    "negatives": "negative store", "loss": "loss", "branch": "branch", "metric": "metric",
-    "adapter": "adapter", "recipe": "recipe", "encoder": "encoder", "dataset": "data set",
-    "suite": "suite", "reporter": "reporter", "study": "study",
-}  # fmt: skip
+NOUNS: dict[AnyKind, str] = {each.record.kind: each.noun for each in RECORD_KINDS}
 """What messages call a part of a kind."""
 
 

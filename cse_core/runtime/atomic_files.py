@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 
 from cse_core.errors import CseError
 
-_MOST_TEXT = 2**28
+_MAX_TEXT_BYTES = 2**28
 SUMS = "checksums.json"
 """SHA-256 of every other file of a whole folder, by its path in it."""
 _UNREAD = "README.md"
@@ -183,8 +183,8 @@ def file_text(path: Path) -> str:
     """Return a file's text; an ``OSError`` if it is a pipe or a device, or too large for one."""
     if path.exists() and not path.is_file():
         raise OSError("it is not a regular file")
-    if path.stat().st_size > _MOST_TEXT:
-        raise OSError(f"it has more than {_MOST_TEXT:,} bytes")
+    if path.stat().st_size > _MAX_TEXT_BYTES:
+        raise OSError(f"it has more than {_MAX_TEXT_BYTES:,} bytes")
     return path.read_text(encoding="utf-8")
 
 

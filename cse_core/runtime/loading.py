@@ -30,6 +30,8 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
         hint = f"pip install {missing.split('.')[0]}" if missing and not is_itself else None
         hint = hint or "reinstall its plugin"
         raise CseError(f"{factory} cannot be imported: {error}", where=where, hint=hint) from error
+    except SystemExit as error:
+        raise RuntimeError(f"{factory} calls sys.exit({error.code!r}) on import") from error
     try:
         return getattr(module, name)
     except AttributeError:

@@ -126,10 +126,6 @@ class TrainingRows:
             self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
         return self._tables[key]
 
-    def is_tokenised(self, column: str, tokenizer: TextTokenizer) -> bool:
-        """Return whether ``content`` has the column's tokens at hand."""
-        return (id(tokenizer), column) in self._tables
-
     def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
         table, place = self.tokenise(column, tokenizer)

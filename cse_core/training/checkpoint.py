@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError, PartError
 from cse_core.runtime.atomic_files import SUMS, atomic_folder, verify_checksums
-from cse_core.runtime.shards import in_parts, placed, whole
 
 TENSORS, STATE = "state.safetensors", "state.json"
 
@@ -73,14 +72,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:
-    """Return the weights that are trained: the encoder's and those of every module part.
-
-    Every process calls it; those in parts only the first one gets, whole.
-    """
+    """Return the weights that are trained: the encoder's and those of every module part."""
     found = {f"encoder.{n}": v for n, v in assembly.online.encoder.state_dict().items()}
     for path, module in assembly.modules():
         found.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
-    return whole(found)
+    return found
 
 
 def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
@@ -101,11 +97,7 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
         CseError: If they are those of another model.
     """
     try:
-        encoder, found = assembly.online.encoder, saved.part("encoder")
-        for name, own in encoder.state_dict().items():
-            if in_parts(own) and name in found:
-                found[name] = placed(found[name], own)
-        encoder.load_state_dict(found)
+        assembly.online.encoder.load_state_dict(saved.part("encoder"))
         for path, module in assembly.modules():
             module.load_state_dict(saved.part(f"part.{path}"))
     except RuntimeError as error:

@@ -21,7 +21,7 @@ from cse_core.runtime.distributed import rank_and_size
 from cse_core.runtime.model_files import HEADS, MANIFEST
 from cse_core.training.checkpoint import Checkpoint, weights, write_tensors
 
-LONGEST = 8192
+MAX_TOKENS = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""
 
 
@@ -48,7 +48,7 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
     if longest is None:
         longest = online.max_length
         if slicer is None:
-            longest = min(online.encoder.max_positions, LONGEST)
+            longest = min(online.encoder.max_positions, MAX_TOKENS)
     return replace(
         online,
         pooler=assembly.inference_pool or online.pooler,

@@ -14,7 +14,6 @@ from cse_core.engine.optimizer import GradientSpikeFilter, Optimizer, Update
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
-from cse_core.runtime.shards import whole
 from cse_core.tokenization.training_rows import Batches, TrainingRows
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, not_finite
@@ -27,7 +26,6 @@ class TrainingLoop:
     Args:
         total: Steps that schedules run over; by default those of the round.
         drop_last: Whether an epoch ends before a batch that would be smaller than the others.
-        prefetch: Whether a background thread prepares the next batch; end it with :meth:`close`.
 
     Attributes:
         options: ``train.*`` of the round.
@@ -45,7 +43,6 @@ class TrainingLoop:
         *,
         total: int | None = None,
         drop_last: bool = False,
-        prefetch: bool = True,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
@@ -61,7 +58,6 @@ class TrainingLoop:
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         self.optimizer = Optimizer(assembly, options, self.total)
-        self.prefetch = prefetch
         self.before_update: Callable[[], None] | None = None
         self.done = 0
 
@@ -72,21 +68,16 @@ class TrainingLoop:
 
     def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
         """Make the next step, of ``[B]`` rows; by default the round's next ones."""
-        then = None
         if index is None:
             index = self.batches.at(self.done)
-            if self.prefetch and self.done + 1 < self.total:
-                then = self.batches.at(self.done + 1)
         epoch = self.batches.epoch(self.done)
         position = StepPosition(self.done, self.total, epoch, self.current.number)
-        result = self.engine.step(
-            index, position, self._update, count_negatives=count_negatives, then=then
-        )
+        result = self.engine.step(index, position, self._update, count_negatives=count_negatives)
         self.done += 1
         return result
 
     def checkpoint(self) -> Checkpoint:
-        """Return everything that the next step needs; that of the first process is whole.
+        """Return everything that the next step needs.
 
         Raises:
             CseError: If a weight is not finite.
@@ -97,7 +88,7 @@ class TrainingLoop:
                 raise not_finite(f"{name} holds numbers that are not finite", self.done)
         tensors, values = saved.part_states(self.assembly)
         tensors.update(weights)
-        tensors.update({f"optimizer.{n}": v for n, v in whole(self.optimizer.state()).items()})
+        tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
         for (point, view), gradients in self.engine.previous.items():
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values
@@ -120,8 +111,8 @@ class TrainingLoop:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
         self.optimizer.spikes = GradientSpikeFilter(**checkpoint.values["spikes"])
-        scaler = dict(checkpoint.values.get("scaler", {}))  # older checkpoints have none
-        self.optimizer.overflows = scaler.pop("overflows", 0)
+        scaler = dict(checkpoint.values["scaler"])
+        self.optimizer.overflows = scaler.pop("overflows")
         self.engine.scaler.load_state_dict(scaler)
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}
@@ -131,10 +122,6 @@ class TrainingLoop:
             previous[point, view] = GradientField(keys, values)
         self.engine.previous = previous
         self.done = checkpoint.values["step"]
-
-    def close(self) -> None:
-        """End what works in the background."""
-        self.engine.builder.prefetcher.close()
 
     def _update(self) -> Update:
         if self.before_update is not None:

@@ -1,11 +1,13 @@
-"""What is counted between two lines of metrics."""
+"""What is counted between two lines of metrics, and who looks at the vectors beside them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from cse_core.engine.step import StepResult
 from cse_core.runtime import distributed
@@ -14,7 +16,7 @@ from cse_core.runtime import distributed
 class Meters:
     """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
 
-    Nothing waits for the device until :meth:`take`. ``seen`` names what any step's parts hold.
+    Nothing waits for the device until :meth:`flush`. ``seen`` names what any step's parts hold.
     """
 
     def __init__(self, losses: list[float], device: torch.device) -> None:
@@ -33,15 +35,15 @@ class Meters:
         self.rows += result.rows
         self.tokens += result.tokens
 
-    def stop(self) -> None:
-        """Count no more seconds until :meth:`go_on`."""
+    def pause(self) -> None:
+        """Count no more seconds until :meth:`resume`."""
         self.seconds += time.perf_counter() - self._began
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Count seconds again, after what does not belong to training."""
         self._began = time.perf_counter()
 
-    def take(self) -> dict[str, Any]:
+    def flush(self) -> dict[str, Any]:
         """Return the mean loss and the speeds, and count from nothing; every process calls it."""
         seconds = max(self.seconds, 1e-9)
         tokens = distributed.all_reduce_sum(self.tokens)
@@ -49,3 +51,18 @@ class Meters:
         line |= {"sentences_per_second": self.rows / seconds, "tokens_per_second": tokens / seconds}
         self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0
         return line
+
+
+class Callback:
+    """Looks at a run; this one sees nothing. The command line looks for a collapse."""
+
+    def numbers(self, anchors: Tensor) -> dict[str, float]:
+        """Return what metrics.jsonl is to say of a batch's vectors ``[A, D]`` in training."""
+        return {}
+
+    def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
+        """Yield what to look at in these numbers and dev scores.
+
+        ``sizes`` has the sentences of each dev set; of the ``batch`` where there is none.
+        """
+        yield from ()

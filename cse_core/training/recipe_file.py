@@ -8,7 +8,7 @@ from typing import Any
 import tomlkit
 
 from cse_core.options import Options
-from cse_core.recipes.composition import Composition
+from cse_core.recipes.composition import Composition, PlannedView
 from cse_core.recipes.reading import CORE_TABLES, KINDS
 
 
@@ -18,10 +18,8 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     recipe: dict[str, Any] = {"name": composition.recipe, "params": dict(composition.params)}
     for name in CORE_TABLES:
         recipe[name] = _values(getattr(composition, name), name, expressions)
-    recipe["views"] = {
-        name: _values(options, f"views.{name}", expressions)
-        for name, options in composition.view_options.items()
-    }
+    # What was derived from the data stands here too: on a resume nobody looks at its columns.
+    recipe["views"] = {view.name: _view(view) for view in composition.views}
     for kind in KINDS:
         recipe[kind] = [
             {
@@ -52,6 +50,11 @@ def dump_recipe(composition: Composition) -> str:
             content = array
         document.append(key, content)
     return tomlkit.dumps(document)
+
+
+def _view(view: PlannedView) -> dict[str, str]:
+    column = {} if view.column is None else {"column": view.column}
+    return {"branch": view.branch, **column}
 
 
 def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class RunState(BaseModel):
     round: NonNegativeInt
     parts: dict[str, dict[str, Any]]
     spikes: GradientSpikeFilter
-    scaler: dict[str, float] = {}
+    scaler: dict[str, float]
     steps_before: NonNegativeInt
     scores: dict[Literal["round", "run"], Best]
     rounds: RoundsState

@@ -23,7 +23,7 @@ class Best:
     step: NonNegativeInt = 0
     round: NonNegativeInt = 0
     scores: dict[str, float] = field(default_factory=dict)
-    waited: NonNegativeInt = 0
+    evals_since_best: NonNegativeInt = 0
 
     def is_improved_by(self, score: float) -> bool:
         """Return whether a score is strictly better."""
@@ -85,7 +85,7 @@ class Scorer:
         select = choosing_score(self.dev, by, where) if by else self.select
         chosen = self._value(scores, select)
         if not self.of_round.is_improved_by(chosen):
-            self.of_round.waited += 1
+            self.of_round.evals_since_best += 1
             return scores, False
         self.of_round = Best(chosen, step, round_number, scores)
         return scores, True

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from io import FileIO
@@ -25,12 +25,11 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
-from cse_core.training.callback import Callback
 from cse_core.training.checkpoint import Checkpoint, not_finite
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
-from cse_core.training.meters import Meters
+from cse_core.training.meters import Callback, Meters
 from cse_core.training.resuming import repair_best, write_best
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, RunFolder, place_of
@@ -162,14 +161,13 @@ class Trainer:
                 f"train.batch_size is {loop.options.batch_size} but there are {len(rows)} rows: "
                 "each step takes them all"
             )
-        with closing(loop):
-            self._steps(loop, meters)
+        self._steps(loop, meters)
         for line in loop.idle(meters.seen) if meters.seen else ():
             self.reporter.warning(line)
         if not loop.over:
             self.reporter.message(
                 f"no better {current.score or self.scorer.select} in "
-                f"{self.scorer.of_round.waited} evaluations: stopped"
+                f"{self.scorer.of_round.evals_since_best} evaluations: stopped"
             )
         self.reporter.end()
         self.scorer.end_round()
@@ -197,7 +195,7 @@ class Trainer:
         patience = intervals.evaluations(
             loop.current.patience or loop.options.patience, loop.batches.per_epoch
         )
-        meters.go_on()
+        meters.resume()
         while not (loop.over or self._enough(patience)):
             result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
             meters.add(result)
@@ -217,7 +215,7 @@ class Trainer:
             if not (logging or saving):
                 continue
             self._refuse_not_finite(loop)
-            meters.stop()
+            meters.pause()
             scores = self._evaluate(loop) if scoring else {}
             if logging:
                 scores = {**scores, **self.watch.numbers(result.anchors)}
@@ -233,7 +231,7 @@ class Trainer:
                 # A launcher that sees one process end stops the one that writes.
                 distributed.barrier()
                 raise Stopped(step)
-            meters.go_on()
+            meters.resume()
 
     def encode(self, texts: Sequence[str], share: Share = "all") -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
@@ -256,7 +254,7 @@ class Trainer:
         return scores
 
     def _enough(self, patience: int | None) -> bool:
-        return patience is not None and self.scorer.of_round.waited >= patience
+        return patience is not None and self.scorer.of_round.evals_since_best >= patience
 
     def _log(
         self, loop: TrainingLoop, result: StepResult, meters: Meters, scores: dict[str, float]
@@ -265,7 +263,7 @@ class Trainer:
             "step": loop.done,
             "round": loop.current.number,
             "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
-            **meters.take(),
+            **meters.flush(),
         }
         if result.update is not None and result.update.norm is not None:
             line["gradient_norm"] = float(result.update.norm)

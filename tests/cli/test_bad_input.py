@@ -88,7 +88,7 @@ USES = [
     ("eval ok.txt", "MODEL", "ok.txt"),
     ("eval starter --suite mteb", "--suite", "mteb", "sts"),
     ("eval starter --suite sts", "/nowhere", "--data-dir"),
-    ("eval starter --suite sts --data-dir folder", "folder", "no STS file"),
+    ("eval starter --suite sts --data-dir folder", "folder", "no file of the suite sts"),
     ("eval starter --pairs ok.txt", "ok.txt", ".tsv"),
     ("eval starter --pairs columns.tsv", "sentence1"),
     ("eval starter --pooling max", "--pooling", "max", "cls"),

@@ -160,7 +160,7 @@ def test_unknown_commands(bring: Bring, cse: Cse) -> None:
 
 
 def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cse_cli.plugins.installed_commands.registering_distributions", lambda: ())
+    monkeypatch.setattr("cse_cli.plugins.installed_commands.find_entry_points", lambda group: ())
     refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
             "pip install cse-evaluation")  # fmt: skip
     refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")
@@ -199,5 +199,5 @@ def test_the_suite_of_a_command(bring: Bring) -> None:
     with env_of_new_processes.context() as patch:
         patch.setenv("PYTHONPATH", sys.path[0])
         assert failures(suites["words"]) == {}
-        assert set(failures(suites["heavy"])) == {"test_its_record_imports_nothing_heavy"}
-        assert "test_its_record_is_valid" in failures(suites["shapeless"])
+        assert set(failures(suites["heavy"])) == {"its_record_imports_nothing_heavy"}
+        assert "it_is_described" in failures(suites["shapeless"])

@@ -155,19 +155,6 @@ def test_mistakes_of_usage(cse: Cse, words: tuple[str, ...], expected: tuple[str
     refused(cse(*words), *expected)
 
 
-def test_a_missing_factory_is_broken_without_an_import(
-    cse: Cse, distributions: Distributions
-) -> None:
-    distributions.add("cse-lost", plugin(loss("mine").replace("m.n:C", "cse_lost.losses:Mine")))
-    (said,) = json.loads(cse("list-plugins", "--status", "broken", "--json").out)["plugins"]
-    assert said["reason"] == "loss mine: module cse_lost.losses is not there"
-    assert "pip install" in said["fix"]
-    (distributions.folder / "cse_lost" / "losses.py").write_text("raise SystemExit\n")
-    assert '"plugins": []' in cse("list-plugins", "--status", "broken", "--json").out
-    with_pip = "cse-lost 0.1.0 (cse-lost:lost): active"
-    assert with_pip in cse("show-plugin", "lost").out
-
-
 def test_a_plugin_that_is_slow_to_load_is_said(cse: Cse, distributions: Distributions) -> None:
     wait = "import time\nend = time.thread_time() + 0.08\nwhile time.thread_time() < end: pass\n"
     distributions.add("cse-slow", wait + plugin(loss("mine")))

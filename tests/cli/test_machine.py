@@ -22,7 +22,8 @@ OF_MEMORY = (
 @pytest.mark.parametrize("error", OF_MEMORY, ids=repr)
 def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
     said = refusal(error, ["train", "--data", "x"])
-    assert said is not None and said.line().startswith("cse train: out of memory; lower train.")
+    assert said is not None and said.line().startswith("cse train: out of memory; ")
+    assert "train.chunk_size" in said.line()
     said = refusal(error, ["encode", "model"])
     assert said is not None and "--batch-tokens" in said.line()
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from cse_testkit import compose, installed_registry, tiny_corpus
+import torch
+from cse_testkit import all_parts, compose, tiny_corpus
 from cse_testkit.completion import complete
+from cse_testkit.runs import Rig
 from cse_testkit.tiny import shared_encoder
 
 from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
+from cse_core.runtime import seeds
 
 KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "branch", "loss")
 CHUNKS = ("train.chunk_size=2",)
@@ -20,11 +26,7 @@ LEXICON = Path(__file__).parents[2] / "plugins/ifcl/tests/lexicon.tsv"
 NEEDS = {"synonym": (f"aug.synonym.lexicon={LEXICON}",)}
 """Settings without which a part is refused."""
 CASES: tuple[Case, ...] = (
-    *(
-        (kind, found.name, NEEDS.get(found.name, ()))
-        for kind in KINDS
-        for found in installed_registry().parts(kind)
-    ),
+    *((kind, found.name, NEEDS.get(found.name, ())) for kind in KINDS for found in all_parts(kind)),
     ("loss", "infonce", CHUNKS),
     ("loss", "twins", CHUNKS),
     ("negatives", "queue", CHUNKS),
@@ -55,3 +57,30 @@ def composed(case: Case, registry: Registry, *sets: str) -> tuple[Composition, C
         corpus=corpus,
     )
     return composition, corpus
+
+
+class _Torch:
+    """torch, whose generators are all the CPU's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def Generator(self, device: Any = None) -> torch.Generator:  # noqa: N802
+        return torch.Generator()
+
+
+@contextmanager
+def cpu_generators() -> Iterator[None]:
+    """Draw with generators of the CPU, whatever the device is."""
+    before = seeds.torch
+    seeds.torch = _Torch()  # type: ignore[attr-defined, assignment]
+    try:
+        yield
+    finally:
+        seeds.torch = before
+
+
+def draws_dropout(rig: Rig) -> bool:
+    """Return whether heads draw dropout of their own."""
+    inside = (each for _, module in rig.assembly.modules() for each in module.modules())
+    return any(getattr(each, "p", 0.0) for each in inside)

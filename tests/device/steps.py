@@ -15,19 +15,8 @@ from cse_testkit.runs import Rig
 from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
-from cse_core.runtime import seeds as randomness
-from tests.device.cases import CASES, Case, composed, named
+from tests.device.cases import CASES, Case, composed, cpu_generators, draws_dropout, named
 from tests.device.pretended import WAITS, pretended, values
-
-
-class _Torch:
-    """torch, where the pretended device's generators are the CPU's: it has none of its own."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-    def Generator(self, device: torch.device | None = None) -> torch.Generator:  # noqa: N802
-        return torch.Generator()
 
 
 def losses(
@@ -42,9 +31,7 @@ def losses(
     found = rig.step(1)
     WAITS.clear()
     found += rig.step(2)
-    inside = (each for _, module in rig.assembly.modules() for each in module.modules())
-    drawn = any(getattr(each, "p", 0.0) for each in inside)
-    return [float(values(each.loss)) for each in found], drawn
+    return [float(values(each.loss)) for each in found], draws_dropout(rig)
 
 
 def line(case: Case, registry: Registry) -> dict[str, Any]:
@@ -62,10 +49,10 @@ def line(case: Case, registry: Registry) -> dict[str, Any]:
 def main() -> None:
     """Run every case."""
     torch.set_num_threads(1)
-    randomness.torch = _Torch()  # type: ignore[attr-defined]
     registry = installed_registry()
-    for case in CASES:
-        print(json.dumps(line(case, registry)), flush=True)
+    with cpu_generators():
+        for case in CASES:
+            print(json.dumps(line(case, registry)), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import json
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from tests.gpu.sections import SECTIONS, Section
+from tests.gpu.setting import Section
 
 HEAD = """# On a GPU
 
@@ -22,68 +19,36 @@ says so. `make gpu WHEELS=FOLDER` installs what the machine lacks from a folder 
 sections alone, and `CSE_GPU_DEVICE=cpu make gpu` all of them in a small form on the processor.
 `ARGS="--minutes 8 --out FOLDER --page FILE"` gives less time, and writes elsewhere.
 """
-NONE = "\n**Nothing has been measured yet: this page waits for its first GPU.**\n"
-
-
-def page(results: dict[str, Any]) -> str:
-    """Return the page."""
-    parts = [HEAD]
-    if not results.get("sections"):
-        parts.append(NONE)
-    else:
-        parts.append(_about(results["about"]))
-    code = results.get("about", {}).get("code", "")
-    parts += [_section(section, results.get("sections", {}), code) for section in SECTIONS]
-    return "\n".join(parts)
-
-
-def _about(about: dict[str, Any]) -> str:
-    words = {**about.get("gpu", {"GPU": "none: everything is small"}), **about["machine"]}
-    words |= {"code": about["code"], "date": about["date"]}
-    return _table(("", ""), [[name, str(value)] for name, value in words.items()])
-
-
-def _section(section: Section, found: dict[str, Any], code: str) -> str:
-    said = _intent(section.name)
-    lines = [f"## {section.title}\n", f"{said}\n"]
-    result = found.get(section.name)
-    if result is None:
-        return "\n".join([*lines, f"Not measured; `make gpu SECTIONS={section.name}`.\n"])
-    checks = [line for line in result["found"] if line["ok"] is not None]
-    good = sum(line["ok"] for line in checks)
-    facts = f"{good} of {len(checks)} checks hold; {result['seconds']} seconds"
-    facts += ", cut there" * result["cut"]
-    facts += f"; code {result['code']}" if result["code"] != code else ""
-    lines.append(f"{facts}.\n")
-    if result["failed"]:
-        lines.append(f"It broke:\n\n```\n{result['failed'][-800:]}\n```\n")
-    kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in result["found"]:
-        kinds[line["check"]].append(line)
-    for kind, rows in kinds.items():
-        if kind in _QUIET and all(row["ok"] for row in rows):
-            continue
-        shown = [row for row in rows if kind not in _QUIET or row["ok"] is not True]
-        names = list(dict.fromkeys(name for row in shown for name in row if name != "check"))
-        if all(row["ok"] is None for row in shown):
-            names.remove("ok")
-        cells = [[_cell(row.get(name)) for name in names] for row in shown]
-        lines += [f"### {kind}\n", _table([name.replace("_", " ") for name in names], cells)]
-    return "\n".join(lines)
-
-
-_QUIET = ("losses", "waits", "values")
+NONE = "**Nothing has been measured yet: this page waits for its first GPU.**\n"
+MANY = ("losses", "waits", "values")
 """Checks of which there are many: those that hold are counted and not listed."""
 
 
-def _intent(name: str) -> str:
-    """Return what a section does, as its module says."""
-    module = importlib.util.find_spec(f"tests.gpu.{name}")
-    if module is None or module.origin is None:
-        raise LookupError(name)
-    with open(module.origin, encoding="utf-8") as file:
-        text = file.read()
-    return inspect.cleandoc(text.split('"""')[1])
+def page(results: dict[str, Any], sections: Sequence[Section]) -> str:
+    """Return the page."""
+    about = [[name, str(value)] for name, value in results.get("about", {}).items()]
+    parts = [HEAD, _table(("", ""), about) if results.get("sections") else NONE]
+    parts += [_section(each, results.get("sections", {}).get(each.name)) for each in sections]
+    return "\n".join(parts)
+
+
+def _section(section: Section, result: dict[str, Any] | None) -> str:
+    lines = [f"## {section.title}\n", f"{inspect.getdoc(section.run)}\n"]
+    if result is None:
+        return "\n".join([*lines, f"Not measured; `make gpu SECTIONS={section.name}`.\n"])
+    checks = [line["ok"] for line in result["found"] if line["ok"] is not None]
+    facts = f"{sum(checks)} of {len(checks)} checks hold; {result['seconds']} seconds"
+    lines.append(f"{facts}{', cut there' * result['cut']}; code {result['code']}.\n")
+    if result["failed"]:
+        lines.append(f"It broke:\n\n```\n{result['failed'][-800:]}\n```\n")
+    for kind in dict.fromkeys(line["check"] for line in result["found"]):
+        rows = [line for line in result["found"] if line["check"] == kind]
+        rows = [line for line in rows if kind not in MANY or not line["ok"]]
+        names = list(dict.fromkeys(name for row in rows for name in row if name != "check"))
+        if rows:
+            cells = [[_cell(row.get(name)) for name in names] for row in rows]
+            lines += [f"### {kind}\n", _table([name.replace("_", " ") for name in names], cells)]
+    return "\n".join(lines)
 
 
 def _cell(value: Any) -> str:
@@ -93,12 +58,7 @@ def _cell(value: Any) -> str:
         return "yes" if value else "**no**"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    if isinstance(value, list):
-        return "; ".join(
-            " ".join(map(str, each)) if isinstance(each, list) else _cell(each) for each in value
-        )
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.replace("|", "/").replace("\n", " ").replace("<", "&lt;")
+    return str(value).replace("|", "/").replace("\n", " ").replace("<", "&lt;")
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -1,75 +1,174 @@
-"""Whole runs of simcse on the starter's sentences, and random encoders of known sizes."""
+"""Whole runs of simcse: resumed ones, scores, speed and memory."""
 
 from __future__ import annotations
 
 import random
+import signal
+import statistics
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
-from cse_core.runtime.reporter import Reporter
-from cse_core.training.run import train
-from cse_core.training.trainer import Outcome
-from tests.benchmarks.inputs import Shape, content_lengths, make_model, read, registry
-from tests.gpu.setting import Setting
+import torch
 
-SIZES = {"MiniLM": Shape(6, 384), "BERT-base": Shape(12, 768), "BERT-large": Shape(24, 1024)}
-SMALL = {"tiny": Shape(2, 64)}
+from cse_core.recipes.compose import resolve
+from cse_core.runtime.reporter import Reporter
+from cse_core.training.run import resume, train
+from cse_core.training.signals import Stopped
+from cse_core.training.trainer import Outcome
+from tests.benchmarks.inputs import Shape, make_model, read, registry, write
+from tests.benchmarks.steps import PEER, tokenising
+from tests.benchmarks.steps import run as measured
+from tests.benchmarks.work import Work
+from tests.gpu.setting import Setting, exact
+
+SIZES = {"MiniLM": Shape(6, 384), "BERT-base": Shape(12, 768), "tiny": Shape(2, 64)}
+VARIANTS = {"plain": (), "chunks": ("train.chunk_size=16",), "fgsm": ("aug=[fgsm]",)}
+AT_ONCE = 32_768
+"""Tokens encoded at once."""
+OFF = ("train.dev=[none]", "train.eval_steps=0", "train.save_steps=0")
 
 
 class Steps(Reporter):
     """Calls a function after each step."""
 
-    def __init__(self, done: Callable[[int], object] | None = None) -> None:
-        self.done = done
-
-    def step(self, step: int) -> None:
-        if self.done is not None:
-            self.done(step)
+    def __init__(self, done: Callable[[int], object]) -> None:
+        self.step = done  # type: ignore[method-assign, assignment]
 
 
 def simcse(
-    setting: Setting, out: Path, *sets: str, done: Callable[[int], object] | None = None
+    setting: Setting, out: Path, *sets: str, done: Callable[[int], object] = lambda _: None
 ) -> Outcome:
     """Train the starter's encoder; ``done`` is called after each step.
 
     Raises:
         Stopped: If ``done`` asked for it.
     """
-    from cse_core.recipes.compose import resolve
-
-    composition = resolve(
-        registry(), recipe="simcse", sets=[f"train.device={setting.device}", *sets]
-    )
+    sets = (f"train.device={setting.device}", *sets)
+    composition = resolve(registry(), recipe="simcse", sets=sets)
     return train(composition, registry(), out=out, reporter=Steps(done))
 
 
-def sizes(setting: Setting) -> dict[str, Shape]:
-    """Return the encoders to measure with."""
-    return SMALL if setting.small else SIZES
+def work(
+    setting: Setting, folder: Path, name: str, length: int, batch: int, chunk: int | None,
+    steps: int,
+) -> Work:  # fmt: skip
+    """Return a run in bf16 of a random encoder on rows of drawn words.
 
-
-def encoder(folder: Path, name: str, shape: Shape) -> str:
-    """Return the folder of a random encoder, made once."""
-    path = folder / name
-    if not path.exists():
-        make_model(path, read(None, 2_000), shape)
-    return str(path)
-
-
-def drawn_rows(model: str, count: int, longest: int) -> list[str]:
-    """Return rows of drawn words of one token each, none twice.
-
-    Lengths are log-normal with a median of 17 tokens of 32 and a spread of 0.57, cut at the
-    longest: of padded batches about a third is padding.
+    Words in a row are log-normal with a median of 15 for 32 tokens and a spread of 0.57: of padded
+    batches about a third is padding.
     """
-    words = sorted({word for text in read(None, 2_000) for word in text.split()})
-    lengths = content_lengths(model, words)
-    words = [word for word, length in zip(words, lengths, strict=True) if length == 1]
+    model, texts = folder / name, read(None, 2_000)
+    if not model.exists():
+        make_model(model, texts, SIZES[name])
+    words = " ".join(texts).split()
     draws = random.Random(0)
-    rows: dict[str, None] = {}
-    while len(rows) < count:
-        wanted = min(
-            longest - 2, max(2, round(draws.lognormvariate(0.0, 0.57) * longest * 17 / 32))
-        )
-        rows[" ".join(draws.choices(words, k=wanted))] = None
-    return list(rows)
+    counts = (
+        draws.lognormvariate(0.0, 0.57) * length * 15 / 32 for _ in range(batch * (steps + 1))
+    )
+    rows = [" ".join(draws.choices(words, k=max(2, round(count)))) for count in counts]
+    return Work(
+        who="simcse", model=str(model), texts=write(folder / "texts.txt", rows), length=length,
+        batch=batch, steps=steps, chunk=chunk, device=setting.device,
+        precision="fp32" if setting.small else "bf16",
+    )  # fmt: skip
+
+
+def resumed(setting: Setting) -> None:
+    """A run that was stopped and resumed ends with the weights of one that was not, bit for bit."""
+    exact()
+    torch.use_deterministic_algorithms(True)
+    steps, batch = (4, 8) if setting.small else (12, 64)
+
+    def stop(step: int) -> None:
+        if step == steps // 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    runs = [("plain", "fp32")] if setting.small else product(VARIANTS, ("fp32", "bf16"))
+    for variant, precision in runs:
+        about = {"variant": variant, "format": precision}
+        with setting.trying("resume", **about), tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            sets = (*VARIANTS[variant], *OFF, f"train.precision={precision}")
+            sets += (f"train.max_steps={steps}", f"train.batch_size={batch}")
+            simcse(setting, folder / "whole", *sets)
+            simcse(setting, folder / "again", *sets)
+            try:
+                simcse(setting, folder / "parts", *sets, done=stop)
+            except Stopped:
+                resume(folder / "parts", registry(), reporter=Reporter())
+            files = sorted((folder / "whole/model").rglob("*.safetensors"))
+            same = {
+                other: bool(files)
+                and all(
+                    file.read_bytes()
+                    == Path(str(file).replace("/whole/", f"/{other}/")).read_bytes()
+                    for file in files
+                )
+                for other in ("again", "parts")
+            }
+            setting.keep("resume", all(same.values()), **about, **same)
+
+
+def scores(setting: Setting) -> None:
+    """Dev scores of short runs in bf16 beside those in fp32, over seeds.
+
+    Number formats take other kernels, which draw other dropout masks, so that their scores differ
+    as those of seeds do: the means must lie within a deviation of the seeds.
+    """
+    exact()
+    steps, batch, seeds = (2, 8, 2) if setting.small else (60, 64, 5)
+    found: dict[str, list[float]] = {"fp32": [], "bf16": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for seed, precision in product(range(seeds), found):
+            outcome = simcse(
+                setting, Path(folder) / f"{precision}-{seed}", f"train.precision={precision}",
+                f"train.seed={seed}", f"train.max_steps={steps}", f"train.batch_size={batch}",
+                "train.lr=1e-4", f"train.eval_steps={steps}", "train.save_steps=0",
+            )  # fmt: skip
+            name = outcome.chosen_by or next(iter(outcome.scores))
+            found[precision].append(outcome.scores[name])
+    means = {precision: statistics.mean(each) for precision, each in found.items()}
+    deviation = max(statistics.stdev(each) for each in found.values())
+    ok = abs(means["bf16"] - means["fp32"]) <= max(deviation, 0.1)
+    setting.keep("scores", ok, deviation=deviation, **means)
+
+
+def speed(setting: Setting) -> None:
+    """Sentences a second and peak memory beside sentence-transformers' trainer.
+
+    Random encoders, rows of drawn words with log-normal lengths, the same batches, length and loss
+    in bf16; the time of cse's tokens is counted to its steps, the peer makes its own in each. From
+    a batch on that a GPU might not hold, both cache gradients, in the same chunks.
+    """
+    cells = product((64, 512, 4096), (32, 512), ("MiniLM", "BERT-base"))
+    with tempfile.TemporaryDirectory() as folder:
+        for batch, length, name in ((8, 16, "tiny"),) if setting.small else cells:
+            chunk = None if batch * length <= AT_ONCE else AT_ONCE // length
+            steps = 1 if setting.small or batch > 512 else 3 if batch > 64 else 8
+            about = {"encoder": name, "tokens": length, "batch": batch}
+            with setting.trying("speed", **about):
+                base = work(setting, Path(folder), name, length, batch, chunk, steps)
+                tokens, padding = tokenising(base)
+                for who in ("simcse", PEER):
+                    watch = measured(replace(base, who=who))
+                    took = statistics.mean(watch.seconds) + (tokens if who == "simcse" else 0.0)
+                    facts = {"sentences_a_second": batch / took, "peak_mb": watch.most}
+                    setting.keep("speed", None, who=who, **about, padding=padding, **facts)
+
+
+def memory(setting: Setting) -> None:
+    """Peak memory in chunks: a batch four times as large may take half as much again at most."""
+    cells = (("BERT-base", 32, 1024, 64), ("BERT-base", 512, 64, 16))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, length, batch, chunk in (("tiny", 16, 8, 4),) if setting.small else cells:
+            about = {"encoder": name, "tokens": length, "batch": batch, "chunk": chunk}
+            with setting.trying("memory", **about):
+                small, large = (
+                    measured(work(setting, Path(folder), name, length, each, chunk, 1)).most
+                    for each in (batch, 4 * batch)
+                )
+                ok = large < 1.5 * small
+                setting.keep("memory", ok, **about, peak_mb=small, of_four_times_mb=large)

@@ -1,16 +1,13 @@
-"""Where a section runs, how large, for how long, and the file that takes what it finds."""
+"""A section, where it runs, and what it finds."""
 
 from __future__ import annotations
 
 import gc
 import json
-import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,25 +18,16 @@ class Setting:
 
     Attributes:
         device: ``cuda``, or ``cpu``, where everything is small and only shows that it runs.
-        until: When its time is over, by ``time.monotonic()``.
-        out: File that takes a line of JSON for each finding, as soon as it is there.
-        found: What was written.
+        found: Its findings, each printed as a line of JSON as soon as it is there.
     """
 
     device: str
-    until: float = math.inf
-    out: Path | None = None
     found: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def small(self) -> bool:
         """Return whether sizes are those of a trial."""
         return self.device == "cpu"
-
-    @property
-    def left(self) -> float:
-        """Return the seconds left."""
-        return self.until - time.monotonic()
 
     def keep(self, check: str, ok: bool | None = None, **facts: Any) -> None:
         """Write a finding down.
@@ -51,10 +39,7 @@ class Setting:
         """
         line = {"check": check, "ok": ok, **facts}
         self.found.append(line)
-        print(json.dumps(line, ensure_ascii=False), flush=True)
-        if self.out is not None:
-            with self.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        print(json.dumps(line), flush=True)
 
     @contextmanager
     def trying(self, check: str, **facts: Any) -> Iterator[None]:
@@ -73,24 +58,18 @@ class Setting:
                 gc.collect()  # models stand in cycles, which keep them until somebody collects
                 torch.cuda.empty_cache()
 
-    def wait(self) -> None:
-        """Wait until the device has done what it was given."""
-        if self.device != "cpu":
-            torch.cuda.synchronize()
 
-    def seconds(self, work: Callable[[], object], repeats: int = 5, warm: int = 2) -> float:
-        """Return the least seconds of some repeats of a work, the device's included."""
-        if self.small:
-            repeats, warm = 1, 1
-        least = math.inf
-        for turn in range(warm + repeats):
-            self.wait()
-            began = time.perf_counter()
-            work()
-            self.wait()
-            if turn >= warm:
-                least = min(least, time.perf_counter() - began)
-        return least
+class Section(NamedTuple):
+    """A section; the docstring of ``run`` is its text on the page.
+
+    Attributes:
+        seconds: Its share of ten minutes; what is left when these are over is cut.
+    """
+
+    name: str
+    title: str
+    seconds: int
+    run: Callable[[Setting], None]
 
 
 def exact() -> None:

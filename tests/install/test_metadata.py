@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from cse_core import __version__
-from docs.rooms import ROOT
+from docs.packages import ROOT
 
 FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
 SHARED = ("requires-python", "license", "license-files", "authors", "keywords", "classifiers")

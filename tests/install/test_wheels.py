@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from docs.rooms import ROOT
+from docs.packages import ROOT
 from tests.fixtures.tiny import make_encoder
 
 PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))

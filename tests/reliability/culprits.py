@@ -32,6 +32,12 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--negatives keeps-graph", 1, ("negatives.keeps-graph", "graph of a step alive in seen")),
     ("--negatives cannot-be-made", 1, ("negatives.cannot-be-made", "LookupError: nothing")),
     ("--negatives fails-late", 1, ("negatives.fails-late", "after_step raised AssertionError")),
+    (
+        "--negatives exits-when-made",
+        1,
+        ("negatives.exits-when-made", "__init__ raised SystemExit: 0"),
+    ),
+    ("--negatives exits-late", 1, ("negatives.exits-late", "after_step raised SystemExit: 0")),
     ("--negatives state-no-table", 1, ("negatives.state-no-table", "state_dict")),
     ("--negatives state-of-set", 1, ("negatives.state-of-set", "state_dict")),
     ("--negatives state-of-numpy", 1, ("negatives.state-of-numpy", "state_dict")),

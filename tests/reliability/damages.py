@@ -242,7 +242,8 @@ def _checkpoints() -> Iterator[Damage]:
         says("[]"), says("{}"), says("null"), replaced('"step": 4', '"step": -4'),
         replaced('"step": 4', '"step": "4x"'), replaced('"step": 4', '"step": 5'),
         replaced('"round": 0', '"round": 1'), replaced('"losses": [', '"losses": ["a", '),
-        replaced('"parts": {', '"parts": [], "new": {'), replaced('"waited": ', '"waited": -'),
+        replaced('"parts": {', '"parts": [], "new": {'),
+        replaced('"evals_since_best": ', '"evals_since_best": -'),
     ):  # fmt: skip
         yield Damage("simple", state, resealed(how), SAME)
     for how in (says("[]"), says("{}"), says('{"state.json": 5}'), says("null")):

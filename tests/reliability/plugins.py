@@ -1,4 +1,4 @@
-"""Plugins that do harm at their import or bring records that are none."""
+"""Plugins that raise at their import, or bring records that are not valid."""
 
 from __future__ import annotations
 
@@ -25,31 +25,8 @@ PLUGINS: dict[str, str] = {
         """,
     "leaves": "import sys; sys.exit(3)",
     "no such module": "import no_such_module",
-    "base exception": "class Odd(BaseException): pass\nraise Odd({mark!r})",
     "recursion": "def f(): f()\nf()",
-    "hangs": "import time\ntime.sleep(3600)",
-    "hangs and swallows": """
-        import time
-        while True:
-            try: time.sleep(3600)
-            except ValueError: pass
-        """,
     "prints": "print({mark!r} * 3)",
-    "writes to the file of stdout": "import os; os.write(1, b'noise\\x1b[2J')",
-    "a child that prints": "import subprocess; subprocess.run(['echo', 'noise'])",
-    "another stdout": "import sys, io; sys.stdout = io.StringIO()",
-    "another stderr": "import sys, io; sys.stderr = io.StringIO()",
-    "closes stdout": "import sys; sys.stdout.close()",
-    "no stdout": "import sys; sys.stdout = None",
-    "patches json.dumps": "import json; json.dumps = lambda *a, **k: 'evil'",
-    "patches json.loads": "import json; json.loads = None",
-    "patches the encoder": "import json; json.JSONEncoder.default = lambda *a: 'evil'",
-    "removes json.dumps": "import json; del json.dumps",
-    "patches open": "import builtins; builtins.open = None",
-    "patches print": "import builtins; builtins.print = lambda *a, **k: None",
-    "patches os": "import os; os.replace = None; os.getcwd = lambda: '/'",
-    "another folder": "import os; os.chdir('/')",
-    "another hook": "import sys; sys.excepthook = None",
     "warns": "import warnings; warnings.warn({mark!r})",
     "logs": "import logging; logging.basicConfig(force=True); logging.error({mark!r})",
     "a name that is a number": "R = [LossSpec(name=5, summary='A loss', factory='m.n:C')]",
@@ -90,18 +67,10 @@ PLUGINS: dict[str, str] = {
             print({{mark!r}})
             return [{_ONE % ''}]
         """,
-    "a hook that patches": """
-        import json
-        @hookimpl
-        def cse_losses():
-            json.dumps = None
-            return []
-        """,
     "a summary of markup": "R = [LossSpec(name='evil', summary={markup!r}, factory='m.n:C')]",
     "metadata of marks": f"R = [{_ONE % ''}]",
 }  # fmt: skip
-FINE = ("prints", "writes to the file of stdout", "a child that prints", "closes stdout", "warns",
-        "logs", "a hook that prints", "a summary of markup", "metadata of marks")  # fmt: skip
+FINE = ("prints", "warns", "logs", "a hook that prints", "a summary of markup", "metadata of marks")
 """Those after which the plugin is there all the same."""
 
 
@@ -156,6 +125,4 @@ def listed(name: str, folder: Path, server: Server) -> str:
         answer = server.call(words.split(), folder)
         if answer.code or answer.hung or steering(answer.out + answer.err):
             return f"{words}: {answer.code} {ascii(answer.out)[-200:]} {ascii(answer.err)[-300:]}"
-        if name.startswith("hangs"):
-            break
     return ""

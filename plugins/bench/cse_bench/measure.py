@@ -8,7 +8,7 @@ import gc
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,8 +81,8 @@ def measure(
     planned = WARM_STEPS + rounds * (1 + steps) + 1
     gc.collect()  # what loading left behind is collected in no timed step
     with tempfile.TemporaryDirectory(prefix="cse-bench-") as folder:
-        with closing(Steps(prepared, found, Path(folder), planned)) as work:
-            return _measure(prepared, composition, work, steps, rounds, reporter)
+        work = Steps(prepared, found, Path(folder), planned)
+        return _measure(prepared, composition, work, steps, rounds, reporter)
 
 
 class Steps:
@@ -117,18 +117,13 @@ class Steps:
             current,
             rows,
             precisions[0],
-            total=max(steps, planned + 1),  # the last one prefetches a batch too
+            total=max(steps, planned),
             drop_last=True,
         )
         self.size = loop.batches.size
         self.loops = {precision.name: with_precision(loop, precision) for precision in precisions}
         for own in self.loops.values():
             own.engine.builder.tokenise(prepared.reporter)
-
-    def close(self) -> None:
-        """End what works in the background."""
-        for loop in self.loops.values():
-            loop.close()
 
     def wait(self) -> None:
         """Return when the device has done what it was given."""

@@ -107,7 +107,7 @@ def test_what_cannot_be_measured() -> None:
 
 
 def test_another_precision_trains_the_same_weights(encoder: str, tmp_path: Path) -> None:
-    loop = loop_of(encoder, tmp_path, prefetch=False)
+    loop = loop_of(encoder, tmp_path)
     other = with_precision(loop, resolve_precision("bf16", CPU))
     before = copied(loop)
     other.step()

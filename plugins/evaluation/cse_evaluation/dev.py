@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cse_core.evaluation.suites import DevSet, Encode
 from cse_evaluation.geometry import measure
 from cse_evaluation.pairs import PairSet, is_binary, spearman
+from cse_evaluation.sts import binary_scores
 from cse_evaluation.vectors import EncodedTexts, row_cosines
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ class PairDevSet(DevSet):
     @classmethod
     def of(cls, pairs: PairSet) -> PairDevSet:
         """Return the dev set of a file of pairs."""
-        binary = is_binary(pair.score for pair in pairs.pairs)
-        choices = ("spearman", "average_precision") if binary else ("spearman",)
+        more = ("average_precision",) if is_binary(pairs.gold) else ()
+        choices = ("spearman", *more)
         return cls(pairs.name, choices, len(pairs.texts), pairs)
 
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
@@ -52,14 +53,11 @@ class PairDevSet(DevSet):
         encoded = EncodedTexts(encode, self.pairs.texts)
         first, second = encoded.pair_vectors(self.pairs)
         geometry = measure(self.pairs, first, second, encoded.unit(self.pairs.texts))
-        gold = [pair.score for pair in self.pairs.pairs]
         cosines = row_cosines(first, second)
-        correlation = spearman(gold, cosines)
-        scores = {"spearman": 0.0 if correlation is None else correlation}
+        scores = {"spearman": spearman(self.pairs.gold, cosines) or 0.0}
         if "average_precision" in self.choices:
-            from sklearn.metrics import average_precision_score
-
-            scores["average_precision"] = 100.0 * float(average_precision_score(gold, cosines))
+            binary = binary_scores(self.pairs.gold, cosines)
+            scores["average_precision"] = binary["average_precision"]
         names = ("alignment", "uniformity", "mean_cosine", "effective_rank")
-        measured = {name: getattr(geometry, name) for name in names}
+        measured = {name: geometry[name]["value"] for name in names}
         return scores | {name: value for name, value in measured.items() if value is not None}

@@ -7,7 +7,7 @@ contrastive representation learning through alignment and uniformity on the hype
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,53 +55,47 @@ def uniformity(vectors: NDArray[np.float64]) -> float | None:
     return math.log(total / (count * (count - 1) / 2))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Geometry:
-    """The geometry of a pair file's sentences, with what each number was measured over.
-
-    Attributes:
-        alignment: Mean squared distance of the pairs scored above the threshold; None if none is.
-        threshold: Pairs scored above this, not at it, count as positive.
-        sentences: Distinct sentences of the file.
-        uniformity_sentences: Those that the uniformity is over: all, or ``MOST_SENTENCES`` drawn.
-        singular_values: Of the unit vectors of the distinct sentences, the largest scaled to 1.
-    """
-
-    file: str
-    alignment: float | None
-    alignment_pairs: int
-    threshold: float
-    uniformity: float | None
-    sentences: int
-    uniformity_sentences: int
-    mean_cosine: float | None
-    effective_rank: float
-    singular_values: tuple[float, ...]
-
-
 def measure(
     pairs: PairSet,
     first: NDArray[np.float64],
     second: NDArray[np.float64],
     distinct: NDArray[np.float64],
-) -> Geometry:
-    """Measure a pair file by unit vectors: ``[P, D]`` of each side, ``[N, D]`` distinct."""
+) -> dict[str, dict[str, Any]]:
+    """Measure a pair file by unit vectors: ``[P, D]`` of each side, ``[N, D]`` distinct.
+
+    Returns:
+        ``alignment``, ``uniformity``, ``mean_cosine`` and ``effective_rank``, each with its
+        ``value`` and what it is over, and ``singular_values`` with its ``values``.
+    """
     threshold = POSITIVE_SHARE * pairs.scale[1]
-    positive = np.array([pair.score > threshold for pair in pairs.pairs])
+    positive = np.array([score > threshold for score in pairs.gold])
     spread = distinct
     if len(distinct) > MOST_SENTENCES:
         rows = np.random.default_rng(0).choice(len(distinct), MOST_SENTENCES, replace=False)
         spread = distinct[np.sort(rows)]
     values = singular_values(distinct)
-    return Geometry(
-        file=pairs.file,
-        alignment=alignment(first[positive], second[positive]),
-        alignment_pairs=int(positive.sum()),
-        threshold=threshold,
-        uniformity=uniformity(spread),
-        sentences=len(distinct),
-        uniformity_sentences=len(spread),
-        mean_cosine=mean_cosine(distinct),
-        effective_rank=effective_rank(values),
-        singular_values=tuple(values.tolist()),
-    )
+    file = {"file": pairs.file}
+    over = {**file, "sentences": len(distinct)}
+    return {
+        "alignment": {
+            "value": alignment(first[positive], second[positive]),
+            **file,
+            "pairs": int(positive.sum()),
+            "scored_above": threshold,
+            "share_of_highest_score": POSITIVE_SHARE,
+        },
+        "uniformity": {
+            "value": uniformity(spread),
+            **file,
+            "sentences": len(spread),
+            "pairs": math.comb(len(spread), 2),
+            "t": TEMPERATURE,
+        },
+        "mean_cosine": {
+            "value": mean_cosine(distinct),
+            **over,
+            "pairs": math.comb(len(distinct), 2),
+        },
+        "effective_rank": {"value": effective_rank(values), **over},
+        "singular_values": {"values": values.tolist(), **over, "vectors": "unit, not centred"},
+    }

@@ -1,23 +1,33 @@
-"""Labelled texts and labelled pairs of texts, and reading them from files."""
+"""Labelled texts and labelled pairs of texts, and the tasks that files of them make."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cse_cli.texts.tables import read_table, stem
 from cse_core.data.articles import BODIES, is_article, unfold
-from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
-from cse_evaluation.pairs import SENTENCE_COLUMNS
+from cse_evaluation.pairs import SENTENCE_COLUMNS, text_of
 
 LABEL_COLUMNS = ("label", "labels", "class", "category")
 """Names of the label column, the preferred ones first; upper or lower case."""
 TEXT_COLUMNS = ("text", "sentence", "review", "content")
 """Names of the text column, the preferred ones first; upper or lower case."""
+TRANSFER_TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+"""The seven transfer tasks whose mean the papers report."""
+PARTS = ("train", "dev", "test")
+DEV_JOINS_TRAIN = ("trec", "mrpc")
+"""Tasks that SentEval has no dev part of: one that is there is training data."""
+LongTexts = Literal["cut", "slice"]
+"""What becomes of texts longer than a model takes."""
+_OTHER_NAMES_OF_DEV = ("valid", "validation", "val")
 
 
 @dataclass(frozen=True)
@@ -44,31 +54,65 @@ class LabelledSet:
 
 
 @dataclass(frozen=True)
-class _Columns:
-    """The columns of labelled rows; without text or both sentences they are articles."""
+class Task:
+    """Texts to classify.
 
-    label: str
-    text: str | None
-    both: tuple[str, str] | None
-    articles: bool
+    Attributes:
+        name: ``mr``, ``yelp``.
+        train: The training part, or the whole task without a test part.
+        dev: The part that chooses the regularisation; None where folds of train do.
+        test: The test part; None where the score is by cross-validation.
+    """
+
+    name: str
+    train: LabelledSet
+    dev: LabelledSet | None = None
+    test: LabelledSet | None = None
+
+    @property
+    def parts(self) -> tuple[LabelledSet, ...]:
+        """Return the parts that are there, in the order train, dev, test."""
+        return tuple(part for part in (self.train, self.dev, self.test) if part is not None)
+
+    @property
+    def pairs(self) -> bool:
+        """Return whether rows are pairs of sentences."""
+        return self.train.seconds is not None
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Return the label of each row of all parts."""
+        return tuple(label for part in self.parts for label in part.labels)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Return the text, or first sentence, of each row of all parts."""
+        return tuple(text for part in self.parts for text in part.texts)
+
+    @cached_property
+    def seconds(self) -> tuple[str, ...]:
+        """Return the second sentence of each row of all parts; none for single texts."""
+        return tuple(text for part in self.parts for text in part.seconds or ())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return 12 hexadecimal digits that differ where any text, label or part differs."""
+        digest = hashlib.sha256()
+        for part in self.parts:
+            rows = zip(part.labels, part.texts, part.seconds or part.texts, strict=True)
+            for row in rows:
+                digest.update(repr(row).encode())
+            digest.update(b"end of part")
+        return digest.hexdigest()[:12]
 
 
-def _columns(columns: Sequence[str]) -> _Columns | None:
-    """Return which columns hold label and text; None where one of them lacks."""
+def _columns(columns: Sequence[str]) -> tuple[str | None, tuple[str, ...], bool]:
+    """Return the label column, those of the text or of both sentences, and if articles may be."""
     names = {column.lower(): column for column in reversed(columns)}
-    label = _label_column(columns)
-    both = next((both for both in SENTENCE_COLUMNS if all(name in names for name in both)), None)
-    text = next((names[name] for name in TEXT_COLUMNS if name in names), None)
-    articles = any(body in names for body in BODIES)
-    if label is None or not (both or text or articles):
-        return None
-    pair = (names[both[0]], names[both[1]]) if both else None
-    return _Columns(label, text, pair, articles)
-
-
-def _label_column(columns: Sequence[str]) -> str | None:
-    names = {column.lower(): column for column in reversed(columns)}
-    return next((names[name] for name in LABEL_COLUMNS if name in names), None)
+    label = next((names[name] for name in LABEL_COLUMNS if name in names), None)
+    one = ((name,) for name in TEXT_COLUMNS)
+    texts = next((each for each in (*SENTENCE_COLUMNS, *one) if names.keys() >= set(each)), ())
+    return label, tuple(names[name] for name in texts), any(body in names for body in BODIES)
 
 
 def is_labelled_file(path: str | os.PathLike[str]) -> bool:
@@ -77,7 +121,8 @@ def is_labelled_file(path: str | os.PathLike[str]) -> bool:
     Raises:
         CseError: If its head cannot be read.
     """
-    return _columns(read_table(path)[0]) is not None
+    label, texts, articles = _columns(read_table(path)[0])
+    return label is not None and (bool(texts) or articles)
 
 
 def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
@@ -93,37 +138,27 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     """
     where = os.fspath(path)
     columns, rows = read_table(path)
-    found = _columns(columns)
-    if found is None:
-        raise _missing_column(where, columns, _label_column(columns) is None)
+    label, own, articles = _columns(columns)
+    if label is None or not (own or articles):
+        shown = ", ".join(repr(column[:40]) for column in columns[:8])
+        raise CseError(
+            f"no column {'label' if label is None else 'text'}; the columns are {shown}"
+            + (", …" if len(columns) > 8 else ""),
+            where=where,
+            hint="it needs columns label and text (sentence1 and sentence2 for pairs)",
+        )
     labels: list[str] = []
-    first: list[str] = []
-    second: list[str] = []
+    texts: list[tuple[str, ...]] = []
     for place, row in rows:
-        labels.append(_label(row, found.label, place))
-        if found.both:
-            first.append(_text(row, found.both[0], place))
-            second.append(_text(row, found.both[1], place))
-        elif found.text is None or (found.articles and is_article(row)):
-            first.append(_article(row, len(first), place))
+        labels.append(_label(row, label, place))
+        if not own or (len(own) == 1 and articles and is_article(row)):
+            texts.append((_article(row, len(texts), place),))
         else:
-            first.append(_text(row, found.text, place))
+            texts.append(tuple(text_of(row, column, place) for column in own))
     if not labels:
         raise CseError("no rows below the header", where=where)
-    return LabelledSet(
-        stem(path), Path(path), tuple(labels), tuple(first), tuple(second) if found.both else None
-    )
-
-
-def _missing_column(where: str, columns: Sequence[str], label: bool) -> CseError:
-    shown = ", ".join(repr(column[:40]) for column in columns[:8])
-    if len(columns) > 8:
-        shown += ", …"
-    return CseError(
-        f"no column {'label' if label else 'text'}; the columns are {shown}",
-        where=where,
-        hint="it needs columns label and text (sentence1 and sentence2 for pairs)",
-    )
+    first, *second = zip(*texts, strict=True)
+    return LabelledSet(stem(path), Path(path), tuple(labels), first, second[0] if second else None)
 
 
 def _label(row: Mapping[str, Any], column: str, place: str) -> str:
@@ -141,17 +176,89 @@ def _label(row: Mapping[str, Any], column: str, place: str) -> str:
     return label
 
 
-def _text(row: Mapping[str, Any], column: str, place: str) -> str:
-    value = row.get(column)
-    if not isinstance(value, str) or not value.strip():
-        raise CseError(f"no text in the column {column!r}", where=place)
-    if has_lone_surrogate(value):
-        raise CseError(f"{column!r} holds half a character", where=place)
-    return value
-
-
 def _article(row: dict[str, Any], number: int, place: str) -> str:
     if not is_article(row):
         raise CseError(f"no text and none of {', '.join(BODIES)}", where=place)
     (document,) = unfold(row, "document", number=number, where=place)
-    return _text(document, "text", place)
+    return text_of(document, "text", place)
+
+
+def read_tasks(files: Sequence[str | os.PathLike[str]]) -> list[Task]:
+    """Make tasks of files by their names: ``NAME.train``, ``NAME.test`` and ``NAME.dev``, or one.
+
+    Raises:
+        CseError: If a part lacks or is there twice, or a file is broken.
+    """
+    tasks: dict[str, dict[str, str | os.PathLike[str]]] = {}
+    for file in files:
+        name, part = name_and_part(stem(file))
+        parts = tasks.setdefault(name, {})
+        if part in parts:
+            raise CseError(
+                f"has the same name {stem(file)} as {parts[part]}",
+                where=os.fspath(file),
+                hint="name one of them, or rename it",
+            )
+        parts[part] = file
+    return [_task(name, parts) for name, parts in tasks.items()]
+
+
+def name_and_part(name: str) -> tuple[str, str]:
+    """Return the task of a file ``NAME.train`` and its part, which is empty for a whole task."""
+    head, _, last = name.rpartition(".")
+    part = "dev" if last.lower() in _OTHER_NAMES_OF_DEV else last.lower()
+    return (head, part) if head and part in PARTS else (name, "")
+
+
+def _task(name: str, files: Mapping[str, str | os.PathLike[str]]) -> Task:
+    lacking = [part for part in ("train", "test") if part not in files]
+    if set(files) == {""}:
+        files = {"train": files[""]}
+    elif "" in files or lacking:
+        what = f"{name}.{lacking[0]} is missing" if lacking else f"so is {files['']}"
+        raise CseError(
+            f"one part of the task {name}, but {what}",
+            where=os.fspath(next(iter(files.values()))),
+            hint=f"name {name}.train and {name}.test, or one file {name} for cross-validation",
+        )
+    parts = {part: read_labelled(files[part]) for part in PARTS if part in files}
+    if len({part.seconds is None for part in parts.values()}) > 1:
+        raise CseError(
+            "some parts have one text per row, some two",
+            where=", ".join(part.path.name for part in parts.values()),
+        )
+    train, dev, test = parts["train"], parts.get("dev"), parts.get("test")
+    if dev is not None and name in DEV_JOINS_TRAIN:
+        train, dev = _joined(train, dev), None
+    _check_labels(train, [part for part in (dev, test) if part is not None], folded=test is None)
+    return Task(name, train, dev, test)
+
+
+def _joined(first: LabelledSet, second: LabelledSet) -> LabelledSet:
+    seconds = None
+    if first.seconds is not None and second.seconds is not None:
+        seconds = first.seconds + second.seconds
+    labels, texts = first.labels + second.labels, first.texts + second.texts
+    return LabelledSet(first.name, first.path, labels, texts, seconds)
+
+
+def _check_labels(train: LabelledSet, others: Iterable[LabelledSet], folded: bool) -> None:
+    """Refuse labels that nothing can be learned or chosen from."""
+    counts = Counter(train.labels)
+    common = counts.most_common(2)
+    if len(common) < 2:
+        raise CseError(f"every row has the label {common[0][0]!r}", where=str(train.path))
+    least = 3 if folded else 2
+    if common[1][1] < least:
+        raise CseError(
+            f"{len(counts)} labels in {len(train)} rows: two labels need {least} rows each",
+            where=str(train.path),
+            hint="name a file whose label column holds classes",
+        )
+    for part in others:
+        unknown = next((label for label in part.labels if label not in counts), None)
+        if unknown is not None:
+            raise CseError(
+                f"the label {unknown!r} stands in no row of {train.path.name}",
+                where=str(part.path),
+            )

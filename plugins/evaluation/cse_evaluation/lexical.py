@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.data.scripts import lacks_word_spaces
+from cse_core.data.columns import lacks_word_spaces
 from cse_evaluation.pairs import PairSet
 
 Units = Callable[[str], list[str]]

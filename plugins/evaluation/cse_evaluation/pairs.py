@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,6 +91,25 @@ class PairSet:
         both = (text for pair in self.pairs for text in (pair.sentence1, pair.sentence2))
         return tuple(dict.fromkeys(both))
 
+    @cached_property
+    def gold(self) -> tuple[float, ...]:
+        """Return the grade of each pair."""
+        return tuple(pair.score for pair in self.pairs)
+
+    @property
+    def split(self) -> str:
+        """Return ``train``, ``dev`` or ``test`` where the name ends so, else an empty string."""
+        last = self.name.rpartition(".")[2]
+        return last if last in ("train", "dev", "test") else ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return 12 hexadecimal digits that differ where any text or score differs."""
+        digest = hashlib.sha256()
+        for pair in self.pairs:
+            digest.update(repr((pair.sentence1, pair.sentence2, pair.score)).encode())
+        return digest.hexdigest()[:12]
+
 
 class NoPairs(NoDevSet):
     """A table without the columns of graded pairs."""
@@ -145,8 +165,8 @@ def _pair_set(
     subset = names.get("subset")
     pairs = [
         ScoredPair(
-            _sentence(row, first, place),
-            _sentence(row, second, place),
+            text_of(row, first, place),
+            text_of(row, second, place),
             _score(row, score, place),
             str(row.get(subset) or "").strip() if subset else "",
         )
@@ -186,7 +206,12 @@ def _columns(names: Mapping[str, str], where: str) -> tuple[str, str, str]:
     )
 
 
-def _sentence(row: Mapping[str, Any], column: str, place: str) -> str:
+def text_of(row: Mapping[str, Any], column: str, place: str) -> str:
+    """Return the text in a column of a row.
+
+    Raises:
+        CseError: If there is none, it is empty, or no text.
+    """
     value = row.get(column)
     if value is None or (isinstance(value, str) and not value.strip()):
         raise CseError(f"no text in the column {column!r}", where=place)

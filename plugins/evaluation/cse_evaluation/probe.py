@@ -23,10 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cse_core.evaluation.suites import Progress
 
 GRID = tuple(2.0**power for power in range(-2, 4))
 GRID_WITHOUT_DEV = tuple(2.0**power for power in range(-1, 6))
@@ -39,15 +41,9 @@ _TOLERANCE = 1e-5
 _MOST_ITERATIONS = 1000
 
 Rows = NDArray[np.int64]
-Progress = Callable[[int, int, str], None]
-"""Hears how many of how many pieces of work are done, and which work it is."""
-
-
-class Features(Protocol):
-    """Features of rows, which may depend on the rows that are trained on (document frequencies)."""
-
-    def of(self, train: Rows) -> Any:
-        """Return the features ``[N, F]`` of all rows, dense or sparse, made by ``train`` alone."""
+Classes = NDArray[np.int64]
+Features = Callable[[Rows], Any]
+"""Features ``[N, F]`` of all rows, dense or sparse, made by the rows that are trained on alone."""
 
 
 @dataclass(frozen=True)
@@ -66,125 +62,92 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Probed:
-    """What a classifier did.
+class Choice:
+    """A training part, its features, the splits of it that choose C, and the rows to score.
 
     Attributes:
-        rows: Rows that were scored, in order.
-        predicted: Class of each of them ``[len(rows)]``.
-        fold: Fold of each of them; 0 with a test part.
-        dev_accuracy: x100, of the chosen C on what chose it; the mean over folds.
-        chosen: The chosen C, of each fold.
-        chosen_by: ``10 inner folds``, ``10 folds of train``, ``a tenth of train`` or ``dev``.
-        converged: Whether every final classifier reached its optimum.
+        dev: The rows of the dev part, None where folds of ``train`` choose.
+        grid: The values of C that logistic regression tries.
     """
-
-    rows: Rows
-    predicted: NDArray[np.int64]
-    fold: NDArray[np.int64]
-    dev_accuracy: float
-    chosen: tuple[float, ...]
-    chosen_by: str
-    converged: bool
-
-    @property
-    def folds(self) -> int:
-        """Return the number of scored folds."""
-        return len(self.chosen)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A training part, its features, and the splits of it that choose C."""
 
     features: Any
     train: Rows
-    held_out: tuple[tuple[Rows, Rows], ...]
+    held_out: Sequence[tuple[Rows, Rows]]
     scored: Rows
+    dev: Rows | None
+    grid: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a classifier chose and predicted.
+
+    Attributes:
+        rows: Rows that were scored.
+        predicted: Class of each of them ``[len(rows)]``.
+        chosen: The chosen C.
+        dev_accuracy: In [0, 1], of the chosen C on what chose it; the mean over folds.
+        converged: Whether the final fit reached its optimum.
+    """
+
+    rows: Rows
+    predicted: Classes
+    chosen: float
+    dev_accuracy: float
+    converged: bool = True
+
+
+Fit = Callable[[Choice, Classes, int], Fitted]
+"""Fits and scores a choice, by the classes of all rows and a seed."""
 
 
 def probe(
     features: Features,
-    classes: NDArray[np.int64],
+    classes: Classes,
     split: Split,
+    fit: Fit,
     *,
     seed: int = SEED,
     progress: Progress | None = None,
     name: str = "",
-) -> Probed:
-    """Train and score logistic regression.
+) -> tuple[list[Fitted], str]:
+    """Train and score a classifier on the classes ``[N]`` of rows, in each fold if there are folds.
 
     The same on any number of cores: each classifier is fitted by one thread.
 
-    Args:
-        features: Features of the N rows.
-        classes: Class of each row ``[N]``.
-        split: Which rows are for what.
-        seed: Of the folds.
-        progress: Hears how far it is.
-        name: What ``progress`` shows.
+    Returns:
+        What was fitted, fold by fold; and by which rows C was chosen: ``10 inner folds``, ``10
+        folds of train``, ``a tenth of train`` or ``dev``.
     """
-    grid = GRID_WITHOUT_DEV if split.dev is None and split.test is not None else GRID
-    choices, chosen_by = choices_of(features, classes, split, seed)
-    jobs = [(choice, *rows) for choice in choices for rows in choice.held_out]
-    total, done = len(jobs) + len(choices), 0
-
-    def scores(job: tuple[Choice, Rows, Rows]) -> NDArray[np.float64]:
-        choice, fitted, held = job
-        return _path(choice.features, classes, fitted, held, grid)
-
-    def final(job: tuple[Choice, float]) -> tuple[NDArray[np.int64], bool]:
-        choice, c = job
-        model = _classifier(c).fit(choice.features[choice.train], classes[choice.train])
-        return model.predict(choice.features[choice.scored]), _converged(model)
-
-    def shown(found: Iterator[Any]) -> Iterator[Any]:
-        nonlocal done
-        for each in found:
-            done += 1
-            if progress is not None:
-                progress(done, total, name)
-            yield each
-
-    with _one_thread_each(), ThreadPoolExecutor(_cores()) as pool:
-        accuracies = list(shown(pool.map(scores, jobs)))
-        sizes = np.cumsum([0, *(len(choice.held_out) for choice in choices)])
-        means = [
-            np.mean(accuracies[start:stop], axis=0)
-            for start, stop in zip(sizes[:-1], sizes[1:], strict=True)
-        ]
-        chosen = tuple(grid[int(np.argmax(mean))] for mean in means)
-        ends = list(shown(pool.map(final, zip(choices, chosen, strict=True))))
-    return Probed(
-        rows=np.concatenate([choice.scored for choice in choices]),
-        predicted=np.concatenate([predicted for predicted, _ in ends]),
-        fold=np.repeat(np.arange(len(choices)), [len(choice.scored) for choice in choices]),
-        dev_accuracy=100 * float(np.mean([mean.max() for mean in means])),
-        chosen=chosen,
-        chosen_by=chosen_by,
-        converged=all(converged for _, converged in ends),
-    )
+    choices, chosen_by = _choices(features, classes, split, seed)
+    found: list[Fitted] = []
+    for choice in choices:
+        found.append(fit(choice, classes, seed))
+        if progress is not None:
+            progress(len(found), len(choices), name)
+    return found, chosen_by
 
 
-def choices_of(
-    features: Features, classes: NDArray[np.int64], split: Split, seed: int
+def _choices(
+    features: Features, classes: Classes, split: Split, seed: int
 ) -> tuple[list[Choice], str]:
     """Return what is fitted and scored, fold by fold, and by which rows a setting is chosen."""
-    made = []
     if split.test is None:
+        made = []
         for train, scored in _folds(split.train, classes, seed):
             inner, by = _held_out(train, classes, seed)
-            made.append(Choice(features.of(train), train, inner, scored))
+            made.append(Choice(features(train), train, inner, scored, None, GRID))
         return made, by.replace("folds of train", "inner folds")
-    if split.dev is None:
-        inner, by = _held_out(split.train, classes, seed)
-    else:
-        inner, by = ((split.train, split.dev),), "dev"
-    return [Choice(features.of(split.train), split.train, inner, split.test)], by
+    inner, by = _held_out(split.train, classes, seed)
+    grid = GRID_WITHOUT_DEV
+    if split.dev is not None:
+        inner, by, grid = ((split.train, split.dev),), "dev", GRID
+    known = features(split.train)
+    return [Choice(known, split.train, inner, split.test, split.dev, grid)], by
 
 
 def _held_out(
-    train: Rows, classes: NDArray[np.int64], seed: int
+    train: Rows, classes: Classes, seed: int
 ) -> tuple[tuple[tuple[Rows, Rows], ...], str]:
     folds = _folds(train, classes, seed)
     if len(train) > MOST_FOLDED:
@@ -192,7 +155,7 @@ def _held_out(
     return folds, f"{len(folds)} folds of train"
 
 
-def _folds(rows: Rows, classes: NDArray[np.int64], seed: int) -> tuple[tuple[Rows, Rows], ...]:
+def _folds(rows: Rows, classes: Classes, seed: int) -> tuple[tuple[Rows, Rows], ...]:
     """Return 10 stratified folds of rows, fewer where a second class has fewer rows."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -204,14 +167,24 @@ def _folds(rows: Rows, classes: NDArray[np.int64], seed: int) -> tuple[tuple[Row
         return tuple((rows[a], rows[b]) for a, b in maker.split(rows, classes[rows]))
 
 
-def _path(
-    features: Any, classes: NDArray[np.int64], fitted: Rows, held: Rows, grid: Sequence[float]
-) -> NDArray[np.float64]:
+def logistic_regression(choice: Choice, classes: Classes, seed: int) -> Fitted:
+    """Fit logistic regression; it draws nothing."""
+    with _one_thread_each(), ThreadPoolExecutor(_cores()) as pool:
+        found = pool.map(lambda rows: _path(choice, classes, *rows), choice.held_out)
+        means = np.mean(list(found), axis=0)
+        chosen = choice.grid[int(np.argmax(means))]
+        model = _classifier(chosen).fit(choice.features[choice.train], classes[choice.train])
+        predicted = model.predict(choice.features[choice.scored])
+    converged = int(np.max(model.n_iter_)) < _MOST_ITERATIONS
+    return Fitted(choice.scored, predicted, chosen, float(means.max()), converged)
+
+
+def _path(choice: Choice, classes: Classes, fitted: Rows, held: Rows) -> NDArray[np.float64]:
     """Return the accuracy on held-out rows for each C, from the strongest regularisation on."""
-    train, dev = features[fitted], features[held]
-    model = _classifier(grid[0], warm_start=True)
+    train, dev = choice.features[fitted], choice.features[held]
+    model = _classifier(choice.grid[0], warm_start=True)
     accuracies = []
-    for c in grid:
+    for c in choice.grid:
         model.set_params(C=c)
         model.fit(train, classes[fitted])
         accuracies.append(float(np.mean(model.predict(dev) == classes[held])))
@@ -222,10 +195,6 @@ def _classifier(c: float, warm_start: bool = False) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=c, tol=_TOLERANCE, max_iter=_MOST_ITERATIONS, warm_start=warm_start)
-
-
-def _converged(model: Any) -> bool:
-    return int(np.max(model.n_iter_)) < _MOST_ITERATIONS
 
 
 @contextmanager

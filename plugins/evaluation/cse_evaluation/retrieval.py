@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, 
 from cse_core.evaluation.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
 from cse_evaluation.lexical import units_of
+from cse_evaluation.results import Baseline, Result
 from cse_evaluation.vectors import EncodedTexts
 
 CUTS = (5, 10, 20)
@@ -22,7 +23,6 @@ SIMILARITIES = {"cosine": "cosine", "dot": "inner product"}
 _SENTENCES, _DOCUMENTS, _CELLS = 8192, 512, 2**24
 _SAMPLE = 1000
 """Documents of a dev set whose vectors are looked at for a collapse."""
-Recall = dict[int, float]
 
 
 def document_vectors(
@@ -49,9 +49,9 @@ def document_vectors(
     return np.zeros((0, 0)) if means is None else means
 
 
-def recall_of(before: NDArray[np.int64]) -> Recall:
+def recall_of(before: NDArray[np.int64]) -> dict[str, float]:
     """Return recall@k x100 for each k of ``CUTS``, of what ``titles_before`` returned."""
-    return {k: 100 * float((before < k).mean()) for k in CUTS}
+    return {f"recall@{k}": 100 * float((before < k).mean()) for k in CUTS}
 
 
 def titles_before(
@@ -121,82 +121,21 @@ class DocumentDevSet(DevSet):
         vectors = unit(document_vectors(encode, self.documents))
         titles = EncodedTexts(encode, self.documents.titles).unit(self.documents.titles)
         some = vectors[:_SAMPLE]
-        recall = recall_of(titles_before(vectors, titles, self.documents.gold))
-        scores = {f"recall@{k}": value for k, value in recall.items()}
+        scores = recall_of(titles_before(vectors, titles, self.documents.gold))
         if (cosine := mean_cosine(some)) is not None:
             scores["mean_cosine"] = cosine
         return scores | {"effective_rank": effective_rank(singular_values(some))}
 
 
-@dataclass(frozen=True, kw_only=True)
-class RetrievalResult:
-    """How often a document's title is among the first k of all candidates.
-
-    Attributes:
-        name: The set, ``bbc_news.all``.
-        recall: Recall@k x100 by k.
-        words: The same of TF-IDF, None where it was not asked for.
-        units: What TF-IDF counted.
-        titles: Candidates: the documents' titles and others.
-        candidates: How many of them are no document's title.
-        similarity: What ranks them, ``cosine`` or ``dot``.
-        seeds: Training runs of the encoder behind the numbers.
-        index: What faiss searched, None where documents were compared with all titles.
-        before: How many titles stand before each document's own ``[N]``.
-    """
-
-    name: str
-    recall: Recall
-    documents: int
-    titles: int
-    sentences: int
-    untitled: int
-    fingerprint: str
-    words: Recall | None = None
-    units: str = ""
-    candidates: int = 0
-    similarity: str = "cosine"
-    seeds: int = 1
-    index: IndexReport | None = None
-    before: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything but each document's place, scores rounded to 4 places."""
-        value: dict[str, Any] = _named(self.recall)
-        value |= {
-            "setting": "document to title, mean of sentence vectors, "
-            + SIMILARITIES[self.similarity],
-            "split": self.name.rpartition(".")[2],
-            "seeds": self.seeds,
-            "documents": self.documents,
-            "titles": self.titles,
-            "candidates": self.candidates,
-            "sentences": self.sentences,
-            "untitled": self.untitled,
-            "fingerprint": self.fingerprint,
-        }
-        if self.index is not None:
-            value["setting"] += ", through faiss"
-            value["index"] = asdict(self.index)
-        if self.words is not None:
-            value["tfidf"] = _named(self.words)
-            value["lexical"] = {"idf": "the documents", "units": self.units}
-        return value
-
-
-def _named(recall: Recall) -> dict[str, Any]:
-    return {f"recall@{k}": round(value, 4) for k, value in recall.items()}
-
-
-def evaluate_retrieval(
+def score_documents(
     encode: Encode,
     documents: DocumentSet,
-    words: tuple[Recall, str] | None = None,
+    words: Baseline | None = None,
     progress: Progress | None = None,
     similarity: str = "cosine",
     index: str = "exact",
-) -> RetrievalResult:
-    """Score an encoder on a set of documents.
+) -> Result:
+    """Score an encoder on a set of documents; the items are what ``titles_before`` returns.
 
     Args:
         encode: The encoder.
@@ -213,46 +152,49 @@ def evaluate_retrieval(
     titles = EncodedTexts(encode, documents.titles)(documents.titles).astype(np.float64)
     if similarity == "cosine":
         vectors, titles = unit(vectors), unit(titles)
-    about: IndexReport | None = None
+    setting = f"document to title, mean of sentence vectors, {SIMILARITIES[similarity]}"
+    facts: dict[str, Any] = {
+        "documents": len(documents),
+        "titles": len(documents.titles),
+        "candidates": documents.candidates,
+        "sentences": len(documents.rows),
+        "untitled": documents.untitled,
+        "fingerprint": documents.fingerprint,
+    }
     if chosen_index(index, len(titles), len(vectors)):
         before, about = titles_before_through(vectors, titles, documents.gold)
+        setting += ", through faiss"
+        facts["index"] = asdict(about)
     else:
         before = titles_before(vectors, titles, documents.gold)
-    return RetrievalResult(
-        name=documents.name,
-        recall=recall_of(before),
-        before=before,
-        index=about,
-        documents=len(documents),
-        titles=len(documents.titles),
-        sentences=len(documents.rows),
-        untitled=documents.untitled,
-        fingerprint=documents.fingerprint,
-        words=None if words is None else words[0],
-        units="" if words is None else words[1],
-        candidates=documents.candidates,
-        similarity=similarity,
+    return Result.of(
+        documents.name,
+        recall_of(before),
+        facts,
+        split=documents.name.rpartition(".")[2],
+        setting=setting,
+        words=words,
+        items=before,
     )
 
 
-def score_words(documents: DocumentSet) -> tuple[Recall, str]:
+def score_words(documents: DocumentSet) -> Baseline:
     """Return the recall of TF-IDF, and what it counted.
 
     Counts of words times log((N + 1) / (df + 1)) + 1 over the N documents, scaled to length 1, of a
     document's sentences together and of titles.
     """
     from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
     units, named = units_of(documents.titles)
-    counter = CountVectorizer(analyzer=units)
     whole = [
         " ".join(documents.sentences.take(documents.rows[begin:end]))
         for begin, end in zip(documents.offsets[:-1], documents.offsets[1:], strict=True)
     ]
-    counts = counter.fit_transform(whole)
-    weigh = TfidfTransformer().fit(counts)
-    rows = csr_array(weigh.transform(counts))
-    titles = csr_array(weigh.transform(counter.transform(documents.titles)))
+    weigh = TfidfVectorizer(analyzer=units)
+    rows = csr_array(weigh.fit_transform(whole))
+    titles = csr_array(weigh.transform(documents.titles))
     before = titles_before(rows, titles, documents.gold)  # type: ignore[arg-type]
-    return recall_of(before), named
+    tfidf = {name: round(value, 4) for name, value in recall_of(before).items()}
+    return {"tfidf": tfidf, "lexical": {"idf": "the documents", "units": named}}

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cse_evaluation.probe import SEED, Features, Probed, Progress, Rows, Split, choices_of
+from cse_evaluation.probe import Choice, Fitted, Rows
 
 GRID = tuple(10.0**power for power in range(-5, -1))
 """Weight decays that are tried."""
@@ -45,7 +45,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Layer:
     """A trained layer: ``weight`` ``[C, F]``, ``bias`` ``[C]``, its best accuracy on held rows."""
 
     weight: Tensor
@@ -58,53 +58,31 @@ class Fitted:
         return found
 
 
-def probe_as_senteval(
-    features: Features,
-    classes: NDArray[np.int64],
-    split: Split,
-    *,
-    seed: int = SEED,
-    progress: Progress | None = None,
-    name: str = "",
-) -> Probed:
-    """Train and score SentEval's classifier; arguments as of ``probe``.
+def senteval_layer(choice: Choice, classes: NDArray[np.int64], seed: int) -> Fitted:
+    """Fit SentEval's classifier; the features of the choice are dense.
 
     What chooses the weight decay also stops the fits that are compared: inner folds, folds of the
     training part, or dev. The final classifier is stopped by dev, or by a twentieth of its
-    training rows. The features are dense.
+    training rows.
     """
-    choices, chosen_by = choices_of(features, classes, split, seed)
     target = torch.from_numpy(classes)
-    fitted, chosen, accuracies = [], [], []
+    given = torch.from_numpy(np.ascontiguousarray(choice.features, dtype=np.float32))
+    tried = [Fit(*rows, decay) for decay in GRID for rows in choice.held_out]
     with _one_thread():
-        for number, choice in enumerate(choices):
-            given = torch.from_numpy(np.ascontiguousarray(choice.features, dtype=np.float32))
-            tried = [Fit(*rows, decay) for decay in GRID for rows in choice.held_out]
-            found = fit_all(given, target, tried, seed)
-            means = np.reshape([each.accuracy for each in found], (len(GRID), -1)).mean(axis=1)
-            accuracies.append(means.max())
-            chosen.append(GRID[int(means.argmax())])
-            train, held = choice.train, split.dev
-            if held is None:
-                drawn = np.random.default_rng(seed).permutation(choice.train)
-                few = max(1, int(HELD_OUT * len(drawn)))
-                train, held = drawn[few:], drawn[:few]
-            (final,) = fit_all(given, target, [Fit(train, held, chosen[-1])], seed)
-            fitted.append(final.predict(given[choice.scored]))
-            if progress is not None:
-                progress(number + 1, len(choices), name)
-    return Probed(
-        rows=np.concatenate([choice.scored for choice in choices]),
-        predicted=np.concatenate(fitted),
-        fold=np.repeat(np.arange(len(choices)), [len(choice.scored) for choice in choices]),
-        dev_accuracy=100 * float(np.mean(accuracies)),
-        chosen=tuple(chosen),
-        chosen_by=chosen_by,
-        converged=True,
-    )
+        found = fit_all(given, target, tried, seed)
+        means = np.reshape([each.accuracy for each in found], (len(GRID), -1)).mean(axis=1)
+        chosen = GRID[int(means.argmax())]
+        train, held = choice.train, choice.dev
+        if held is None:
+            drawn = np.random.default_rng(seed).permutation(choice.train)
+            few = max(1, int(HELD_OUT * len(drawn)))
+            train, held = drawn[few:], drawn[:few]
+        (final,) = fit_all(given, target, [Fit(train, held, chosen)], seed)
+        predicted = final.predict(given[choice.scored])
+        return Fitted(choice.scored, predicted, chosen, float(means.max()))
 
 
-def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -> list[Fitted]:
+def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -> list[Layer]:
     """Return the layer of each fit at its best look.
 
     Args:
@@ -117,7 +95,7 @@ def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -
     by_steps: dict[int, list[int]] = defaultdict(list)
     for place, fit in enumerate(fits):
         by_steps[math.ceil(len(fit.train) / BATCH)].append(place)
-    found: dict[int, Fitted] = {}
+    found: dict[int, Layer] = {}
     for steps, places in by_steps.items():
         made = _fit_by_steps(features, classes, [fits[place] for place in places], steps, seed)
         found.update(zip(places, made, strict=True))
@@ -126,7 +104,7 @@ def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -
 
 def _fit_by_steps(
     features: Tensor, classes: Tensor, fits: Sequence[Fit], steps: int, seed: int
-) -> list[Fitted]:
+) -> list[Layer]:
     """Train K fits whose epochs have the same number of batches."""
     held = [torch.from_numpy(fit.held) for fit in fits]
     draws = [torch.Generator().manual_seed(seed) for _ in fits]
@@ -136,7 +114,7 @@ def _fit_by_steps(
     start = ((drawn * 2 - 1) * bound).transpose(1, 2)  # [K, C, F + 1]
     layers = [start[..., :size].contiguous(), start[..., size:].contiguous()]
     optimizer = torch.optim.Adam(layers, fused=True)
-    best = [Fitted(start[0], start[0], -1.0)] * len(fits)
+    best = [Layer(start[0], start[0], -1.0)] * len(fits)
     worse, running = [0] * len(fits), list(range(len(fits)))
     epochs = 0
     while running and epochs <= MOST_EPOCHS:
@@ -154,7 +132,7 @@ def _fit_by_steps(
         for row, place in enumerate(running):
             accuracy = float(right[row, held[place]].double().mean())
             if accuracy > best[place].accuracy:
-                best[place] = Fitted(weight[row].clone(), bias[row, :, 0].clone(), accuracy)
+                best[place] = Layer(weight[row].clone(), bias[row, :, 0].clone(), accuracy)
             else:
                 worse[place] += 1
             if worse[place] <= TENACITY:

@@ -3,32 +3,95 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from cse_cli.texts.tables import SUFFIXES, stem
+from cse_core.errors import CseError
 from cse_core.evaluation.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
-from cse_evaluation.suite import CHINESE_FILES, STS_FILES, locate_files
+from cse_evaluation.sts import STS_TESTS
+
+if TYPE_CHECKING:
+    from cse_evaluation.documents import DocumentSet
+    from cse_evaluation.labelled import LongTexts, Task
+    from cse_evaluation.pairs import PairSet
+
+DOCS = "docs"
+"""The subfolder of the data folder that holds documents, some of them labelled."""
+STS_DEVS = ("stsb.dev", "sickr.dev")
 
 
-class _Result(Protocol):
-    @property
-    def name(self) -> str: ...
+def locate_files(names: Sequence[str], below: str, folder: Path) -> dict[str, Path | None]:
+    """Return where each named table is in a folder or its subfolder ``below``, None if nowhere.
 
-    def to_json(self) -> dict[str, Any]: ...
-
-
-def _score(result: _Result, *scores: str) -> SuiteScore:
-    """Return a result with the named numbers as its scores."""
-    facts = result.to_json()
-    split, setting, seeds = (facts.pop(name) for name in ("split", "setting", "seeds"))
-    numbers = {name: facts.pop(name) for name in scores if facts.get(name) is not None}
-    return SuiteScore(
-        name=result.name, scores=numbers, split=split, setting=setting, seeds=seeds, facts=facts
-    )
+    Where a set stands in several formats, the first of ``SUFFIXES`` is taken.
+    """
+    found: dict[str, Path | None] = {}
+    for name in names:
+        paths = (place / (name + end) for place in (folder, folder / below) for end in SUFFIXES)
+        found[name] = next((path for path in paths if path.is_file()), None)
+    return found
 
 
-class _Pairs(Suite):
+@dataclass(frozen=True)
+class TableFiles(SuiteFiles):
+    """The tables of some folders whose columns fit.
+
+    Attributes:
+        others: Those whose columns do not.
+    """
+
+    others: tuple[Path, ...] = ()
+
+
+def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing: str) -> TableFiles:
+    """Look through folders for tables that fit; one that is broken hides none of the others.
+
+    Where one name stands there several times, the first place and the first of ``SUFFIXES`` whose
+    table fits is taken, and the rest is not looked at.
+
+    Args:
+        places: The folders, the preferred ones first; one that is not there holds nothing.
+        fits: Tells by its columns whether a table fits.
+        nothing: The name of what is missing where none fits.
+    """
+    files: dict[str, Path | None] = {}
+    others: list[Path] = []
+    broken: list[CseError] = []
+    for place in places:
+        paths = place.iterdir() if place.is_dir() else ()
+        tables = [(stem(path), end, path) for path in paths if (end := _preference(path))]
+        for name, _, path in sorted(tables):
+            if name in files or not path.is_file():
+                continue
+            try:
+                if fits(path):
+                    files[name] = path
+                else:
+                    others.append(path)
+            except CseError as error:
+                broken.append(error)
+    return TableFiles(files or {nothing: None}, tuple(broken), tuple(others))
+
+
+def _preference(path: Path) -> list[int]:
+    """Return the place of a file's ending among ``SUFFIXES``, none where it has another."""
+    return [n for n, end in enumerate(SUFFIXES) if path.name.lower().endswith(end)][:1]
+
+
+class OfFolder:
+    """A suite of all tables of a folder that fit.
+
+    Attributes:
+        option: The option of ``cse eval`` that names single files in their place.
+    """
+
+    option: ClassVar[str]
+
+
+class Graded(Suite):
     """Graded pairs in files of known names, in the folder or one below it."""
 
     names: ClassVar[tuple[str, ...]]
@@ -38,7 +101,7 @@ class _Pairs(Suite):
         """Return where each file is."""
         return SuiteFiles(locate_files(self.names, self.below, folder))
 
-    def read(self, files: Mapping[str, Path]) -> Any:
+    def read(self, files: Mapping[str, Path]) -> list[PairSet]:
         """Return the sets of pairs."""
         from cse_evaluation.pairs import read_pairs
 
@@ -46,15 +109,15 @@ class _Pairs(Suite):
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return Spearman's correlation of each set, and their mean."""
-        from cse_evaluation.sts import evaluate_sts
+        from cse_evaluation.sts import score_pairs
 
-        return [_score(result, "spearman") for result in evaluate_sts(encode, read, False)]
+        return score_pairs(encode, read)
 
 
-class Sts(_Pairs):
+class Sts(Graded):
     """STS12-16, STS-B, SICK-R."""
 
-    names, below = STS_FILES, "sts"
+    names, below = (*STS_TESTS, *STS_DEVS), "sts"
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet:
         """Return a file of graded pairs as a dev set."""
@@ -71,62 +134,99 @@ class Sts(_Pairs):
         return PairDevSet.of(pairs_from_rows(name, rows))
 
 
-class Chinese(_Pairs):
+class Chinese(Graded):
     """STS-B translated to Chinese."""
 
-    names, below = CHINESE_FILES, "chinese"
+    names, below = ("cstsb.test", "cstsb.dev"), "chinese"
 
 
-class Classify(Suite):
-    """Every table with a label and a text."""
+class Labelled(Suite):
+    """Labelled texts, of which tasks are made.
 
-    def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of labelled texts are."""
-        from cse_evaluation.tasks import locate_classification
+    Attributes:
+        long_texts: What becomes of texts longer than the model takes.
+    """
 
-        found = locate_classification(folder)
-        return SuiteFiles(found.files or {"any labelled texts": None}, found.broken)
+    long_texts: ClassVar[LongTexts]
 
-    def read(self, files: Mapping[str, Path]) -> Any:
+    def read(self, files: Mapping[str, Path]) -> list[Task]:
         """Return the tasks."""
-        from cse_evaluation.tasks import read_tasks
+        from cse_evaluation.labelled import read_tasks
 
         return read_tasks(list(files.values()))
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return the accuracy of each task, and the mean of transfer tasks."""
-        from cse_evaluation.transfer import evaluate_tasks
+        from cse_evaluation.transfer import score_tasks
 
-        results = evaluate_tasks(encode, read, progress=progress)
-        return [_score(result, "accuracy", "f1") for result in results]
+        return score_tasks(encode, read, progress=progress)
 
 
-class Transfer(Classify):
-    """The seven transfer tasks."""
+class Classify(OfFolder, Labelled):
+    """Every table with a label and a text."""
+
+    option, long_texts = "labelled", "slice"
+
+    def locate(self, folder: Path) -> TableFiles:
+        """Return where the files of labelled texts are: in the folder and its subfolder ``docs``.
+
+        If there is a subfolder ``classify``, in that alone.
+        """
+        from cse_evaluation.labelled import is_labelled_file, name_and_part
+
+        own = folder / "classify"
+        places = (own,) if own.is_dir() else (folder / DOCS, folder)
+        found = locate_tables(places, is_labelled_file, "any labelled texts")
+        # A part of a task that lacks the columns is not a file of another kind: reading it says so.
+        tasks = {name_and_part(name)[0] for name in found.there}
+        names = {path: name_and_part(stem(path)) for path in found.others}
+        parts = {stem(path): path for path, (task, part) in names.items() if part and task in tasks}
+        others = tuple(path for path in found.others if path not in parts.values())
+        files = dict(sorted({**found.files, **parts}.items()))
+        return TableFiles(files, found.broken, others)
+
+
+class Transfer(Labelled):
+    """The seven transfer tasks.
+
+    ``mr.tsv.gz`` is a task without a split, ``sst2.train.tsv.gz`` and ``sst2.test.tsv.gz`` (and
+    ``sst2.dev.tsv.gz``) one with; they stand in the folder or in its subfolder ``transfer``.
+    """
+
+    long_texts = "cut"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of each task are; a task without any is None by its name."""
-        from cse_evaluation.tasks import TRANSFER_TASKS, locate_transfer
+        """Return where the files of each whole task are; another is None by its name."""
+        from cse_evaluation.labelled import PARTS, TRANSFER_TASKS
 
-        found = locate_transfer(folder)
         files: dict[str, Path | None] = {}
         for task in TRANSFER_TASKS:
-            own = [name for name in found if name.split(".")[0] == task]
-            files.update({name: found.get(name) for name in own or [task]})
+            names = (task, *(f"{task}.{part}" for part in PARTS))
+            found = locate_files(names, "transfer", folder)
+            whole = found.pop(task)
+            parts = {name: path for name, path in found.items() if path is not None}
+            lacking = [name for name in (f"{task}.train", f"{task}.test") if name not in parts]
+            if not lacking:
+                files.update(parts)
+            elif whole is not None or not parts:
+                files[task] = whole
+            else:
+                files[f"{task} (no {lacking[0]})"] = None
         return SuiteFiles(files)
 
 
-class Retrieval(Suite):
+class Retrieval(OfFolder, Suite):
     """Every file of documents with titles."""
 
-    def locate(self, folder: Path) -> SuiteFiles:
+    option = "documents"
+
+    def locate(self, folder: Path) -> TableFiles:
         """Return where the files of documents are."""
-        from cse_evaluation.document_suite import locate_documents
+        from cse_evaluation.documents import is_document_file
 
-        found = locate_documents(folder)
-        return SuiteFiles(found.files or {"any documents with titles": None}, found.broken)
+        return locate_tables((folder / DOCS, folder), is_document_file, "any documents with titles")
 
-    def read(self, files: Mapping[str, Path]) -> Any:
+    def read(self, files: Mapping[str, Path]) -> list[DocumentSet]:
         """Return the sets of documents."""
         from cse_evaluation.documents import read_documents
 
@@ -134,10 +234,9 @@ class Retrieval(Suite):
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return the recall of titles on each set."""
-        from cse_evaluation.retrieval import evaluate_retrieval
+        from cse_evaluation.retrieval import score_documents
 
-        found = [evaluate_retrieval(encode, each, progress=progress) for each in read]
-        return [_score(result, *(f"recall@{k}" for k in result.recall)) for result in found]
+        return [score_documents(encode, each, progress=progress) for each in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a file of documents as a dev set."""

@@ -4,36 +4,48 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cse_core.errors import CseError
-from cse_core.evaluation.suites import Encode
+from cse_core.evaluation.suites import Encode, Progress
+from cse_evaluation.labelled import TRANSFER_TASKS, Task
 from cse_evaluation.lexical import Units, units_of
-from cse_evaluation.probe import SEED, Probed, Progress, Rows, Split, probe
-from cse_evaluation.task_result import Accuracy, TaskResult, TextLengths, WordScore
-from cse_evaluation.tasks import TRANSFER_TASKS, Task
+from cse_evaluation.probe import (
+    SEED,
+    Classes,
+    Features,
+    Fit,
+    Fitted,
+    Rows,
+    Split,
+    logistic_regression,
+    probe,
+)
+from cse_evaluation.results import Baseline, Result, check_names, mean_of, rounded
 from cse_evaluation.vectors import EncodedTexts
 
+CLASSIFIERS = {
+    "exact": "logistic regression",
+    "senteval": "SentEval's linear layer (Adam, early stopping)",
+}
+"""The classifiers by the name that ``--classifier`` gives them, in words."""
 MOST_SQUARED = 4096
 """Of at most so many texts TF-IDF vectors may be given by their inner products."""
 
 
-def evaluate_tasks(
+def score_tasks(
     encode: Encode,
     tasks: Sequence[Task],
     *,
     texts: str = "",
-    measure: Callable[[Sequence[str]], TextLengths] | None = None,
-    words: Mapping[str, WordScore] | None = None,
+    measure: Callable[[Sequence[str]], Mapping[str, float]] | None = None,
+    words: Mapping[str, Baseline] | None = None,
     classifier: str = "exact",
     seed: int = SEED,
     progress: Progress | None = None,
-) -> list[TaskResult]:
+) -> list[Result]:
     """Score an encoder's vectors, as they are, by a linear classifier on each task.
 
     The features are those of SentEval: u of a text; ``|u - v|`` and ``u * v`` of a pair.
@@ -42,7 +54,7 @@ def evaluate_tasks(
         encode: The encoder; called once, with the distinct texts of all tasks.
         tasks: The tasks.
         texts: What ``encode`` does with long texts, for the report.
-        measure: Counts the tokens of texts; called for each task with all of its own.
+        measure: Counts the tokens of texts, for the report; called with all of each task.
         words: What ``score_words`` gave for each task.
         classifier: ``exact`` or ``senteval``, as ``CLASSIFIERS`` says.
         seed: Of the folds.
@@ -50,104 +62,111 @@ def evaluate_tasks(
 
     Returns:
         One result for each task, in order; then, where several transfer tasks are among them,
-        their mean.
+        their mean. Its items tell whether the label of each scored row was predicted ``[test]``,
+        in the order of the rows.
 
     Raises:
         CseError: If two tasks have one name, or the encoder's vectors are not finite.
     """
-    names = [task.name for task in tasks]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise CseError(f"two tasks are called {twice!r}", hint="rename the files of one")
+    check_names([task.name for task in tasks])
     encoded = EncodedTexts(encode, (text for t in tasks for text in (*t.texts, *t.seconds)))
-    results = []
-    classify: Callable[..., Probed] = probe
+    fit: Fit = logistic_regression
     if classifier == "senteval":
-        from cse_evaluation.senteval import probe_as_senteval as classify
+        from cse_evaluation.senteval import senteval_layer as fit
+    results = []
     for task in tasks:
+        name = f"classifiers of {task.name}"
+        features = _vector_features(task, encoded)
         classes, split = _rows(task)
-        probed = classify(
-            _VectorFeatures(task, encoded),
-            classes,
-            split,
-            seed=seed,
-            progress=progress,
-            name=f"classifiers of {task.name}",
-        )
+        fits, by = probe(features, classes, split, fit, seed=seed, progress=progress, name=name)
+        facts: dict[str, Any] = {
+            **_facts(task, fits, classes),
+            "texts": texts,
+            "classifier": CLASSIFIERS[classifier],
+            "c_chosen_by": by,
+            "seed": seed,
+        }
+        if measure is not None:
+            facts["tokens"] = measure((*task.texts, *task.seconds))
+        scored, predicted = _predicted(fits)
+        commonest = Counter(classes[split.train].tolist()).most_common(1)[0][0]
+        majority = 100 * float(np.mean(classes[scored] == commonest))
+        parts = "train-test" if task.dev is None else "train-dev-test"
         results.append(
-            replace(
-                _result(task, classes, split, probed),
-                texts=texts,
-                tokens=measure((*task.texts, *task.seconds)) if measure is not None else None,
-                lexical=(words or {}).get(task.name),
-                seed=seed,
-                classifier=classifier,
+            Result.of(
+                task.name,
+                {**_scores(task, fits, classes), "majority": majority},
+                facts,
+                split="" if task.test is None else "test",
+                setting="cross-validation" if task.test is None else parts,
+                words=(words or {}).get(task.name),
+                items=(predicted == classes[scored])[np.argsort(scored)],
             )
         )
-    mean = _transfer_mean(results)
-    return [*results, mean] if mean else results
+    mean = mean_of(
+        results,
+        TRANSFER_TASKS,
+        prefix="transfer.",
+        key="tasks",
+        sums=("train", "test"),
+        split="",
+        setting="mean",
+    )
+    return results + mean
 
 
-def score_words(task: Task, *, seed: int = SEED, progress: Progress | None = None) -> WordScore:
+def score_words(task: Task, *, seed: int = SEED, progress: Progress | None = None) -> Baseline:
     """Score TF-IDF vectors on a task: the same folds, classifier and choice of C.
 
     Counts of words times log((N + 1) / (df + 1)) + 1 over the N texts trained on, scaled to
     length 1; ``|u - v|`` and ``u * v`` of a pair.
     """
     classes, split = _rows(task)
-    units = units_of((*task.texts, *task.seconds))
-    name = f"TF-IDF on {task.name}"
-    features = _WordFeatures(task, units[0])
-    probed = probe(features, classes, split, seed=seed, progress=progress, name=name)
-    return WordScore(_accuracy(task, classes, probed), units[1])
+    units, named = units_of((*task.texts, *task.seconds))
+    features, name = _word_features(task, units), f"TF-IDF on {task.name}"
+    fits, _ = probe(
+        features, classes, split, logistic_regression, seed=seed, progress=progress, name=name
+    )
+    scores = {
+        "tfidf" if score == "accuracy" else f"tfidf_{score}": value
+        for score, value in _scores(task, fits, classes).items()
+    }
+    return {**scores, "lexical": {"idf": "the training texts", "units": named}}
 
 
-class _VectorFeatures:
-    """Features ``[N, D]`` of an encoder's vectors, ``[N, 2D]`` of pairs."""
-
-    def __init__(self, task: Task, encoded: EncodedTexts) -> None:
-        first = encoded(task.texts).astype(np.float32, copy=False)
-        if not task.pairs:
-            self._features = first
-            return
+def _vector_features(task: Task, encoded: EncodedTexts) -> Features:
+    """Return features ``[N, D]`` of vectors, ``[N, 2D]`` of pairs, whatever is trained on."""
+    features = encoded(task.texts).astype(np.float32, copy=False)
+    if task.pairs:
         second = encoded(task.seconds).astype(np.float32, copy=False)
-        self._features = np.hstack([np.abs(first - second), first * second])
-
-    def of(self, train: Rows) -> NDArray[np.float32]:
-        """Return the features, the same whatever is trained on."""
-        return self._features
+        features = np.hstack([np.abs(features - second), features * second])
+    return lambda train: features
 
 
-class _WordFeatures:
-    """Sparse features ``[N, V]`` of words, ``[N, 2V]`` of pairs; V words of the training rows."""
+def _word_features(task: Task, units: Units) -> Features:
+    """Return sparse features ``[N, V]`` of words, ``[N, 2V]`` of pairs; V words of ``train``."""
+    from scipy.sparse import hstack, vstack
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-    def __init__(self, task: Task, units: Units) -> None:
-        from sklearn.feature_extraction.text import CountVectorizer
+    def analyse(text: str) -> list[str]:
+        return units(text) or [""]  # so that no training part is without any unit
 
-        def analyse(text: str) -> list[str]:
-            return units(text) or [""]  # so that no training part is without any unit
+    # Analysed once; each training part then keeps the words that it has itself.
+    counter = CountVectorizer(analyzer=analyse, dtype=np.float32)
+    every = counter.fit_transform((*task.texts, *task.seconds))
+    count = len(task.texts)
+    counts = [every[:count], every[count:]] if task.pairs else [every]
 
-        # Analysed once; each training part then keeps the words that it has itself.
-        counter = CountVectorizer(analyzer=analyse, dtype=np.float32)
-        counts = counter.fit_transform((*task.texts, *task.seconds))
-        self._first = counts[: len(task.texts)]
-        self._second = counts[len(task.texts) :] if task.pairs else None
-
-    def of(self, train: Rows) -> Any:
-        """Return the features, with the words and document frequencies of the training rows."""
-        from scipy.sparse import hstack, vstack
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        known = self._first[train]
-        if self._second is not None:
-            known = vstack([known, self._second[train]])
+    def features(train: Rows) -> Any:
+        known = vstack([own[train] for own in counts], format="csr")
         there = np.flatnonzero(np.asarray(known.sum(axis=0)).ravel())
         weigh = TfidfTransformer().fit(known[:, there])
-        first = weigh.transform(self._first[:, there])
-        if self._second is None:
-            return _fewer_columns(first)
-        second = weigh.transform(self._second[:, there])
-        return _fewer_columns(hstack([abs(first - second), first.multiply(second)], format="csr"))
+        first, *seconds = (weigh.transform(own[:, there]) for own in counts)
+        for second in seconds:
+            first = hstack([abs(first - second), first.multiply(second)], format="csr")
+        return _fewer_columns(first)
+
+    return features
 
 
 def _fewer_columns(features: Any) -> Any:
@@ -169,7 +188,7 @@ def _fewer_columns(features: Any) -> Any:
         return features
 
 
-def _rows(task: Task) -> tuple[NDArray[np.int64], Split]:
+def _rows(task: Task) -> tuple[Classes, Split]:
     """Return the class of each row of all parts, and which rows are for what."""
     classes = np.unique(np.array(task.labels), return_inverse=True)[1].astype(np.int64)
     ends = np.cumsum([0, *(len(part) for part in task.parts)])
@@ -179,64 +198,43 @@ def _rows(task: Task) -> tuple[NDArray[np.int64], Split]:
     return classes, Split(rows[0], rows[1] if task.dev is not None else None, rows[-1])
 
 
-def _accuracy(task: Task, classes: NDArray[np.int64], probed: Probed) -> Accuracy:
-    gold = classes[probed.rows]
-    right = probed.predicted == gold
-    if task.test is None:
-        folds = tuple(100 * float(right[probed.fold == n].mean()) for n in range(probed.folds))
-        return Accuracy(fmean(folds), _f1(task, gold, probed.predicted), folds)
-    return Accuracy(100 * float(right.mean()), _f1(task, gold, probed.predicted))
+def _predicted(fits: Sequence[Fitted]) -> tuple[Rows, Classes]:
+    """Return the rows that were scored, fold by fold, and the class that each was given."""
+    scored = np.concatenate([fitted.rows for fitted in fits])
+    return scored, np.concatenate([fitted.predicted for fitted in fits])
 
 
-def _f1(task: Task, gold: NDArray[np.int64], predicted: NDArray[np.int64]) -> float | None:
-    if not task.pairs or set(task.labels) != {"0", "1"}:
-        return None
-    both = int(((gold == 1) & (predicted == 1)).sum())
-    either = int((gold == 1).sum() + (predicted == 1).sum())
-    return 100 * 2 * both / either if either else 0.0
+def _accuracies(fits: Sequence[Fitted], classes: Classes) -> list[float]:
+    """Return the accuracy x100 of each fold, or the only one."""
+    return [100 * float((each.predicted == classes[each.rows]).mean()) for each in fits]
 
 
-def _result(task: Task, classes: NDArray[np.int64], split: Split, probed: Probed) -> TaskResult:
-    commonest = Counter(classes[split.train].tolist()).most_common(1)[0][0]
-    score = _accuracy(task, classes, probed)
-    if task.test is None:
-        setting, folds = "cross-validation", probed.folds
-    else:
-        setting = "train-test" if task.dev is None else "train-dev-test"
-        folds = None
-    return TaskResult(
-        name=task.name,
-        score=score,
-        setting=setting,
-        train=len(split.train),
-        test=len(probed.rows),
-        majority=100 * float(np.mean(classes[probed.rows] == commonest)),
-        labels=len(set(task.labels)),
-        folds=folds,
-        probed=probed,
-        files=tuple(part.path.name for part in task.parts),
-        fingerprint=task.fingerprint,
-        right=(probed.predicted == classes[probed.rows])[np.argsort(probed.rows)],
-    )
+def _scores(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, float]:
+    """Return the ``accuracy`` x100, of a cross-validation the mean of folds, and ``f1`` of pairs.
+
+    F1 is that of label 1 over all rows that were scored, of pairs labelled 0 and 1.
+    """
+    from sklearn.metrics import f1_score
+
+    scores = {"accuracy": fmean(_accuracies(fits, classes))}
+    if task.pairs and set(task.labels) == {"0", "1"}:
+        scored, predicted = _predicted(fits)
+        scores["f1"] = 100 * float(f1_score(classes[scored], predicted, zero_division=0))
+    return scores
 
 
-def _transfer_mean(results: Sequence[TaskResult]) -> TaskResult | None:
-    tasks = [result for result in results if result.name in TRANSFER_TASKS]
-    if len(tasks) < 2:
-        return None
-    words = [result.lexical for result in tasks if result.lexical]
-    lexical = None
-    if len(words) == len(tasks):
-        units = " or ".join(sorted({each.units for each in words}))
-        lexical = WordScore(Accuracy(fmean(each.score.accuracy for each in words)), units)
-    whole = len(tasks) == len(TRANSFER_TASKS)
-    return TaskResult(
-        name="transfer.mean" if whole else f"transfer.mean-of-{len(tasks)}",
-        score=Accuracy(fmean(result.score.accuracy for result in tasks)),
-        setting="mean",
-        train=sum(result.train for result in tasks),
-        test=sum(result.test for result in tasks),
-        majority=fmean(result.majority for result in tasks),
-        lexical=lexical,
-        tasks=tuple(result.name for result in tasks),
-    )
+def _facts(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, Any]:
+    """Return what ``--json`` says of a task and its classifiers."""
+    folds = _accuracies(fits, classes) if task.test is None else []
+    return {
+        "folds": len(folds) or None,
+        "train": len(task.train),
+        "test": sum(len(fitted.rows) for fitted in fits),
+        "labels": len(set(task.labels)),
+        "files": [part.path.name for part in task.parts],
+        "fingerprint": task.fingerprint,
+        "c": [fitted.chosen for fitted in fits],
+        "dev_accuracy": round(100 * fmean(fitted.dev_accuracy for fitted in fits), 4),
+        "converged": all(fitted.converged for fitted in fits),
+        **({"fold_accuracies": rounded(folds)} if folds else {}),
+    }

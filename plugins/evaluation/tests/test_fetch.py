@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cse_evaluation import raw_documents, raw_files
+from cse_evaluation import raw
 from cse_evaluation.documents import read_documents
-from cse_evaluation.suite import STS_FILES, find_suite
-from cse_evaluation.tasks import TRANSFER_TASKS, find_transfer
+from cse_evaluation.labelled import TRANSFER_TASKS
+from cse_evaluation.suites import Sts, Transfer
 
 from cse_cli.texts.sources import Sources, read_sources
 from plugins.evaluation.tests.made_up_web import TABLES, joined, made_up_web, served
@@ -76,14 +76,16 @@ def test_what_is_fetched_is_where_and_what_the_suites_read(
             owners = table(name).owners.values()
             assert all(f"{owner.name}; licence: {owner.licence}" in said.out for owner in owners)
     assert len(asked) == len(set(asked)) == len(web)  # each download once
-    suite = find_suite()
-    assert tuple(pairs.name for pairs in suite.sets) == STS_FILES and not suite.missing
-    assert {p.name: len(p.pairs) for p in suite.sets}["sts16.test"] == 1186
-    assert suite.sets[0].pairs[0].subset == "MSRpar"
-    assert next(p for p in suite.sets if p.name == "sickr.test").scale == (1.0, 5.0)
-    tasks = find_transfer()
-    assert tuple(task.name for task in tasks.tasks) == TRANSFER_TASKS and not tasks.missing
-    by_name = {task.name: task for task in tasks.tasks}
+    suite = Sts()
+    sets = suite.read(suite.locate(home).there)
+    assert tuple(pairs.name for pairs in sets) == Sts.names
+    assert {p.name: len(p.pairs) for p in sets}["sts16.test"] == 1186
+    assert sets[0].pairs[0].subset == "MSRpar"
+    assert next(p for p in sets if p.name == "sickr.test").scale == (1.0, 5.0)
+    labelled = Transfer()
+    tasks = labelled.read(labelled.locate(home).there)
+    assert tuple(task.name for task in tasks) == TRANSFER_TASKS
+    by_name = {task.name: task for task in tasks}
     assert set(by_name["trec"].labels) == {"NUM", "LOC", "DESC"}
     assert by_name["mr"].texts[0].startswith("clich\N{LATIN SMALL LETTER E WITH ACUTE}s, The dog")
     assert by_name["mrpc"].texts[0].startswith('"The dog')
@@ -204,16 +206,16 @@ def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:
     refused(here("data", "fetch", "sts"), "fetched.json: is damaged", "remove it")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_list_shows_every_address_pin_and_licence(here: Cse, name: str) -> None:
-    shown = here("data", "fetch", name, "--list").out
-    for file in table(name).files:
-        owner = table(name).owners[file.owner]
-        assert file.name in shown and f"{owner.name}; licence: {owner.licence}" in shown
-        for place in file.places:
-            assert place.urls[0] in shown and place.revision in shown
-            assert not place.sha256 or len(place.sha256) == len(place.urls)
-    assert json.loads(here("data", "fetch", name, "--list", "--json").out)["folder"] == name
+def test_the_list_shows_every_address_pin_and_licence(here: Cse) -> None:
+    for name in NAMES:
+        shown = here("data", "fetch", name, "--list").out
+        for file in table(name).files:
+            owner = table(name).owners[file.owner]
+            assert file.name in shown and f"{owner.name}; licence: {owner.licence}" in shown
+            for place in file.places:
+                assert place.urls[0] in shown and place.revision in shown
+                assert not place.sha256 or len(place.sha256) == len(place.urls)
+        assert json.loads(here("data", "fetch", name, "--list", "--json").out)["folder"] == name
 
 
 def raw_of_graded(rows: list[list[str]]) -> dict[str, bytes]:
@@ -256,27 +258,23 @@ REAL: list[tuple[str, str, Callable[[list[list[str]]], dict[str, bytes]]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("folder", "name", "raw"), REAL, ids=lambda value: getattr(value, "__name__", value)
-)
-def test_the_real_sets_come_out_of_their_raw_form_as_they_are_measured(
-    folder: str, name: str, raw: Callable[[list[list[str]]], dict[str, bytes]]
-) -> None:
+def test_the_real_sets_come_out_of_their_raw_form_as_they_are_measured() -> None:
     """The rows of a real file, put into the form of its owner, give that very file."""
     from cse_cli.texts.fetching import _converted
 
-    text = gzip.decompress((shared_path("data") / folder / name).read_bytes())
-    rows = [line.split("\t") for line in text.decode().splitlines()[1:]]
-    (file,) = (each for each in table(folder).files if each.name == name)
-    count, made = _converted(file, raw(rows))
-    assert count == len(rows) == file.rows
-    assert made == text
-    assert file.measured == hashlib.sha256(text).hexdigest()
+    for folder, name, raw_of in REAL:
+        text = gzip.decompress((shared_path("data") / folder / name).read_bytes())
+        rows = [line.split("\t") for line in text.decode().splitlines()[1:]]
+        (file,) = (each for each in table(folder).files if each.name == name)
+        count, made = _converted(file, raw_of(rows))
+        assert count == len(rows) == file.rows, name
+        assert made == text
+        assert file.measured == hashlib.sha256(text).hexdigest()
 
 
 def test_sentences_of_a_paragraph() -> None:
     text = 'Mr. Smith left. "Why?" she asked. The U.S. paid \N{POUND SIGN}3.5m. It is 4 p.m. now.'
-    assert raw_documents.sentences_of(text) == [
+    assert raw.sentences_of(text) == [
         "Mr. Smith left.", '"Why?" she asked.', "The U.S. paid \N{POUND SIGN}3.5m.",
         "It is 4 p.m. now.",
     ]  # fmt: skip
@@ -284,7 +282,7 @@ def test_sentences_of_a_paragraph() -> None:
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(Exception, match=r"no file STS.input.x.txt in what was fetched, but a.txt"):
-        list(raw_files.graded({"a.txt": b""}, parts=["x"]))
+        list(raw.graded({"a.txt": b""}, parts=["x"]))
 
 
 @pytest.mark.usefixtures("unpublished")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from cse_evaluation.pairs import ScoredPair, pairs_from_rows, read_pairs
 
-from cse_cli.texts.tables import stem
 from cse_core.errors import CseError
 
 Write = Callable[[str, str | bytes], Path]
@@ -74,113 +73,90 @@ def test_csv_has_ordinary_quoting(write: Write) -> None:
     assert pairs[0] == ScoredPair('a, "b"', "two\nlines", 1.0)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_columns_and_scales(write: Write) -> None:
+    """Common names of columns; the scale is the smallest usual one that holds every score."""
+    for header in (
         "text1,text2,label",
         "sentence_A,sentence_B,relatedness_score",
         "Sentence1,Sentence2,similarity_score",
         "sentence_1,sentence_2,gold",
-    ],
-)
-def test_common_column_names(write: Write, header: str) -> None:
-    pairs = read_pairs(write("names.csv", f"{header}\na,b,0\nc,d,1\n"))
-    assert pairs.pairs == (ScoredPair("a", "b", 0.0), ScoredPair("c", "d", 1.0))
-    assert pairs.scale == (0.0, 1.0)
-
-
-def test_score_is_preferred_to_label(write: Write) -> None:
+    ):
+        pairs = read_pairs(write("names.csv", f"{header}\na,b,0\nc,d,1\n"))
+        assert pairs.pairs == (ScoredPair("a", "b", 0.0), ScoredPair("c", "d", 1.0)), header
+        assert pairs.scale == (0.0, 1.0)
     content = "label\tscore\tsentence1\tsentence2\n1\t3.5\ta\tb\n0\t2\tc\td\n"
-    assert [pair.score for pair in read_pairs(write("two.tsv", content)).pairs] == [3.5, 2.0]
-
-
-@pytest.mark.parametrize(
-    ("scores", "scale"),
-    [
+    assert read_pairs(write("two.tsv", content)).gold == (3.5, 2.0)
+    for scores, scale in (
         ((0, 1), (0, 1)),
         ((-0.5, 1), (-1, 1)),
         ((0.2, 4), (0, 5)),
         ((1, 7), (0, 10)),
         ((3, 88), (0, 100)),
         ((-3, 400), (-3, 400)),
-    ],
-)
-def test_scale_is_the_smallest_usual_one(
-    scores: tuple[float, float], scale: tuple[float, float]
-) -> None:
-    made = [{"sentence1": "a", "sentence2": "b", "score": score} for score in scores]
-    assert pairs_from_rows("made", made).scale == scale
-
-
-def test_sick_runs_from_one_to_five(write: Write) -> None:
-    content = "entailment\tscore\tsentence1\tsentence2\nNEUTRAL\t3.6\ta\tb\nENTAILMENT\t5\tc\td\n"
+    ):
+        made = [{"sentence1": "a", "sentence2": "b", "score": score} for score in scores]
+        assert pairs_from_rows("made", made).scale == scale
+    content = "entailment\tscore\tsentence1\tsentence2\nNEUTRAL\t3.6\ta\tb\nYES\t5\tc\td\n"
     pairs = read_pairs(write("sickr.dev.tsv", content))
-    assert pairs.scale == (1.0, 5.0)
+    assert pairs.scale == (1.0, 5.0)  # SICK's, from 1 to 5
     assert {pair.subset for pair in pairs.pairs} == {""}
-
-
-def test_stem_drops_only_known_endings() -> None:
-    assert stem("a/stsb.dev.tsv.gz") == "stsb.dev"
-    assert stem("notes.txt") == "notes.txt"
 
 
 HEAD = "score\tsentence1\tsentence2\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("e.tsv", "", "the file is empty"),
-        ("e.tsv.gz", gzip.compress(b"", mtime=0), "blank lines"),
-        ("b.tsv", "\n  \n\t\n", "blank lines"),
-        ("b.jsonl", "\n\n", "blank lines"),
-        ("u.tsv", HEAD.encode() + b"1\ta\tb\n2\tcaf\xe9\td\n", "u.tsv, line 3: not UTF-8"),
-        ("u.csv", b"score,sentence1,sentence2\n1,\xff,b\n", "u.csv, line 2: not UTF-8"),
-        ("m.tsv", "score\tpremise\tsentence2\n1\ta\tb\n", "no column sentence1; the columns are"),
-        ("m.tsv", "a\tb\n1\t2\n", "no column sentence1, sentence2, score"),
-        ("m.jsonl", '{"sentence1": "a", "sentence2": "b"}\n', "no column score"),
-        ("m.csv", HEAD + "1\ta\tb\n", "name the file *.tsv"),
-        ("d.tsv", "score\tscore\tsentence1\tsentence2\n", "the column 'score' twice"),
-        (
-            "s.tsv",
-            HEAD + "1\ta\tb\nhigh\tc\td\n",
-            "s.tsv, line 3: 'score' is not a number (got 'high')",
-        ),
-        ("s.tsv", HEAD + "1\ta\tb\n\tc\td\n", "line 3: 'score' is not a number (got '')"),
-        ("s.tsv", HEAD + "nan\ta\tb\n2\tc\td\n", "line 2: 'score' is not a number"),
-        ("s.jsonl", '{"sentence1":"a","sentence2":"b","score":null}', "line 1: 'score' is not a"),
-        (
-            "s.jsonl",
-            '{"sentence1":"a","sentence2":"b","score":1}\n{"sentence1":"a","sentence2":"b"}',
-            "line 2: 'score' is not a number",
-        ),
-        ("w.tsv", HEAD + "1\ta\n", "w.tsv, line 2: 2 fields where the header has 3"),
-        ("w.csv", "score,sentence1,sentence2\n1,a\n", "w.csv, line 2: 2 fields where"),
-        ("t.tsv", HEAD + "1\ta\t \n", "t.tsv, line 2: no text in the column 'sentence2'"),
-        ("t.jsonl", '{"sentence1":3,"sentence2":"b","score":1}', "'sentence1' is not a text"),
-        ("t.jsonl", '{"sentence1":"\\ud800","sentence2":"b","score":1}', "half a character"),
-        ("one.tsv", HEAD + "1\ta\tb\n", "1 scored pair: Spearman"),
-        ("none.tsv", HEAD, "0 scored pairs: Spearman"),
-        ("same.tsv", HEAD + "3\ta\tb\n3.0\tc\td\n", "every one of 2 pairs has the score 3:"),
-        ("j.jsonl", "{oops}\n", "j.jsonl, line 1: not valid JSON"),
-        ("j.jsonl", "[1, 2]\n", "j.jsonl, line 1: not an object"),
-        ("q.csv", 'score,sentence1,sentence2\n1,"a"b,c\n', "broken csv"),
-        ("z.tsv.gz", "not gzip", "not compressed with gzip"),
-        ("z.tsv.gz", gzip.compress(TSV.encode(), mtime=0)[:-9], "cut short or damaged"),
-        ("p.parquet", "PAR1 no", "not a complete parquet file"),
-        ("notes.txt", "x", "not read from this kind of file; name it *.tsv"),
-    ],
-)
-def test_mistakes_are_one_line_that_names_the_file(
-    write: Write, name: str, content: str | bytes, said: str
-) -> None:
-    path = write(name, content)
-    with pytest.raises(CseError) as caught:
-        read_pairs(path)
-    line = str(caught.value)
-    assert said in line
-    assert line.startswith((f"{path}: ", f"{path}, line "))
-    assert "\n" not in line
+MISTAKES: list[tuple[str, str | bytes, str]] = [
+    ("e.tsv", "", "the file is empty"),
+    ("e.tsv.gz", gzip.compress(b"", mtime=0), "blank lines"),
+    ("b.tsv", "\n  \n\t\n", "blank lines"),
+    ("b.jsonl", "\n\n", "blank lines"),
+    ("u.tsv", HEAD.encode() + b"1\ta\tb\n2\tcaf\xe9\td\n", "u.tsv, line 3: not UTF-8"),
+    ("u.csv", b"score,sentence1,sentence2\n1,\xff,b\n", "u.csv, line 2: not UTF-8"),
+    ("m.tsv", "score\tpremise\tsentence2\n1\ta\tb\n", "no column sentence1; the columns are"),
+    ("m.tsv", "a\tb\n1\t2\n", "no column sentence1, sentence2, score"),
+    ("m.jsonl", '{"sentence1": "a", "sentence2": "b"}\n', "no column score"),
+    ("m.csv", HEAD + "1\ta\tb\n", "name the file *.tsv"),
+    ("d.tsv", "score\tscore\tsentence1\tsentence2\n", "the column 'score' twice"),
+    (
+        "s.tsv",
+        HEAD + "1\ta\tb\nhigh\tc\td\n",
+        "s.tsv, line 3: 'score' is not a number (got 'high')",
+    ),
+    ("s.tsv", HEAD + "1\ta\tb\n\tc\td\n", "line 3: 'score' is not a number (got '')"),
+    ("s.tsv", HEAD + "nan\ta\tb\n2\tc\td\n", "line 2: 'score' is not a number"),
+    ("s.jsonl", '{"sentence1":"a","sentence2":"b","score":null}', "line 1: 'score' is not a"),
+    (
+        "s.jsonl",
+        '{"sentence1":"a","sentence2":"b","score":1}\n{"sentence1":"a","sentence2":"b"}',
+        "line 2: 'score' is not a number",
+    ),
+    ("w.tsv", HEAD + "1\ta\n", "w.tsv, line 2: 2 fields where the header has 3"),
+    ("w.csv", "score,sentence1,sentence2\n1,a\n", "w.csv, line 2: 2 fields where"),
+    ("t.tsv", HEAD + "1\ta\t \n", "t.tsv, line 2: no text in the column 'sentence2'"),
+    ("t.jsonl", '{"sentence1":3,"sentence2":"b","score":1}', "'sentence1' is not a text"),
+    ("t.jsonl", '{"sentence1":"\\ud800","sentence2":"b","score":1}', "half a character"),
+    ("one.tsv", HEAD + "1\ta\tb\n", "1 scored pair: Spearman"),
+    ("none.tsv", HEAD, "0 scored pairs: Spearman"),
+    ("same.tsv", HEAD + "3\ta\tb\n3.0\tc\td\n", "every one of 2 pairs has the score 3:"),
+    ("j.jsonl", "{oops}\n", "j.jsonl, line 1: not valid JSON"),
+    ("j.jsonl", "[1, 2]\n", "j.jsonl, line 1: not an object"),
+    ("q.csv", 'score,sentence1,sentence2\n1,"a"b,c\n', "broken csv"),
+    ("z.tsv.gz", "not gzip", "not compressed with gzip"),
+    ("z.tsv.gz", gzip.compress(TSV.encode(), mtime=0)[:-9], "cut short or damaged"),
+    ("p.parquet", "PAR1 no", "not a complete parquet file"),
+    ("notes.txt", "x", "not read from this kind of file; name it *.tsv"),
+]
+
+
+def test_mistakes_are_one_line_that_names_the_file(write: Write) -> None:
+    for name, content, said in MISTAKES:
+        path = write(name, content)
+        with pytest.raises(CseError) as caught:
+            read_pairs(path)
+        line = str(caught.value)
+        assert said in line
+        assert line.startswith((f"{path}: ", f"{path}, line "))
+        assert "\n" not in line
 
 
 def test_missing_file_directory_and_unreadable_file(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cse_evaluation import probe
 from cse_testkit import CommandSuite, PluginSuite, SuiteSuite, tiny_corpus
 
 TEXTS = list(tiny_corpus(60).column("text"))
@@ -13,7 +14,7 @@ TEXTS = list(tiny_corpus(60).column("text"))
 
 @pytest.fixture(scope="module", autouse=True)
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A data folder with a small file of each suite."""
+    """A data folder with a small file of each suite, and three folds."""
     folder = tmp_path_factory.mktemp("data")
     pairs = ["sentence1\tsentence2\tscore"]
     pairs += [f"{TEXTS[n]}\t{TEXTS[n + 1]}\t{n % 6}" for n in range(12)]
@@ -28,7 +29,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     ):  # fmt: skip
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     OwnSuite.folder = folder
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "FOLDS", 3)
+        yield
 
 
 class TestPlugin(PluginSuite):

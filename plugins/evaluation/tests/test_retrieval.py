@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_evaluation.document_suite import find_documents, locate_documents
 from cse_evaluation.documents import is_document_file, read_candidates, read_documents
 from cse_evaluation.retrieval import (
     DocumentDevSet,
     document_vectors,
-    evaluate_retrieval,
     recall_of,
+    score_documents,
     score_words,
     titles_before,
 )
+from cse_evaluation.suites import Retrieval
 from cse_testkit.runs import installed_registry
 
 from cse_core.errors import CseError
@@ -84,20 +84,22 @@ def test_vectors_are_means_whatever_the_blocks(
     assert np.array_equal(document_vectors(bag_of_letters, documents), whole)
 
 
-def test_recall_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recall_equals_a_loop_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cse_evaluation.retrieval._DOCUMENTS", 7)
     draws = np.random.default_rng(0)
     documents, titles = draws.normal(size=(50, 4)).round(1), draws.normal(size=(30, 4)).round(1)
     titles[5] = titles[6]
     gold = draws.integers(0, 30, size=50)
-    found = recall_of(titles_before(documents, titles, gold))
-    assert found == {k: slow_recall(documents, titles, gold, k) for k in (5, 10, 20)}
+    wanted = {f"recall@{k}": slow_recall(documents, titles, gold, k) for k in (5, 10, 20)}
+    for cells in (2**24, 1, 90):
+        monkeypatch.setattr("cse_evaluation.retrieval._CELLS", cells)
+        assert recall_of(titles_before(documents, titles, gold)) == wanted
 
 
 def test_a_collapsed_model_finds_nothing(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
-    found = evaluate_retrieval(lambda texts: np.ones((len(texts), 3), np.float32), documents)
-    assert found.recall == {5: 0.0, 10: 0.0, 20: 0.0}
+    found = score_documents(lambda texts: np.ones((len(texts), 3), np.float32), documents)
+    assert found.scores == {"recall@5": 0.0, "recall@10": 0.0, "recall@20": 0.0}
 
 
 def test_candidates_of_other_files_stand_behind_the_own_titles(tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_candidates_of_other_files_stand_behind_the_own_titles(tmp_path: Path) -
     assert np.array_equal(among.gold, documents.gold)
     prints = {documents.fingerprint, among.fingerprint, documents.among(more).fingerprint}
     assert len(prints) == 3 and documents.among([]).fingerprint == documents.fingerprint
-    said = evaluate_retrieval(bag_of_letters, among, score_words(among)).to_json()
+    said = score_documents(bag_of_letters, among, score_words(among)).to_json()
     assert (said["titles"], said["candidates"], said["documents"]) == (13, 4, 9)
 
 
@@ -123,13 +125,15 @@ def test_titles_are_ranked_by_cosine_or_inner_product(tmp_path: Path, similarity
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
     more = [f"{word} " * 9 for word in WORDS]
     among = documents.among(more)
-    found = evaluate_retrieval(bag_of_letters, among, similarity=similarity)
+    found = score_documents(bag_of_letters, among, similarity=similarity)
     vectors, titles = document_vectors(bag_of_letters, among), bag_of_letters(among.titles)
     titles = titles.astype(np.float64)
     if similarity == "cosine":
         vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         titles = titles / np.linalg.norm(titles, axis=1, keepdims=True)
-    assert found.recall == {k: slow_recall(vectors, titles, among.gold, k) for k in (5, 10, 20)}
+    assert found.scores == {
+        f"recall@{k}": slow_recall(vectors, titles, among.gold, k) for k in (5, 10, 20)
+    }
     words = {"cosine": "cosine", "dot": "inner product"}[similarity]
     assert found.to_json()["setting"].endswith(f", {words}")
 
@@ -138,7 +142,7 @@ def test_long_titles_win_by_inner_product_alone(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(8)]))
     among = documents.among(["eaeaeaeagegegenononorobobolikita" * n for n in range(1, 21)])
     own = {
-        each: evaluate_retrieval(bag_of_letters, among, similarity=each).recall[20]
+        each: score_documents(bag_of_letters, among, similarity=each).scores["recall@20"]
         for each in ("cosine", "dot")
     }
     assert own["cosine"] > own["dot"] == 0.0
@@ -171,45 +175,34 @@ def test_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> N
     result = json.loads(said.out)["results"]["a.all"]
     assert (result["titles"], result["candidates"]) == (7, 1)
     assert result["setting"].endswith("inner product")
-    shown = cse(*words, "--candidates", str(plain)).out
-    assert "1 are candidates of --candidates alone" in " ".join(shown.split())
-    assert "vectors; cosine" in " ".join(shown.split())
-
-
-def test_many_candidates_are_compared_in_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    draws = np.random.default_rng(1)
-    documents, titles = draws.normal(size=(20, 4)).round(1), draws.normal(size=(30, 4)).round(1)
-    gold = draws.integers(0, 30, size=20)
-    whole = recall_of(titles_before(documents, titles, gold))
-    for cells in (1, 90):
-        monkeypatch.setattr("cse_evaluation.retrieval._CELLS", cells)
-        assert recall_of(titles_before(documents, titles, gold)) == whole
+    shown = " ".join(cse(*words, "--candidates", str(plain)).out.split())
+    assert "1 are candidates of --candidates alone" in shown
+    assert "mean of sentence vectors, cosine" in shown
 
 
 def test_words_stand_beside_the_model(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "news.test.jsonl", [article(i) for i in range(40)]))
     words = score_words(documents)
-    assert words[0][5] == 100.0 and words[1] == "words"
-    said = evaluate_retrieval(bag_of_letters, documents, words).to_json()
+    assert words["lexical"]["units"] == "words"
+    said = score_documents(bag_of_letters, documents, words).to_json()
     assert set(said) >= {"recall@5", "recall@10", "recall@20", "documents", "titles", "tfidf"}
     assert said["split"] == "test" and said["documents"] == 40 and said["tfidf"]["recall@5"] == 100
 
 
 def test_a_folder_is_searched_for_documents_with_titles(tmp_path: Path) -> None:
+    suite = Retrieval()
     write(tmp_path / "other.jsonl", [{"label": "1", "text": "no document"}])
-    with pytest.raises(CseError, match="no file of documents with titles"):
-        find_documents(tmp_path)
+    assert not suite.locate(tmp_path).there
     (tmp_path / "docs").mkdir()
     write(tmp_path / "docs" / "b.jsonl", [article(i) for i in range(4)])
     rows = [f"t {i}\tdoc{i // 2}\ttitle {i // 2}" for i in range(6)]
     (tmp_path / "a.tsv").write_text("text\tdocument\ttitle\n" + "\n".join(rows) + "\n")
-    assert sorted(each.name for each in find_documents(tmp_path)) == ["a.all", "b.all"]
+    read = suite.read(suite.locate(tmp_path).there)
+    assert sorted(each.name for each in read) == ["a.all", "b.all"]
     (tmp_path / "aa.parquet").write_bytes(b"no parquet")
-    found = locate_documents(tmp_path)
+    found = suite.locate(tmp_path)
     assert sorted(found.files) == ["a", "b"] and [p.name for p in found.others] == ["other.jsonl"]
     assert [error.where for error in found.broken] == [str(tmp_path / "aa.parquet")]
-    with pytest.raises(CseError, match=r"aa\.parquet"):
-        find_documents(tmp_path)
 
 
 def test_files_that_cannot_serve_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from cse_testkit import RecipeSuite, installed_registry
 
 from cse_core.options import Options
 from cse_core.records import Kind
-from cse_core.schedule import Schedule
 
 SETTINGS = Path(__file__).parent / "settings"
 """Every setting of each recipe with its source."""
@@ -74,16 +73,12 @@ def needs(*parts: tuple[Kind, str]) -> None:
             pytest.skip(f"no installed plugin brings {kind} {name}")
 
 
-def constant(value: float) -> Schedule:
-    return Schedule("constant", value, value)
-
-
 def tuned(batch_size: int, lr: float, alpha: float) -> dict[str, Any]:
     return {
         "train.batch_size": batch_size,
         "train.lr": lr,
-        "loss.local.weight": constant(alpha),
-        "loss.global.weight": constant(1 - alpha),
+        "loss.local.weight": alpha,
+        "loss.global.weight": 1 - alpha,
     }
 
 
@@ -94,10 +89,10 @@ def tuned_v2(
     return {
         "train.batch_size": batch_size,
         "train.lr": lr,
-        "loss.local.weight": constant(alpha),
-        "loss.entailment.weight": constant(beta),
-        "loss.global.weight": constant(1 - alpha - beta),
-        "loss.bml.weight": constant((1 - alpha - beta) * margin),
+        "loss.local.weight": alpha,
+        "loss.entailment.weight": beta,
+        "loss.global.weight": 1 - alpha - beta,
+        "loss.bml.weight": (1 - alpha - beta) * margin,
     }
 
 
@@ -120,15 +115,15 @@ class TestHiclV2(RecipeSuite):
         "bert-large": {
             "train.batch_size": 128,
             "train.lr": 5e-6,
-            "loss.local.weight": constant(0.15),
-            "loss.entailment.weight": constant(3e-4),
-            "loss.global.weight": constant(1 - 0.15 - 3e-4),
+            "loss.local.weight": 0.15,
+            "loss.entailment.weight": 3e-4,
+            "loss.global.weight": 1 - 0.15 - 3e-4,
         },
         "roberta-large": {
             "train.lr": 5e-6,
-            "loss.local.weight": constant(0.05),
-            "loss.entailment.weight": constant(3e-5),
-            "loss.global.weight": constant(1 - 0.05 - 3e-5),
+            "loss.local.weight": 0.05,
+            "loss.entailment.weight": 3e-5,
+            "loss.global.weight": 1 - 0.05 - 3e-5,
         },
     }
 
@@ -167,12 +162,12 @@ class TestHiclSncse(RecipeSuite):
         "bert-base": {
             **WRITTEN,
             **tuned(256, 1e-5, 0.01),
-            "loss.bml.weight": constant(0.99 * 1e-3),
+            "loss.bml.weight": 0.99 * 1e-3,
             "loss.bml.level": "sentence",
         },
         "bert-large": tuned(128, 1e-5, 0.01),
-        "roberta-base": {**tuned(256, 1e-5, 0.01), "loss.bml.weight": constant(0.99 * 5e-4)},
-        "roberta-large": {**tuned(128, 5e-6, 0.15), "loss.bml.weight": constant(0.85 * 5e-4)},
+        "roberta-base": {**tuned(256, 1e-5, 0.01), "loss.bml.weight": 0.99 * 5e-4},
+        "roberta-large": {**tuned(128, 5e-6, 0.15), "loss.bml.weight": 0.85 * 5e-4},
     }
 
     @pytest.fixture(autouse=True)

@@ -24,11 +24,6 @@ class MutualInformation(Metric):
     - ``identical`` and ``fraternal``: an anchor and its twin, over the last ``rows`` rows of
       training, with the dropout of training; there in training alone, where the views are.
     - ``task``: the two sentences of the pairs with the highest score, by the model as it is saved.
-
-    Where ``encode`` can change texts (``cse eval --aug fusion``), the twins are those of the pairs'
-    second sentences, ``rows`` at most, by the model as it is saved: ``fraternal`` a sentence and
-    itself changed,
-    ``identical`` a sentence and itself, two equal vectors where dropout is off.
     """
 
     def __init__(self, options: MutualInformationOptions, setup: Setup) -> None:
@@ -52,16 +47,7 @@ class MutualInformation(Metric):
     def compute(self, encode: Callable[[Sequence[str]], Any], pairs: Any) -> dict[str, float]:
         """Return the estimates that there are data for, and the N of each."""
         numbers: dict[str, float] = {}
-        twins = self.held
-        if not twins and (changed := getattr(encode, "changed", None)) is not None:
-            texts = list(dict.fromkeys(pair.sentence2 for pair in pairs.pairs))
-            texts = texts[: self.options.rows]
-            anchors = torch.from_numpy(encode(texts))
-            twins = {
-                "identical": (anchors, anchors),
-                "fraternal": (anchors, torch.from_numpy(changed(texts))),
-            }
-        for twin, (anchors, others) in twins.items():
+        for twin, (anchors, others) in self.held.items():
             numbers[twin] = self._information(anchors, others)
             numbers[f"{twin}_n"] = float(len(anchors))
         gold = pairs.scale[1] if self.options.gold is None else self.options.gold

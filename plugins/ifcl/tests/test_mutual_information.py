@@ -85,33 +85,6 @@ def test_twins_are_over_the_last_rows_of_training() -> None:
         assert numbers[twin] == pytest.approx(wanted, rel=1e-9)
 
 
-class Changing:
-    """An encoder that can change texts, as that of ``cse eval --aug``."""
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        return encode(texts)
-
-    def changed(self, texts: Sequence[str]) -> np.ndarray:
-        return encode([f"c{text[1:]}" for text in texts])
-
-
-def test_after_training_the_twins_are_changed_sentences() -> None:
-    """Each second sentence once; without dropout an identical twin is the sentence itself."""
-    metric = make_part("metric", "mutual-information", temperature=0.2)
-    twice = PairSet(PAIRS.name, None, (*PAIRS.pairs, *PAIRS.pairs[:2]), PAIRS.scale)
-    numbers = metric.compute(Changing(), twice)
-    own, changed = (
-        torch.from_numpy(encode([f"{side}{i}" for i in range(7)])).double() for side in "bc"
-    )
-    assert numbers["identical_n"] == numbers["fraternal_n"] == 7
-    assert numbers["identical"] == pytest.approx(slow(own, own, 0.2), rel=1e-9)
-    assert numbers["fraternal"] == pytest.approx(slow(own, changed, 0.2), rel=1e-9)
-    few = make_part("metric", "mutual-information", rows=3)
-    assert few.compute(Changing(), twice)["fraternal_n"] == 3
-    plain = metric.compute(encode, twice)
-    assert numbers["task"] == plain["task"] and set(plain) == {"task", "task_n"}
-
-
 def test_its_state_goes_on_and_a_run_without_twins_has_the_task_alone() -> None:
     corpus = tiny_corpus(8)
     one, other = (

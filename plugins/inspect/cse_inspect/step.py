@@ -125,29 +125,26 @@ class WatchedStep:
         if current is None:
             raise CseError("needs no training round", where="positives")
         self.rows = trainer.rounds.begin(current)
-        self.loop = TrainingLoop(assembly, current, self.rows, prepared.precision, prefetch=False)
-        try:
-            if checkpoint is not None:
-                self.loop.restore(checkpoint)
-            builder = self.loop.engine.builder
-            builder.tokenise(prepared.reporter)
-            for _ in range(after):
-                self.loop.step()
-            self.views: dict[str, PreparedView] = {}
-            build = builder.build
+        self.loop = TrainingLoop(assembly, current, self.rows, prepared.precision)
+        if checkpoint is not None:
+            self.loop.restore(checkpoint)
+        builder = self.loop.engine.builder
+        builder.tokenise(prepared.reporter)
+        for _ in range(after):
+            self.loop.step()
+        self.views: dict[str, PreparedView] = {}
+        build = builder.build
 
-            def kept(*given: Any) -> dict[str, PreparedView]:
-                made = build(*given)
-                self.views.update(made)
-                return made
+        def kept(*given: Any) -> dict[str, PreparedView]:
+            made = build(*given)
+            self.views.update(made)
+            return made
 
-            vars(builder)["build"] = kept
-            losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
-            assembly.losses.update(losses)
-            self.step = self.loop.done
-            result = self.loop.step(count_negatives=True)
-        finally:
-            self.loop.close()
+        vars(builder)["build"] = kept
+        losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
+        assembly.losses.update(losses)
+        self.step = self.loop.done
+        result = self.loop.step(count_negatives=True)
         self.columns = builder.columns()
         self.metrics = {name: round(float(value), 6) for name, value in result.parts.items()}
         self.given: dict[str, list[Given]] = {}

@@ -18,7 +18,6 @@ class TestMocose(RecipeSuite):
             "train.warmup": 0,
             "train.eval_steps": 100,
             "model.max_length": 32,
-            "params.dimension": 768,
             "aug.fgsm.epsilon": 5e-9,
             "aug.fgsm.relative": False,
             "aug.fgsm.gradient": "fresh",
@@ -33,6 +32,6 @@ class TestMocose(RecipeSuite):
             "loss.infonce.temperature": 0.05,
             "loss.infonce.negatives": "all",
         },
-        "bert-large": {"train.batch_size": 32, "train.lr": 1e-5, "params.dimension": 1024},
-        "starter": {"train.lr": 3e-5, "params.dimension": 256, "inference.pool": None},
+        "bert-large": {"train.batch_size": 32, "train.lr": 1e-5, "pool.projector.dimension": 1024},
+        "starter": {"train.lr": 3e-5, "pool.projector.dimension": 256, "inference.pool": None},
     }

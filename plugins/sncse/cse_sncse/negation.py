@@ -14,7 +14,6 @@ from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View
 from cse_sncse.options import NegationOptions
-from cse_sncse.public_code import PublicNegation
 from cse_sncse.rules import negate
 from cse_sncse.spacy_parse import SpacyNegation
 
@@ -26,20 +25,21 @@ class Negation(Augmenter):
     """Makes the view ``soft_negative`` of the batch's sentences; negates the texts of its views.
 
     SNCSE (Wang and Dou, 2023), section 3.1. What is negated is the sentence as it stands in the
-    data; the public code looks its negations up by a text to which " ." was added before, and so
-    misses those without a final mark. A sentence that the rules leave out, since they are not sure,
-    has no soft negative: its row is missing from the view. In other views it stays as it is.
+    data. A sentence that the method leaves out (None) has no soft negative: its row is missing from
+    the view. In other views it stays as it is.
     """
 
     def __init__(self, options: NegationOptions, setup: Setup) -> None:
-        self.options = options
+        try:
+            self.options = options = options.resolved()
+        except ValueError as error:
+            raise CseError(str(error), where=f"aug.{setup.name}") from None
         self.name = setup.name
         self._makes_view = options.views is None or "soft_negative" in options.views
         method: Callable[[str], str | None] = negate
-        if options.method == "spacy":
-            method = SpacyNegation(options.spacy_model, where=f"aug.{setup.name}")
-        if options.method == "code":
-            method = PublicNegation(options.spacy_model, where=f"aug.{setup.name}")
+        if options.method in ("spacy", "code"):
+            where = f"aug.{setup.name}"
+            method = SpacyNegation(options.spacy_model, method=options.method, where=where)
         # What is remembered changes no result, only when it is computed: it is not state.
         self._negate = lru_cache(maxsize=REMEMBERED)(method)
 
@@ -57,7 +57,7 @@ class Negation(Augmenter):
                 f"{blank} of {len(dataset)} rows have no negated sentence",
                 where=f"aug.{self.name}.column",
                 value=self.options.column,
-                hint="fill the column, or use method rules",
+                hint="fill the column, or use another method",
             )
 
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
@@ -90,6 +90,6 @@ class Negation(Augmenter):
                 f"view {view.name} has {len(x)} texts of {len(given)} rows, the column one a row",
                 where=f"aug.{self.name}.method",
                 value="column",
-                hint="use method rules for this view",
+                hint="use another method for this view",
             )
         return given

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -11,9 +13,7 @@ from cse_core.schedule import Schedule
 
 TEXT, MASK = "[X]", "[MASK]"
 """What stands in a prompt for the text, and for the vocabulary's mask token."""
-NO_SPACY = "spaCy is not installed"
-WITHOUT_SPACY = "pip install 'spacy>=3.7', or use method rules"
-"""What is said where it is missing, and what to do."""
+INSTALL_SPACY = "pip install 'spacy>=3.7' && python -m spacy download"
 
 
 def _prompt(value: str) -> str:
@@ -29,13 +29,30 @@ Prompt = Annotated[str, AfterValidator(_prompt)]
 class NegationOptions(AugmenterOptions):
     """Options of ``negation``."""
 
-    method: Literal["rules", "spacy", "code", "column"] = "rules"
-    """rules: our own English rules; spacy: a dependency parse; code: what SNCSE's public code makes
-    of that parse, faults included; column: negated sentences from the data."""
+    method: Literal["auto", "spacy", "rules", "code", "column"] = "auto"
+    """auto: spacy where spaCy and the pipeline are installed, else rules; spacy: by a dependency
+    parse, as in the paper; rules: English auxiliaries and do-support, without a parse; code: what
+    SNCSE's public code makes of the parse, faults included; column: negations from the data."""
     column: str = "negated"
     """Column of the negated sentences, with method column."""
     spacy_model: Location = "en_core_web_sm"
     """Name or folder of the spaCy pipeline, with methods spacy and code."""
+
+    def resolved(self) -> NegationOptions:
+        """Return the options with ``auto`` replaced by the method that is installed.
+
+        Raises:
+            ValueError: If the method needs spaCy, and it is not installed.
+        """
+        spacy = find_spec("spacy") is not None
+        if self.method in ("spacy", "code") and not spacy:
+            hint = f"{INSTALL_SPACY} {self.spacy_model}, or use method rules"
+            raise ValueError(f"method = {self.method}: spaCy is not installed; {hint}")
+        if self.method != "auto":
+            return self
+        name = self.spacy_model
+        pipeline = find_spec(name) is not None if name.isidentifier() else Path(name).exists()
+        return self.model_copy(update={"method": "spacy" if spacy and pipeline else "rules"})
 
 
 class MaskPromptOptions(PoolerOptions):

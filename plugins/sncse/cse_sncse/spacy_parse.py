@@ -1,75 +1,66 @@
-"""Negate a sentence by spaCy's dependency parse."""
+"""Negate a sentence by spaCy's dependency parse, as SNCSE does."""
 
 from __future__ import annotations
 
+import string
 from importlib import import_module
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_sncse import lexicon as lex
-from cse_sncse.denials import without_negation
-from cse_sncse.options import NO_SPACY, WITHOUT_SPACY
-from cse_sncse.readings import FiniteVerb, Form
-from cse_sncse.rules import negate_verb, prefixed
-from cse_sncse.words import split_words
+from cse_sncse.rules import BE, Verb, negate_fragment, negate_verb, split_words
 
-_FORMS: dict[str, Form] = {"VBD": "past", "VBZ": "third", "VBP": "base"}
 _UNUSED = ("ner", "senter", "textcat")
-
-
-def load_parser(model: str, *, where: str, method: str = "spacy") -> Any:
-    """Load a spaCy pipeline.
-
-    Args:
-        model: Name or folder of the pipeline.
-        where: Path of the part, for errors.
-        method: The method that needs it, for errors.
-
-    Raises:
-        CseError: If spaCy or the pipeline is not installed.
-    """
-    try:
-        spacy: Any = import_module("spacy")
-    except ImportError:
-        raise CseError(
-            NO_SPACY, where=f"{where}.method", value=method, hint=WITHOUT_SPACY
-        ) from None
-    try:
-        return spacy.load(model, exclude=list(_UNUSED))
-    except OSError:
-        raise CseError(
-            "spaCy has no pipeline of this name",
-            where=f"{where}.spacy_model",
-            value=model,
-            hint=f"python -m spacy download {model}, or use method rules",
-        ) from None
+_DO = {"VBP": "do not", "VBZ": "does not", "VBD": "did not"}
+_HELPERS = frozenset("am is was are were can could will would shall should may might must".split())
+"""Roots to which the public code adds ``not``; other forms of be, have and do get do-support."""
 
 
 class SpacyNegation:
     """Negates texts by the parse of a spaCy pipeline.
 
-    A negation goes, as with the rules. Otherwise the root's first auxiliary takes ``not``, or the
-    root where it is one; a finite root takes do-support by its tag and lemma; else ``Not`` stands
-    in front. SNCSE's public code is ``cse_sncse.public_code``.
-
     Args:
         model: Name or folder of the pipeline.
+        method: ``spacy`` negates the root of the parse; ``code`` is what the public code makes of
+            it (Sense-GVT/SNCSE, revision faa013e, with faults included).
         where: Path of the part, for errors.
 
     Raises:
-        CseError: If spaCy or the pipeline is not installed.
+        CseError: If the pipeline is not installed.
     """
 
-    def __init__(self, model: str, *, where: str) -> None:
-        self.parser: Any = load_parser(model, where=where)
+    def __init__(self, model: str, *, method: str, where: str) -> None:
+        try:
+            self.parser: Any = import_module("spacy").load(model, exclude=list(_UNUSED))
+        except OSError:
+            raise CseError(
+                "spaCy has no pipeline of this name",
+                where=f"{where}.spacy_model",
+                value=model,
+                hint=f"python -m spacy download {model}, or use method rules",
+            ) from None
+        self.method = method
 
-    def __call__(self, text: str) -> str:
-        """Return the negated text."""
-        return negate_parsed(text, self.parser(text)) if text.strip() else text
+    def __call__(self, text: str) -> str | None:
+        """Return the negated text; None for a blank one."""
+        stripped = text.strip()
+        if not stripped:
+            return None
+        if self.method == "spacy":
+            return negate_parsed(text, self.parser(text))
+        # The code adds " ." to lines without a final mark before it looks their negations up, so
+        # it does not find those, nor lines with spaces around them.
+        marked = stripped[-1] in string.punctuation
+        if not marked or stripped != text:
+            return f"Not {text}" if marked else f"Not {text} ."
+        return negate_published(self.parser(text))
 
 
-def negate_parsed(text: str, parsed: Any) -> str:
-    """Return the negated text.
+def negate_parsed(text: str, parsed: Any) -> str | None:
+    """Return the text with its root negated; None for a text without a letter or digit.
+
+    A denial beside the root is undone. Otherwise the root's first auxiliary takes ``not``, or the
+    root where it is one; a finite root takes do-support by its tag and lemma; a text without a
+    finite root is negated as the rules do.
 
     Args:
         text: The text.
@@ -77,34 +68,48 @@ def negate_parsed(text: str, parsed: Any) -> str:
     """
     words = split_words(text)
     if not any(word.text[0].isalnum() for word in words):
-        return text
-    changed = without_negation(text, words)
-    if changed is not None:
-        return changed
-    places = {word.start: place for place, word in enumerate(words)}
+        return None
     root = next((token for token in parsed if token.dep_ == "ROOT"), None)
-    if root is not None:
-        helpers = [
-            token
-            for token in parsed
-            if token.dep_ in ("aux", "auxpass")
-            and token.head.idx == root.idx
-            and token.tag_ != "TO"
-        ]
-        token = helpers[0] if helpers else root
-        place = places.get(token.idx)
-        if place is not None:
-            verb = _finite(token, place, helper=bool(helpers))
-            if verb is not None:
-                return negate_verb(text, words, verb)
-    return prefixed(text, words)
+    helpers = [
+        token
+        for token in parsed
+        if token.dep_ in ("aux", "auxpass") and token.head.idx == root.idx and token.tag_ != "TO"
+    ]
+    token = helpers[0] if helpers else root
+    for place, word in enumerate(words):
+        if token is not None and word.start <= token.idx < word.end:
+            helper = bool(helpers) or token.tag_ == "MD" or token.text.lower() in BE
+            if helper or token.tag_ in {*_DO, "VB"}:
+                return negate_verb(
+                    text, words, Verb(place, "AUX" if helper else token.tag_, token.lemma_)
+                )
+    return negate_fragment(text, words)
 
 
-def _finite(token: Any, place: int, *, helper: bool) -> FiniteVerb | None:
-    if helper or token.tag_ == "MD" or token.text.lower() in lex.BE:
-        return FiniteVerb(place, "auxiliary")
-    if token.tag_ in _FORMS:
-        return FiniteVerb(place, _FORMS[token.tag_], token.lemma_)
-    if token.tag_ == "VB":
-        return FiniteVerb(place, "imperative", token.lemma_)
-    return None
+def negate_published(parsed: Any) -> str:
+    """Return the text negated as the public code does, its tokens with a space between each two.
+
+    The first ``not``, in small letters, goes. Otherwise the first auxiliary takes ``not`` if it
+    stands before the root, of whichever clause it is; else the root does if it is a modal or a form
+    of be, or takes do-support by its tag; else ``Not`` stands in front. ``n't`` denies nothing.
+
+    Args:
+        parsed: The parse: tokens with ``text``, ``dep_``, ``tag_``, ``lemma_``.
+    """
+    tokens = list(parsed)
+    words = [token.text for token in tokens]
+    if "not" in words:
+        words.remove("not")
+        return " ".join(words)
+    deciding = {"aux", "auxpass", "ROOT"}
+    place = next((i for i, token in enumerate(tokens) if token.dep_ in deciding), None)
+    if place is None:
+        return " ".join(["Not", *words])
+    token = tokens[place]
+    if token.dep_ != "ROOT" or token.text.lower() in _HELPERS:
+        words[place] += " not"
+    elif token.tag_ in _DO:
+        words[place] = f"{_DO[token.tag_]} {token.lemma_}"
+    else:
+        words.insert(0, "Not")
+    return " ".join(words)

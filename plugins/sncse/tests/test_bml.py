@@ -41,41 +41,25 @@ def value(batch: Batch, targets: Positives | None = None, **options: Any) -> Ten
     return loss(batch, targets, core.nothing(batch), make_context(batch)).value
 
 
-@pytest.mark.parametrize(
-    ("gap", "wanted"),
-    [(0.0, 0.1), (-0.05, 0.05), (-0.1, 0.0), (-0.2, 0.0), (-0.3, 0.0), (-0.5, 0.2), (-1.0, 0.7)],
-)
-def test_the_band(gap: float, wanted: float) -> None:
-    assert float(value(batch_of([gap]))) == pytest.approx(wanted, abs=1e-9)
+def test_the_band_and_its_mean_and_sum_over_anchors() -> None:
+    gaps = [0.0, -0.05, -0.1, -0.2, -0.3, -0.5, -1.0]
+    wanted = [0.1, 0.05, 0.0, 0.0, 0.0, 0.2, 0.7]
+    found = [float(value(batch_of([gap]))) for gap in gaps]
+    assert found == pytest.approx(wanted, abs=1e-9)
+    assert float(value(batch_of(gaps))) == pytest.approx(1.05 / 7)
+    assert float(value(batch_of(gaps), reduction="sum")) == pytest.approx(1.05)
 
 
-def test_the_mean_and_the_sum_over_anchors() -> None:
-    batch = batch_of([0.0, -0.2, -0.5])
-    assert float(value(batch)) == pytest.approx(0.1)
-    assert float(value(batch, reduction="sum")) == pytest.approx(0.3)
-
-
-def test_one_row() -> None:
-    assert float(value(batch_of([-0.5]))) == pytest.approx(0.2)
-
-
-def test_an_anchor_without_a_positive_is_not_counted() -> None:
+def test_weights_of_positives() -> None:
     batch = batch_of([0.0, -0.5])
-    targets = replace(
-        batch.targets["positive"], weights=torch.tensor([[1.0], [0.0]], dtype=torch.float64)
-    )
-    assert float(value(batch, targets)) == pytest.approx(0.1)
-    nothing = replace(targets, weights=torch.zeros(2, 1, dtype=torch.float64))
-    assert float(value(batch, nothing)) == 0.0
-
-
-def test_several_positives_are_weighted() -> None:
-    batch = batch_of([-0.5])
+    for weights, wanted in (([[1.0], [0.0]], 0.1), ([[0.0], [0.0]], 0.0)):
+        some = torch.tensor(weights, dtype=torch.float64)
+        targets = replace(batch.targets["positive"], weights=some)
+        assert float(value(batch, targets)) == pytest.approx(wanted)
     vectors = torch.tensor([[[1.0, 0.0], at(0.5), at(0.0)]], dtype=torch.float64)
-    weights = torch.tensor([[3.0, 1.0, 0.0]], dtype=torch.float64)
+    several = Positives(vectors, torch.tensor([[3.0, 1.0, 0.0]], dtype=torch.float64))
     # D is -0.5, 0 and 0.5: terms 0.2, 0.1 and, of no weight, 0.6.
-    found = value(batch, Positives(vectors, weights))
-    assert float(found) == pytest.approx((3 * 0.2 + 0.1) / 4)
+    assert float(value(batch_of([-0.5]), several)) == pytest.approx((3 * 0.2 + 0.1) / 4)
 
 
 def test_rows_are_joined_by_key() -> None:
@@ -120,15 +104,15 @@ def test_an_empty_band_is_refused() -> None:
 # -- in a run ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sides", ["target", "anchor", "both"])
-def test_soft_negatives_are_never_negatives(sides: Any) -> None:
+def test_soft_negatives_are_never_negatives() -> None:
     batch = make_batch(views=VIEWS)
-    negatives = core.of_loss(batch, LossOptions(in_batch=sides), ())
-    assert "soft_negative" not in dict(negatives.blocks)
-    assert len(negatives) == (8 if sides == "both" else 4)
-    soft = batch.views["soft_negative"]["sentence"].vectors
-    assert not (negatives.vectors.unsqueeze(1) == soft.unsqueeze(0)).all(dim=2).any()
     assert "soft_negative" not in batch.targets
+    soft = batch.views["soft_negative"]["sentence"].vectors
+    sides: dict[Any, int] = {"target": 4, "anchor": 4, "both": 8}
+    for side, count in sides.items():
+        negatives = core.of_loss(batch, LossOptions(in_batch=side), ())
+        assert "soft_negative" not in dict(negatives.blocks) and len(negatives) == count
+        assert not (negatives.vectors.unsqueeze(1) == soft.unsqueeze(0)).all(dim=2).any()
 
 
 def test_infonce_of_a_run_is_the_same_with_and_without_them() -> None:
@@ -144,30 +128,3 @@ def test_infonce_of_a_run_is_the_same_with_and_without_them() -> None:
         without.scalars[0]["infonce.loss"], rel=1e-5
     )
     assert with_soft.scalars[0]["bml.loss"] > 0
-
-
-def test_the_total_is_infonce_and_the_weighted_margin() -> None:
-    sets = ["params.margin_weight=0.5", "model.max_length=64"]
-    run = run_steps(recipe="sncse", sets=sets, steps=1)
-    parts = run.scalars[0]
-    assert run.losses[0] == pytest.approx(parts["infonce.loss"] + 0.5 * parts["bml.loss"], rel=1e-5)
-
-
-def test_a_run_without_soft_negatives_is_told_who_makes_them() -> None:
-    with pytest.raises(CseError) as caught:
-        compose(kinds={"loss": ["+bml"]})
-    assert "soft_negative" in str(caught.value) and "--aug +negation" in str(caught.value)
-
-
-def test_the_margin_moves_the_similarity_into_its_band() -> None:
-    """Alone, without contrast, sixty steps bring D from about 0 into the band."""
-    sets = [
-        "model.max_length=64", "train.batch_size=12", "train.lr=0.003", "train.schedule=constant",
-        "loss.bml.weight=1",
-    ]  # fmt: skip
-    kinds: dict[Any, list[str]] = {"loss": ["~infonce"]}
-    run = run_steps(recipe="sncse", kinds=kinds, sets=sets, steps=60)
-    late = [scalars["bml.difference"] for scalars in run.scalars[-5:]]
-    assert run.scalars[0]["bml.difference"] > -0.1
-    assert all(-0.4 < each < -0.05 for each in late)
-    assert sum(run.losses[-5:]) < 0.5 * sum(run.losses[:5])

@@ -1,9 +1,9 @@
-"""The augmenter: the view it makes, its three methods, what it remembers, its errors."""
+"""The augmenter: the view it makes, its methods, what it remembers, its errors."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from cse_sncse import negation, plugin
+from cse_sncse import negation, options
 from cse_sncse.rules import negate
-from cse_sncse.spacy_parse import negate_parsed
+from cse_sncse.spacy_parse import negate_parsed, negate_published
 from cse_testkit import (
     compose,
     installed_registry,
@@ -31,6 +31,7 @@ from cse_core.training.run import train
 from cse_core.types import View
 
 TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", "He left"]
+INSTALL = "pip install 'spacy>=3.7' && python -m spacy download en_core_web_sm"
 
 
 def called(part: Any, texts: list[str], **columns: list[str]) -> list[str]:
@@ -38,132 +39,61 @@ def called(part: Any, texts: list[str], **columns: list[str]) -> list[str]:
     return part(texts, None, view, make_context(texts=columns))
 
 
-def test_the_view_holds_the_plain_sentences_and_the_call_negates_them() -> None:
-    part = make_part("aug", "negation")
-    (view,) = part.views(torch.arange(5), make_context(texts={"text": TEXTS}))
-    assert (view.name, view.role, view.texts) == ("soft_negative", "soft_negative", TEXTS)
-    assert called(part, TEXTS) == [negate(text) for text in TEXTS]
-
-
-def test_the_same_text_is_negated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_view_holds_the_plain_sentences_and_the_call_negates_each_text_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[str] = []
     monkeypatch.setattr(negation, "negate", lambda text: seen.append(text) or negate(text))
-    part = make_part("aug", "negation")
-    first = called(part, [*TEXTS, TEXTS[0]])
-    assert called(part, [TEXTS[0], *reversed(TEXTS)])[0] == first[0]
+    part = make_part("aug", "negation", method="rules")
+    (view,) = part.views(torch.arange(5), make_context(texts={"text": TEXTS}))
+    assert (view.name, view.role, view.texts) == ("soft_negative", "soft_negative", TEXTS)
+    assert called(part, [*TEXTS, TEXTS[0]]) == [negate(text) for text in [*TEXTS, TEXTS[0]]]
     assert sorted(seen) == sorted(TEXTS)
 
 
-def test_it_is_keyed_on_the_raw_line() -> None:
-    """A final mark or its absence makes no difference to what is negated."""
-    for text in ("Anna paints the boat", "It is red", "They can see it"):
-        assert negate(text) + "." == negate(text + ".")
-        assert not negate(text).startswith("Not ")
-
-
-def test_a_column_takes_the_place_of_the_rules() -> None:
+def test_a_column_of_negations() -> None:
+    corpus = tiny_corpus()
+    plain = list(corpus.column("text"))
+    given = Corpus.from_columns({"text": plain, "denied": [negate(text) for text in plain]})
+    sets = ["model.max_length=64"]
+    ruled = run_steps(recipe="sncse", sets=[*sets, "aug.negation.method=rules"], corpus=corpus)
+    sets += ["aug.negation.method=column", "aug.negation.column=denied"]
+    run = run_steps(recipe="sncse", sets=sets, corpus=given)
+    assert run.losses == ruled.losses
+    assert all(torch.equal(run.weights[name], each) for name, each in ruled.weights.items())
+    with pytest.raises(CseError, match="column 'denied'"):
+        compose(recipe="sncse", sets=sets, corpus=corpus)
     part = make_part("aug", "negation", method="column", column="denied")
-    assert called(part, ["a", "b"], denied=["not a", "not b"]) == ["not a", "not b"]
-    with pytest.raises(CseError) as caught:
+    with pytest.raises(CseError, match=r"aug\.negation\.method"):
         called(part, ["a", "b", "c"], denied=["not a", "not b"])
-    assert "aug.negation.method" in str(caught.value)
+    with pytest.raises(CseError, match=r"aug\.negation\.column: 1 of 2 rows"):
+        part.prepare(Corpus.from_columns({"text": ["a", "b"], "denied": ["not a", " "]}))
 
 
-def test_a_column_with_blanks_is_refused_before_training() -> None:
-    part = make_part("aug", "negation", method="column")
-    part.prepare(Corpus.from_columns({"text": ["a", "b"], "negated": ["not a", "not b"]}))
-    with pytest.raises(CseError) as caught:
-        part.prepare(Corpus.from_columns({"text": ["a", "b"], "negated": ["not a", " "]}))
-    line = str(caught.value)
-    assert "1 of 2 rows" in line and "aug.negation.column" in line and "\n" not in line
-
-
-@pytest.mark.parametrize("by", ["view", "augmenter"])
-def test_a_file_with_a_blank_negation_is_refused_before_training(by: str, tmp_path: Path) -> None:
+def test_a_file_with_a_blank_negation_is_refused_before_training(tmp_path: Path) -> None:
     """A blank soft negative would be an empty text between the marks of its prompt."""
     columns = {"text": ["a boat", "a dog", "a car"], "negated": ["no boat", "", "no car"]}
     corpus = Corpus.from_columns(columns)
     file = write_corpus(corpus, tmp_path / "rows.csv")
-    sets = {
-        "view": ["views.soft_negative.column=negated"],
-        "augmenter": ["aug.negation.method=column"],
-    }[by]
-    composition = compose(
-        recipe="sncse",
-        kinds={"aug": ["~negation"]} if by == "view" else None,
-        sets=[f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu", *sets],
-        corpus=corpus,
-    )
-    out = tmp_path / "run"
-    with pytest.raises(CseError, match="column negated is blank in 1 of 3 rows") as caught:
-        train(composition, installed_registry(), out=out, reporter=Reporter())
-    assert "\n" not in str(caught.value) and not out.exists()
-
-
-def test_a_column_that_is_not_there_is_refused_by_the_composer() -> None:
-    with pytest.raises(CseError) as caught:
-        compose(recipe="sncse", sets=["aug.negation.method=column"], corpus=tiny_corpus())
-    assert "column 'negated'" in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_run_with_a_column() -> None:
-    corpus = tiny_corpus()
-    plain = list(corpus.column("text"))
-    columns = {"text": plain, "negated": [negate(text) for text in plain]}
-    sets = ["model.max_length=64"]
-    ruled = run_steps(recipe="sncse", sets=sets, corpus=corpus)
-    given = run_steps(
-        recipe="sncse",
-        sets=[*sets, "aug.negation.method=column"],
-        corpus=Corpus.from_columns(columns),
-    )
-    assert given.losses == ruled.losses
+    sets = [f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu"]
+    by_view = ["views.soft_negative.column=negated"]
+    for aug, more in (["~negation"], by_view), (["negation"], ["aug.negation.method=column"]):
+        composition = compose(
+            recipe="sncse", kinds={"aug": aug}, sets=[*sets, *more], corpus=corpus
+        )
+        with pytest.raises(CseError, match="column negated is blank in 1 of 3 rows"):
+            train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
+        assert not (tmp_path / "run").exists()
 
 
 def test_other_views_can_be_negated_instead() -> None:
-    run = run_steps(
-        recipe="simcse", kinds={"aug": ["negation"]}, sets=["aug.negation.views=[positive]"]
-    )
+    sets = ["aug.negation.views=[positive]"]
+    run = run_steps(recipe="simcse", kinds={"aug": ["negation"]}, sets=sets)
     assert [view.name for view in run.composition.views] == ["anchor", "positive"]
-    assert not run.unchanged
-    plain = run_steps(recipe="simcse")
-    assert run.losses[0] != plain.losses[0]
+    assert run.losses[0] != run_steps(recipe="simcse").losses[0]
 
 
-def without_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy", None)  # what makes an import fail
-    found = plugin.find_spec
-    monkeypatch.setattr(plugin, "find_spec", lambda name: None if name == "spacy" else found(name))
-
-
-def test_spacy_without_spacy_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_spacy(monkeypatch)
-    with pytest.raises(CseError) as caught:
-        make_part("aug", "negation", method="spacy")
-    line = str(caught.value)
-    assert "pip install 'spacy>=3.7'" in line and "aug.negation.method" in line and "\n" not in line
-
-
-def test_spacy_without_spacy_is_refused_by_the_composer(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_spacy(monkeypatch)
-    with pytest.raises(CseError) as caught:
-        compose(recipe="sncse", sets=["aug.negation.method=spacy"])
-    assert str(caught.value) == (
-        "aug.negation: method = spacy: spaCy is not installed; "
-        "pip install 'spacy>=3.7', or use method rules"
-    )
-    compose(recipe="sncse", sets=["aug.negation.method=rules"])
-
-
-def test_spacy_without_its_pipeline_is_one_line() -> None:
-    pytest.importorskip("spacy")
-    with pytest.raises(CseError) as caught:
-        make_part("aug", "negation", method="spacy", spacy_model="no_such_pipeline")
-    line = str(caught.value)
-    assert "spacy download no_such_pipeline" in line and "\n" not in line
-
-
-# -- what a parse is made of ----------------------------------------------------------------------
+# -- spaCy's parse --------------------------------------------------------------------------------
 
 
 @dataclass
@@ -172,112 +102,117 @@ class Token:
 
     text: str
     idx: int
-    tag_: str
     dep_: str
+    tag_: str
     lemma_: str
-    head: Any = field(default=None, repr=False)
+    head: Any = None
 
 
-def parse(*tokens: tuple[str, str, str, str, int]) -> tuple[str, list[Token]]:
-    """Return a text and its parse, of (text, tag, dependency, lemma, head)."""
-    made: list[Token] = []
-    text = ""
-    for word, tag, dependency, lemma, _ in tokens:
-        text += " " if text and word not in ".," else ""
-        made.append(Token(word, len(text), tag, dependency, lemma))
-        text += word
-    for token, (*_, head) in zip(made, tokens, strict=True):
-        token.head = made[head]
-    return text, made
+def parse(text: str) -> tuple[str, list[Token]]:
+    """Return a text and its parse, of ``text/dependency/tag/lemma/head``, all but text optional."""
+    tokens, plain = [], ""
+    fields = [(*word.split("/"), *[""] * 4)[:5] for word in text.split()]
+    for word, dependency, tag, lemma, _ in fields:
+        plain += " " if plain and word not in {".", ",", "n't"} else ""
+        tokens.append(Token(word, len(plain), dependency, tag, lemma))
+        plain += word
+    for token, (*_, head) in zip(tokens, fields, strict=True):
+        token.head = tokens[int(head or 0)]
+    return plain, tokens
 
 
-@pytest.mark.parametrize(
-    ("tokens", "negated"),
-    [
-        (
-            [("Dogs", "NNS", "nsubj", "dog", 1), ("run", "VBP", "ROOT", "run", 1)],
-            "Dogs do not run",
-        ),
-        (
-            [("Anna", "NNP", "nsubj", "Anna", 1), ("went", "VBD", "ROOT", "go", 1)],
-            "Anna did not go",
-        ),
-        (
-            [("She", "PRP", "nsubj", "she", 1), ("flies", "VBZ", "ROOT", "fly", 1)],
-            "She does not fly",
-        ),
-        (
-            [
-                ("It", "PRP", "nsubjpass", "it", 2),
-                ("was", "VBD", "auxpass", "be", 2),
-                ("built", "VBN", "ROOT", "build", 2),
-            ],
-            "It was not built",
-        ),
-        (
-            [
-                ("It", "PRP", "nsubj", "it", 1),
-                ("is", "VBZ", "ROOT", "be", 1),
-                ("red", "JJ", "acomp", "red", 1),
-            ],
-            "It is not red",
-        ),
-        ([("Open", "VB", "ROOT", "open", 0), ("it", "PRP", "dobj", "it", 0)], "Do not open it"),
-        ([("A", "DT", "det", "a", 1), ("boat", "NN", "ROOT", "boat", 1)], "Not a boat"),
-        (
-            [
-                ("He", "PRP", "nsubj", "he", 2),
-                ("did", "VBD", "aux", "do", 2),
-                ("not", "RB", "neg", "not", 2),
-                ("go", "VB", "ROOT", "go", 2),
-            ],
-            "He did go",
-        ),
-        # The auxiliary of the relative clause is passed over; the public code would take it.
-        (
-            [
-                ("Men", "NNS", "nsubj", "man", 4),
-                ("who", "WP", "nsubjpass", "who", 3),
-                ("are", "VBP", "auxpass", "be", 3),
-                ("paid", "VBN", "relcl", "pay", 0),
-                ("work", "VBP", "ROOT", "work", 4),
-            ],
-            "Men who are paid do not work",
-        ),
-    ],
-)
-def test_a_parse_is_negated(tokens: list[tuple[str, str, str, str, int]], negated: str) -> None:
-    text, parsed = parse(*tokens)
-    assert negate_parsed(text, parsed) == negated
+PARSES = [
+    # The sentence, negated by its root, and as the public code does.
+    ("Dogs run/ROOT/VBP/run", "Dogs do not run", "Dogs do not run"),
+    ("Anna went/ROOT/VBD/go", "Anna did not go", "Anna did not go"),
+    ("She has/ROOT/VBZ/have it", "She does not have it", "She does not have it"),
+    ("It was/auxpass/VBD/be/2 built/ROOT/VBN/build", "It was not built", "It was not built"),
+    ("It IS/ROOT/VBZ/be red", "It IS not red", "It IS not red"),
+    ("Open/ROOT/VB/open it", "Do not open it", "Not Open it"),
+    ("a boat/ROOT/NN/boat", "Not a boat", "Not a boat"),
+    ("A man sitting/ROOT/VBG/sit down", "A man not sitting down", "Not A man sitting down"),
+    # The code takes the auxiliary of a relative clause, "to" too, and does not know n't.
+    (
+        "Men who are/auxpass/VBP/be/3 paid/relcl work/ROOT/VBP/work",
+        "Men who are paid do not work", "Men who are not paid work",
+    ),
+    (
+        "To/aux/TO/to/1 win/csubj is/ROOT/VBZ/be good",
+        "To win is not good", "To not win is good",
+    ),
+    ("He did/aux/VBD/do/3 n't/neg go/ROOT/VB/go .", "He did go.", "He did not n't go ."),
+    # A not goes wherever it is; the rest stays joined with spaces.
+    ("He did/aux/VBD/do/3 not/neg go/ROOT/VB/go", "He did go", "He did go"),
+    ("He came/ROOT/VBD/come , not/neg she .", "He did not come, not she.", "He came , she ."),
+    ("...", None, "Not ..."),
+]  # fmt: skip
+
+
+def test_parses_are_negated() -> None:
+    for text, by_root, by_code in PARSES:
+        plain, parsed = parse(text)
+        assert (negate_parsed(plain, parsed), negate_published(parsed)) == (by_root, by_code)
 
 
 @pytest.fixture
-def spacy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
-    """A module in spaCy's place whose pipeline knows two sentences; returns what was loaded."""
-    loaded: list[tuple[str, list[str]]] = []
-    known = dict(
-        [
-            parse(("Dogs", "NNS", "nsubj", "dog", 1), ("run", "VBP", "ROOT", "run", 1)),
-            parse(("Anna", "NNP", "nsubj", "Anna", 1), ("went", "VBD", "ROOT", "go", 1)),
-        ]
-    )
+def spacy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A module in spaCy's place with the pipeline ``mine``, which knows these; what was loaded."""
+    loaded: list[str] = []
+    known = dict(parse(text) for text in ("Dogs run/ROOT/VBP/run", "It is/ROOT/VBZ/be red ."))
 
     def load(name: str, *, exclude: list[str]) -> Any:
-        loaded.append((name, exclude))
+        if name != "mine":
+            raise OSError(name)
+        loaded.append(name)
         return known.__getitem__
 
-    module = ModuleType("spacy")
-    module.__spec__ = ModuleSpec("spacy", None)
-    module.load = load  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "spacy", module)
+    for name in ("spacy", "mine"):
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        module.load = load  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, name, module)
     return loaded
 
 
-def test_texts_are_negated_by_the_pipeline(spacy: list[tuple[str, list[str]]]) -> None:
-    compose(recipe="sncse", sets=["aug.negation.method=spacy"])
+def test_texts_are_negated_by_the_pipeline(spacy: list[str]) -> None:
     part = make_part("aug", "negation", method="spacy", spacy_model="mine")
-    assert spacy == [("mine", ["ner", "senter", "textcat"])]
-    texts = ["Dogs run", "", "Anna went", "Dogs run", "  "]
-    wanted = ["Dogs do not run", "", "Anna did not go", "Dogs do not run", "  "]
-    assert called(part, texts) == wanted
-    assert len(spacy) == 1, "the pipeline is loaded once"
+    wanted = ["Dogs do not run", "", "It is not red.", "Dogs do not run", "  "]
+    assert called(part, ["Dogs run", "", "It is red.", "Dogs run", "  "]) == wanted
+    # The code looks a line up with " ." behind it, or without the spaces around it.
+    part = make_part("aug", "negation", method="code", spacy_model="mine")
+    wanted = ["Not Dogs run .", "", "It is not red .", "Not It is red. "]
+    assert called(part, ["Dogs run", "", "It is red.", "It is red. "]) == wanted
+    assert spacy == ["mine", "mine"]
+
+
+def test_auto_is_spacy_where_it_is_installed(
+    spacy: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def method(model: str) -> str:
+        composition = compose(recipe="sncse", sets=[f"aug.negation.spacy_model={model}"])
+        (part,) = composition.of("aug")
+        return part.options.method  # type: ignore[attr-defined]
+
+    assert (method("mine"), method("not_installed"), method("no/folder")) == (
+        "spacy", "rules", "rules",
+    )  # fmt: skip
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
+    assert method("mine") == "rules"
+
+
+def test_without_spacy_or_its_pipeline_it_is_one_line(
+    spacy: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CseError) as caught:
+        make_part("aug", "negation", method="spacy", spacy_model="other")
+    assert "python -m spacy download other" in str(caught.value)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
+    for method in ("spacy", "code"):
+        wanted = f"aug.negation: method = {method}: spaCy is not installed; {INSTALL}, or use"
+        for make in (
+            lambda: compose(recipe="sncse", sets=[f"aug.negation.method={method}"]),  # noqa: B023
+            lambda: make_part("aug", "negation", method=method),  # noqa: B023
+        ):
+            with pytest.raises(CseError) as caught:
+                make()
+            assert str(caught.value) == f"{wanted} method rules"

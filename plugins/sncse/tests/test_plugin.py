@@ -36,12 +36,6 @@ class TestSncse(RecipeSuite):
     recipe = "sncse"
     settings = Path(__file__).parent / "settings" / "sncse.toml"
 
-    def test_the_weight_of_the_margin_is_the_parameter(self) -> None:
-        for encoder, weight in (("bert-large", 1e-3), ("roberta-base", 5e-4)):
-            composition = self.resolved(encoder)
-            bml = next(each for each in composition.parts if each.path == "loss.bml")
-            assert bml.options.weight.at(0, 10) == weight  # type: ignore[attr-defined]
-
 
 class TestBml(LossSuite):
     """The loss in loops: each anchor with its own soft negative and positives."""

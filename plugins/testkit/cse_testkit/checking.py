@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +12,10 @@ from importlib.metadata import Distribution, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 
-from cse_cli.plugins.discovery import editable_sources
 from cse_cli.plugins.installed_commands import Command
 from cse_cli.plugins.manager import SLOW
 from cse_core.errors import CseError
@@ -292,11 +293,11 @@ def _place(made: Any) -> str:
 
 def _metadata_file(dist: Distribution) -> str:
     """Return the pyproject.toml of an editable installation, or the file of the metadata."""
-    sources = editable_sources(dist)
-    path = Path(sources, "pyproject.toml")
-    if not sources or not path.is_file():
-        path = Path(str(getattr(dist, "_path", "")), "METADATA")
-    return _shown(path)
+    origin = json.loads(dist.read_text("direct_url.json") or "{}")
+    path = Path(unquote(urlsplit(origin.get("url", "")).path), "pyproject.toml")
+    if origin.get("dir_info", {}).get("editable") and path.is_file():
+        return _shown(path)
+    return _shown(Path(str(getattr(dist, "_path", "")), "METADATA"))
 
 
 def _shown(path: Path) -> str:

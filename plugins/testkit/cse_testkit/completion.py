@@ -10,13 +10,13 @@ from typing import Any, cast
 from cse_core.capabilities import Requirement, flatten
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
+from cse_core.recipes.reading import KINDS
 from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registered, Registry
 
 Found = Registered[ComponentSpec]
-_ADDED: tuple[Kind, ...] = ("aug", "positives", "negatives", "branch", "metric", "adapter")
+_ADDED = tuple(kind for kind in KINDS if kind not in ("pool", "loss"))
 """Kinds whose parts are added to those of the default recipe."""
-
 _COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
 """Columns that make a view which the core would not make."""
 

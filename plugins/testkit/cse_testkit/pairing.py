@@ -13,14 +13,14 @@ import torch
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
-from cse_core.records import ComponentSpec, Kind, MinerSpec
+from cse_core.records import COMPONENT_SPECS, ComponentSpec, MinerSpec
 from cse_core.registry.registry import Registered, Registry
 from cse_testkit.completion import complete
 from cse_testkit.runs import Rig, compose, installed_registry
 from cse_testkit.tiny import shared_encoder, tiny_corpus
 
 Found = Registered[ComponentSpec]
-KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "loss", "branch", "adapter")
+KINDS = tuple(kind for kind in COMPONENT_SPECS if kind != "metric")
 """Kinds whose parts are tried together."""
 
 

@@ -173,9 +173,7 @@ class Rig:
         """The steps of the round, over its rows in order; miners are asked for one now."""
         current = next(self.rounds.each(False), TrainingRound())
         rows = self.rounds.begin(current)
-        loop = TrainingLoop(
-            self.assembly, current, rows, self.precision, total=self.total_steps, prefetch=False
-        )
+        loop = TrainingLoop(self.assembly, current, rows, self.precision, total=self.total_steps)
         loop.before_update = self._check_gradients
         return loop
 

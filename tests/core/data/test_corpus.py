@@ -169,8 +169,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr("socket.create_connection", refuse)
-    monkeypatch.setattr("cse_core.runtime.hub.getproxies", dict)
+    monkeypatch.setattr("huggingface_hub.get_session", refuse)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     yield

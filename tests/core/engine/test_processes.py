@@ -15,11 +15,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from cse_core.engine import objective
+from cse_core.errors import CseError
 from cse_core.runtime import distributed, gradients
+from cse_core.types import LossOutput
 from tests.fixtures.process import steps, whole
 from tests.fixtures.ranks import ranks
 from tests.fixtures.shared_steps import BATCHES, SEGMENTS
-from tests.fixtures.tiny import sentences
+from tests.fixtures.tiny import Bench, sentences
 
 ROOT = Path(__file__).parents[3]
 GATHERS = ("all_gather_single", "all_gather_into_tensor")
@@ -250,3 +253,25 @@ def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -
     gradients.GradientSum([], [used, unused, used]).finish()
     assert torch.equal(used.grad, torch.full((3,), 4.0))
     assert unused.grad is None
+
+
+def test_a_loss_that_encodes_by_itself_trains_in_one_process_alone(
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(encoder, folder, '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n')
+    loss, online = bench.part("loss.infonce"), bench.assembly.online.encoder
+
+    class Encoding(type(loss)):  # type: ignore[misc]
+        def __call__(self, *given: Any) -> LossOutput:
+            words = online.word_embeddings(torch.tensor([5, 6]))
+            hidden = online(words, torch.tensor([0, 1]), torch.tensor([0, 2]))
+            out: LossOutput = super().__call__(*given)
+            return LossOutput(out.value + hidden.last.square().mean())
+
+    loss.__class__ = Encoding
+    bench.step(0)
+    monkeypatch.setattr(objective, "rank_and_size", lambda: (0, 2))
+    with pytest.raises(CseError, match="loss.infonce: encodes by itself, so 2 processes"):
+        bench.step(1)
+    with torch.no_grad():
+        online(online.word_embeddings(torch.tensor([5])), torch.tensor([0]), torch.tensor([0, 1]))

@@ -237,7 +237,7 @@ def test_a_recipe_extends_another_with_its_when_blocks(installed: Path) -> None:
     assert option(made, "loss.infonce.weight").start == pytest.approx(0.85)
 
 
-def test_extends_a_file_beside_it_and_refuses_circles(tmp_path: Path) -> None:
+def test_extends_a_file_beside_it_and_refuses_cycles(tmp_path: Path) -> None:
     write(tmp_path, "[train]\nlr = 0.5", "base.toml")
     made = compose(write(tmp_path, 'extends = "base.toml"\n[train]\nseed = 7', "top.toml"))
     assert (made.train.lr, made.train.seed, made.recipe) == (0.5, 7, "top")

@@ -41,9 +41,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_each_text_is_tokenised_once(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
     rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
-    assert not rows.is_tokenised("text", tokenizer)
     rows.tokenise("text", tokenizer, Reporter())
-    assert rows.is_tokenised("text", tokenizer)
     index = torch.tensor([5, 2, 0, 1])
     found = rows.content("text", index, tokenizer)
     assert seen == [["anna paints", "the old boat", "ben", "a red kite"]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -35,7 +34,6 @@ def test_it_takes_the_batches_of_a_round_until_it_is_over(encoder: str, folder: 
     loop, sizes = loop_of(encoder, folder), []
     while not loop.over:
         sizes.append(loop.step().rows)
-    loop.close()
     assert sizes == [8, 8, 4] and loop.done == loop.total == 3
 
 
@@ -43,20 +41,10 @@ def test_a_last_batch_that_is_smaller_can_be_left_out(encoder: str, folder: Path
     loop = loop_of(encoder, folder, drop_last=True)
     assert [loop.step().rows for _ in range(3)] == [8, 8, 8]
     assert loop.batches.epoch(2) == 1
-    loop.close()
-
-
-def test_rows_that_are_given_are_stepped_on(
-    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loop, seen = loop_of(encoder, folder), []
-    monkeypatch.setattr(loop.engine.builder, "expect", seen.append)
-    assert loop.step(torch.tensor([3, 1, 2])).rows == 3
-    assert seen == [] and loop.done == 1, "what comes next is not known"
 
 
 def test_gradients_are_there_before_the_weights_move(encoder: str, folder: Path) -> None:
-    loop, seen = loop_of(encoder, folder, prefetch=False), []
+    loop, seen = loop_of(encoder, folder), []
     before = copied(loop)
 
     def look() -> None:
@@ -70,11 +58,11 @@ def test_gradients_are_there_before_the_weights_move(encoder: str, folder: Path)
 
 
 def test_it_goes_on_from_a_checkpoint_bit_for_bit(encoder: str, folder: Path) -> None:
-    whole = loop_of(encoder, folder, QUEUE, prefetch=False)
+    whole = loop_of(encoder, folder, QUEUE)
     whole.step()
     whole.checkpoint().write(folder / "step-1")
     whole.step()
-    resumed = loop_of(encoder, folder, QUEUE, prefetch=False)
+    resumed = loop_of(encoder, folder, QUEUE)
     found = Checkpoint.read(folder / "step-1")
     restore_assembly(resumed.assembly, found)
     resumed.restore(found)

@@ -320,7 +320,7 @@ def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
 
 def test_a_run_tells_of_the_weights_that_it_saved() -> None:
     """Killed after it saved better weights than the second attempt reached."""
-    best = Best(score=70.0, step=5, round=1, scores={"dev.spearman": 70.0}, waited=2)
+    best = Best(score=70.0, step=5, round=1, scores={"dev.spearman": 70.0}, evals_since_best=2)
     assert best.as_saved({"step": 5, "dev.spearman": 70.0}, "dev.spearman") == best
     better = {"step": 7, "dev.spearman": 80.0, "dev.uniformity": -2.0}
     found = best.as_saved(better, "dev.spearman")

@@ -18,14 +18,11 @@ from cse_cli.models.loading import (
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data, complete_model, complete_suite
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo_err, say_json
-from cse_evaluation.cli.probes import show_tasks, shown_progress
+from cse_cli.terminal.console import say_json
+from cse_evaluation.cli.report import show
 from cse_evaluation.cli.request import Request
-from cse_evaluation.cli.retrieval import show_retrieval
-from cse_evaluation.cli.scores import show_scores
-from cse_evaluation.cli.scoring import score_models
+from cse_evaluation.cli.scoring import score_models, shown_progress
 from cse_evaluation.cli.sources import read_sources, show_sources
-from cse_evaluation.cli.suites import show_suites
 
 
 @shared
@@ -148,23 +145,6 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
     ] = None,
-    aug: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="An installed augmenter that changes the second sentence of each pair before it "
-            "is encoded; of a run it has the run's options; may be repeated.",
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="aug.NAME.OPTION=VALUE", help="An option of an augmenter of --aug."
-        ),
-    ] = None,
-    dropout: Annotated[
-        bool, typer.Option("--dropout", help="Encode second sentences with dropout on.")
-    ] = False,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show each subset's score.")] = False,
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
@@ -175,34 +155,9 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
-    request = Request(
-        tuple(models),
-        suite=tuple(suite or ()),
-        data_dir=data_dir,
-        pairs=tuple(pairs or ()),
-        data=tuple(data or ()),
-        labelled=tuple(labelled or ()),
-        documents=tuple(documents or ()),
-        candidates=tuple(candidates or ()),
-        similarity=similarity,
-        index=index,
-        long_texts=long_texts,
-        classifier=classifier,
-        seed=seed,
-        idf=idf,
-        pooling=pooling,
-        max_length=max_length,
-        device=device,
-        precision=precision,
-        batch_tokens=batch_tokens,
-        pairs_out=pairs_out,
-        items_out=items_out,
-        metric=tuple(metric or ()),
-        aug=tuple(aug or ()),
-        settings=tuple(settings or ()),
-        dropout=dropout,
-        no_baselines=no_baselines,
-    )
+    shown = ("subsets", "dry_run", "json")
+    options = {name: value for name, value in context.params.items() if name not in shown}
+    request = Request.of(options.pop("models"), options)
     if dry_run:
         show_sources(read_sources(request, installed(context)), json=json)
         return
@@ -210,13 +165,5 @@ def evaluate(
         found = score_models(request, installed(context), progress)
     if json:
         say_json(found.to_dict())
-        return
-    for name, description in zip(models, found.described, strict=True):
-        echo_err(f"{name}: {description}")
-    if found.results:
-        show_scores(models, found.results, found.sources.sets, subsets)
-    if found.classified:
-        show_tasks(models, found.classified)
-    if found.retrieved:
-        show_retrieval(models, found.retrieved)
-    show_suites(found.sources.others, models, found.scores)
+    else:
+        show(found, subsets=subsets)

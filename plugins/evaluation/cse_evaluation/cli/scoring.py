@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -10,65 +11,62 @@ from typing import TYPE_CHECKING, Any, cast
 from cse_cli.models.loading import TextEncoder, load_model
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo_err, warn
+from cse_cli.terminal.progress import reporter_for
 from cse_core.evaluation.suites import Progress, SuiteScore
-from cse_evaluation.cli.graded import Sets
-from cse_evaluation.cli.kept import keep
-from cse_evaluation.cli.probes import (
-    score_tasks,
-    score_words_of,
-    shown_progress,
-    warn_of_lengths,
-)
+from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.request import Request
-from cse_evaluation.cli.retrieval import (
-    Words,
-    score_document_words,
-    score_documents,
-)
-from cse_evaluation.cli.scores import scores_json
 from cse_evaluation.cli.sources import Sources, read_sources
-from cse_evaluation.cli.suites import add_suites, check_sets, score_suites
+from cse_evaluation.results import Baseline, Result, check_names
 
 if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
-    from cse_core.evaluation.suites import Encode
-    from cse_evaluation.retrieval import RetrievalResult
-    from cse_evaluation.sts import Result
-    from cse_evaluation.task_result import TaskResult, WordScore
+    from cse_evaluation.vectors import EncodedTexts
+
+
+@dataclass
+class Scores:
+    """What one model scored.
+
+    Attributes:
+        encoder: Its pooling and length in words.
+        pairs: On graded pairs.
+        tasks: On labelled texts.
+        documents: On documents with titles.
+        others: On each suite of another distribution.
+    """
+
+    model: str
+    encoder: str
+    pairs: list[Result] = field(default_factory=list)
+    tasks: list[Result] = field(default_factory=list)
+    documents: list[Result] = field(default_factory=list)
+    others: list[Sequence[SuiteScore]] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[SuiteScore]:
+        """Return them all."""
+        return [*self.pairs, *self.tasks, *self.documents, *chain.from_iterable(self.others)]
 
 
 @dataclass
 class Evaluation:
-    """The scores of every model, in the order of the request.
+    """The scores of every model, in the order of the request."""
 
-    Attributes:
-        described: Each model's pooling and length in words.
-        results: On graded pairs.
-        classified: On labelled texts.
-        retrieved: On documents with titles.
-        scores: On suites of other distributions.
-    """
-
-    request: Request
     sources: Sources
-    described: list[str] = field(default_factory=list)
-    results: list[list[Result]] = field(default_factory=list)
-    classified: list[list[TaskResult]] = field(default_factory=list)
-    retrieved: list[list[RetrievalResult]] = field(default_factory=list)
-    scores: list[list[list[SuiteScore]]] = field(default_factory=list)
+    models: list[Scores] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``cse eval --json`` prints."""
-        shown = scores_json(
-            list(self.request.models),
-            self.described,
-            self.results,
-            self.sources.sets,
-            self.classified,
-            self.sources.tasks,
-            self.retrieved,
-        )
-        return add_suites(shown, self.sources.others, self.scores)
+        """Return what ``cse eval --json`` prints: flat for one model."""
+        scored = []
+        for each in self.models:
+            results = {score.name: score.to_json() for score in each.all}
+            for name in self.sources.synthetic:
+                results[name]["synthetic"] = True
+            scored.append({"model": each.model, "encoder": each.encoder, "results": results})
+        rest: dict[str, Any] = {"missing": self.sources.missing}
+        if self.sources.folder is not None:
+            rest["folder"] = str(self.sources.folder)
+        return {**scored[0], **rest} if len(scored) == 1 else {"models": scored, **rest}
 
 
 def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[str, Any]:
@@ -83,25 +81,24 @@ def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[
         return score_models(request, plugins, progress).to_dict()
 
 
+@contextmanager
+def shown_progress(json: bool) -> Iterator[Progress]:
+    """Give the function that shows how far the work is: a bar, lines, or nothing for JSON."""
+    with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
+        yield reporter.progress
+
+
 def score_models(request: Request, plugins: Installed, progress: Progress) -> Evaluation:
     """Score models on everything that is asked for; what is not there is reported on stderr.
 
     Raises:
         CseError: If a model, a file or an option is missing or wrong.
     """
-    from cse_evaluation.item_files import write_items_out, write_pairs_out
-    from cse_evaluation.sts import evaluate_sts
-    from cse_evaluation.vectors import EncodedTexts
-
     sources = read_sources(request, plugins)
-    sets, tasks, changes = sources.sets, sources.tasks, sources.changes
-    found = Evaluation(request, sources)
-    pairs_out, items_out = request.pairs_out, request.items_out
-    baselines = not request.no_baselines
-    lengths: list[int] = []
+    found = Evaluation(sources)
+    lengths: dict[str, int] = {}
     cuts: list[str] = []
-    known: dict[str, WordScore] = {}
-    titles: Words = {}
+    words: dict[str, Baseline] = {}
     for name in request.models:
         model = load_model(
             name,
@@ -111,73 +108,94 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
             device=request.device,
             precision=request.precision,
         )
-        lengths.append(model.sentence_encoder.max_length)
-        found.described.append(f"{model.description}, at most {lengths[-1]} tokens")
-        texts = chain(*(each.texts for each in sets.sets))
-        encoder = TextEncoder(model, request.batch_tokens)
-        encode = EncodedTexts(encoder, texts)
-        if sets.sets:
-            if changes:
-                encode = changes.encoder(model, encode, sets.sets, plugins)
-            scored = evaluate_sts(encode, sets.sets, baselines and not changes, sources.words)
-            if changes:
-                scored = [replace(each, setting=changes.setting) for each in scored]
-            found.results.append(
-                _with_metrics(scored, request.metric, model, encode, sets, plugins)
-            )
-        if tasks.groups:
-            if baselines and not known:  # now that the model is known to load
-                known = score_words_of(tasks, request.seed, progress)
-            found.classified.append(
-                score_tasks(
-                    model,
-                    tasks,
-                    known,
-                    batch_tokens=request.batch_tokens,
-                    classifier=request.classifier,
-                    seed=request.seed,
-                    progress=progress,
-                    max_length=request.max_length,
-                )
-            )
-        if sources.documents:
-            titles = titles or (score_document_words(sources.documents) if baselines else {})
-            found.retrieved.append(
-                score_documents(
-                    encode, sources.documents, titles, progress, request.similarity, request.index
-                )
-            )
-        found.scores.append(score_suites(sources.others, encode, progress))
-        if encoder.note:
-            cuts.append(f"{name}: {encoder.note}")
-    kinds = (found.results, found.classified, found.retrieved)
-    names = [each.name for kind in kinds for each in chain(*kind[:1])]
-    check_sets([*names, *(score.name for score in chain(*found.scores[0]))])
-    for note in (*sets.notes, *tasks.notes):
+        lengths[name] = model.sentence_encoder.max_length
+        if not words and not request.no_baselines:  # now that the model is known to load
+            words = _score_words(sources, request, progress)
+        scores, cut = _score(model, sources, words, request, plugins, progress)
+        found.models.append(scores)
+        cuts += [f"{name}: {cut}"] if cut else []
+    check_names([score.name for score in found.models[0].all])
+    for note in sources.notes:
         echo_err(note)
-    for each in sources.others:
-        if each.missing:
-            echo_err(f"not there, looked for in {each.folder}: {', '.join(each.missing)}")
     for cut in cuts:
         warn(cut)
-    if found.results:
-        warn_of_lengths(request.models, lengths)
-    if pairs_out is not None:
-        write_pairs_out(pairs_out, sets.sets, [r.cosines for r in found.results[0] if not r.sets])
-        echo_err(f"pairs with their cosines are in {pairs_out}")
-    if items_out is not None:
-        write_items_out(items_out, chain(*found.classified[:1]), chain(*found.retrieved[:1]))
-        echo_err(f"ranks of documents' titles and labels that were right are in {items_out}")
+    if sources.pairs and len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} at {length}" for name, length in lengths.items())
+        warn(f"the models cut the texts of pairs at different lengths ({shown} tokens); "
+             "--max-length N is for all")  # fmt: skip
+    if request.pairs_out is not None:
+        write_pairs_out(request.pairs_out, sources.pairs, found.models[0].pairs)
+        echo_err(f"pairs with their cosines are in {request.pairs_out}")
+    if request.items_out is not None:
+        first = found.models[0]
+        write_items_out(request.items_out, first.tasks, first.documents)
+        echo_err(
+            f"ranks of documents' titles and labels that were right are in {request.items_out}"
+        )
     keep(request.models, request.changed(), found.to_dict())
     return found
 
 
+def _score_words(sources: Sources, request: Request, progress: Progress) -> dict[str, Baseline]:
+    """Return the scores of words alone on each set: they are the same for every model."""
+    from cse_evaluation import retrieval, sts, transfer
+
+    tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
+    seed = request.seed
+    return {
+        **{each.name: sts.score_words(each, sources.idf) for each in sources.pairs},
+        **{each.name: transfer.score_words(each, seed=seed, progress=progress) for each in tasks},
+        **{each.name: retrieval.score_words(each) for each in sources.documents},
+    }
+
+
+def _score(
+    model: SentenceModel,
+    sources: Sources,
+    words: dict[str, Baseline],
+    request: Request,
+    plugins: Installed,
+    progress: Progress,
+) -> tuple[Scores, str | None]:
+    """Return the scores of a model, and what to say of texts that were cut."""
+    from cse_evaluation.long_texts import LabelledTexts
+    from cse_evaluation.retrieval import score_documents
+    from cse_evaluation.sts import score_pairs
+    from cse_evaluation.transfer import score_tasks
+    from cse_evaluation.vectors import EncodedTexts
+
+    length = model.sentence_encoder.max_length
+    scores = Scores(model.name, f"{model.description}, at most {length} tokens")
+    encoder = TextEncoder(model, request.batch_tokens)
+    encode = EncodedTexts(encoder, chain(*(each.texts for each in sources.pairs)))
+    scores.pairs = score_pairs(encode, sources.pairs, words)
+    if request.metric:
+        scores.pairs = _with_metrics(scores.pairs, request.metric, model, encode, sources, plugins)
+    for long_texts, tasks in sources.tasks:
+        reads = LabelledTexts(model, long_texts, request.batch_tokens, request.max_length, progress)
+        scores.tasks += score_tasks(
+            reads,
+            tasks,
+            texts=reads.treatment,
+            measure=reads.measure,
+            words=words,
+            classifier=request.classifier,
+            seed=request.seed,
+            progress=progress,
+        )
+    for each in sources.documents:
+        beside, similarity, index = words.get(each.name), request.similarity, request.index
+        scores.documents.append(score_documents(encode, each, beside, progress, similarity, index))
+    scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
+    return scores, encoder.note
+
+
 def _with_metrics(
-    results: list[Result],
+    results: Sequence[Result],
     names: Sequence[str],
     model: SentenceModel,
-    encode: Encode,
-    sets: Sets,
+    encode: EncodedTexts,
+    sources: Sources,
     plugins: Installed,
 ) -> list[Result]:
     """Return the results with the numbers of installed metrics on each set."""
@@ -187,21 +205,19 @@ def _with_metrics(
 
     online = model.sentence_encoder
     make = PartFactory(online.encoder, online.tokenizer, model.device)
+    parts = {name: PlannedPart.of(plugins.registry.find("metric", name)) for name in names}
     metrics = {
-        name: cast(
-            Metric,
-            make(PlannedPart.of(plugins.registry.find("metric", name)), online.encoder.hidden_size),
-        )
-        for name in names
+        name: cast(Metric, make(part, online.encoder.hidden_size)) for name, part in parts.items()
     }
-    by_name = {each.name: each for each in sets.sets}
+    sets = {each.name: each for each in sources.pairs}
     found = []
     for result in results:
         numbers = {
             f"{name}.{key}": value
             for name, metric in metrics.items()
-            if result.name in by_name
-            for key, value in metric.compute(encode, by_name[result.name]).items()
+            if result.name in sets
+            for key, value in metric.compute(encode, sets[result.name]).items()
         }
-        found.append(replace(result, metrics=numbers))
+        facts = {**result.facts, "metrics": numbers} if numbers else result.facts
+        found.append(replace(result, facts=facts))
     return found

@@ -2,67 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.machine.out_files import check_out_file
 from cse_cli.models.approximate import chosen_index
 from cse_cli.models.loading import check_model
+from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
 from cse_cli.plugins.installed import Installed
+from cse_cli.plugins.known_sets import known_set
 from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table
-from cse_core.errors import CseError
-from cse_evaluation.cli.changes import Changes
-from cse_evaluation.cli.graded import Sets, find_sets, read_texts
-from cse_evaluation.cli.probes import Groups, find_tasks
+from cse_core.errors import CseError, did_you_mean
+from cse_core.evaluation.suites import Suite
+from cse_core.records import SuiteSpec
+from cse_core.runtime.loading import load_factory
 from cse_evaluation.cli.request import Request
-from cse_evaluation.cli.retrieval import find_document_sets
-from cse_evaluation.cli.suites import Wanted, check_sets, read_suites
-from cse_evaluation.plugin import cse_suites
+from cse_evaluation.results import check_names
 
 if TYPE_CHECKING:
     from cse_evaluation.documents import DocumentSet
+    from cse_evaluation.labelled import LongTexts, Task
     from cse_evaluation.lexical import TextCollection
+    from cse_evaluation.pairs import PairSet
+
+_CHOICES = {
+    "long_texts": ("way with long texts", ("cut", "slice")),
+    "classifier": ("classifier", ("exact", "senteval")),
+    "similarity": ("similarity", ("cosine", "dot")),
+}
 
 
 @dataclass(frozen=True)
+class OtherSuite:
+    """A suite of another distribution, and what its ``score`` gets."""
+
+    spec: SuiteSpec
+    suite: Suite
+    read: Any
+
+
+@dataclass
 class Sources:
     """What a request is scored on.
 
     Attributes:
-        sets: Graded pairs.
-        tasks: Labelled texts.
+        pairs: Sets of graded pairs.
+        tasks: Labelled texts, with what becomes of those that are too long.
         documents: Documents with titles.
         others: Suites of other distributions.
-        changes: What changes the second sentences of pairs.
-        words: Texts whose document frequencies TF-IDF uses, None for each set's own.
+        synthetic: Names of the sets that are made up.
+        missing: Names of the suites' sets that are not there.
+        folder: Where the first suite is.
+        notes: What to tell about the choice.
+        idf: Texts whose document frequencies TF-IDF uses, None for each set's own.
     """
 
-    sets: Sets
-    tasks: Groups
-    documents: list[DocumentSet]
-    others: list[Wanted]
-    changes: Changes
-    words: TextCollection | None
+    pairs: list[PairSet] = field(default_factory=list)
+    tasks: list[tuple[LongTexts, list[Task]]] = field(default_factory=list)
+    documents: list[DocumentSet] = field(default_factory=list)
+    others: list[OtherSuite] = field(default_factory=list)
+    synthetic: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    folder: Path | None = None
+    notes: list[str] = field(default_factory=list)
+    idf: TextCollection | None = None
+
+    def add_tasks(self, tasks: Sequence[Task], long_texts: LongTexts) -> None:
+        """Add tasks whose long texts are treated so."""
+        self.tasks.append((long_texts, list(tasks)))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each set: its name, kind and size; a suite's sets are its own matter."""
-        kinds: dict[str, dict[str, int | None]] = {
-            "graded pairs": {each.name: len(each.pairs) for each in self.sets.sets},
-            "labelled texts": {each.name: len(each.texts) for each in self.tasks.tasks},
-            "documents": {each.name: len(each) for each in self.documents},
-            "suite": dict.fromkeys(each.spec.name for each in self.others),
-        }
-        return [
-            {"name": name, "kind": kind, "size": size}
-            for kind, sizes in kinds.items()
-            for name, size in sizes.items()
+        tasks = chain.from_iterable(tasks for _, tasks in self.tasks)
+        sizes: list[tuple[str, str, int | None]] = [
+            *((each.name, "graded pairs", len(each.pairs)) for each in self.pairs),
+            *((each.name, "labelled texts", len(each.texts)) for each in tasks),
+            *((each.name, "documents", len(each)) for each in self.documents),
+            *((each.spec.name, "suite", None) for each in self.others),
         ]
-
-    @property
-    def missing(self) -> list[str]:
-        """Return the names of the suites' sets that are not there."""
-        others = (name for each in self.others for name in each.missing)
-        return [*self.sets.missing, *self.tasks.missing, *others]
+        return [{"name": name, "kind": kind, "size": size} for name, kind, size in sizes]
 
 
 def read_sources(request: Request, plugins: Installed) -> Sources:
@@ -71,47 +92,154 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     Raises:
         CseError: If a model, a file or an option is missing or wrong.
     """
-    specs = {name: plugins.registry.suite(name).spec for name in request.suite}.values()
-    own = [spec.name for spec in specs if spec in cse_suites()]
-    outs = {"--pairs-out": request.pairs_out, "--items-out": request.items_out}
-    for flag, file in outs.items():
+    from cse_evaluation.documents import read_candidates, read_documents
+    from cse_evaluation.labelled import read_tasks
+    from cse_evaluation.pairs import find_pairs, pairs_from_rows
+
+    specs = {name: plugins.registry.suite(name).spec for name in request.suite}
+    _check_options(request, plugins)
+    found = Sources()
+    data = _implied(request, plugins, specs, found)
+    for spec in specs.values():
+        _add_suite(found, spec, request)
+    found.pairs += [find_pairs(known_set(file, plugins, "--pairs")) for file in request.pairs]
+    for name in data:
+        dataset = plugins.registry.dataset(name, where="--data").spec
+        rows = load_factory(dataset.factory)().pairs("test")
+        found.pairs.append(pairs_from_rows(f"{name}.test", rows))
+        if plugins.datasets[name].synthetic:
+            found.synthetic.append(f"{name}.test")
+    if request.labelled:
+        found.add_tasks(read_tasks(request.labelled), request.long_texts or "slice")
+    found.documents += [read_documents(file) for file in request.documents]
+    if request.candidates:
+        others = list(chain.from_iterable(map(read_candidates, request.candidates)))
+        found.documents = [each.among(others) for each in found.documents]
+    check_names([row["name"] for row in found.rows() if row["size"] is not None])
+    _check_outs(request, found)
+    if request.idf is not None:
+        found.idf = _read_texts(request.idf, plugins)
+    return found
+
+
+def _check_options(request: Request, plugins: Installed) -> None:
+    for flag, file in request.outs.items():
         if file is not None and len(request.models) > 1:
             raise CseError("is for one model", where=flag, hint="evaluate them one by one")
     for name in request.models:
         check_model(name, plugins.registry, pooling=request.pooling, max_length=request.max_length)
-    tasks = find_tasks(
-        own, request.data_dir, request.labelled, request.long_texts, request.classifier
-    )
-    documents = find_document_sets(
-        own, request.data_dir, request.documents, request.candidates, request.similarity
-    )
+    for name, (noun, known) in _CHOICES.items():
+        value = getattr(request, name)
+        if value is not None and value not in known:
+            flag, hint = f"--{name.replace('_', '-')}", did_you_mean(value, known)
+            raise CseError(f"unknown {noun}", where=flag, value=value, hint=hint)
     chosen_index(request.index, 0, 0)
-    others = read_suites([spec for spec in specs if spec not in cse_suites()], request.data_dir)
-    other = bool(tasks.groups or documents or others)
-    pairs, data = list(request.pairs), list(request.data)
-    sets = find_sets(plugins, own, request.data_dir, pairs, data, other)
-    names = [task.name for task in tasks.tasks]
-    check_sets([each.name for each in sets.sets] + names + [each.name for each in documents])
-    if request.pairs_out is not None and not sets.sets:
-        raise CseError("there are no graded pairs to write", where="--pairs-out",
-                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
-    if request.items_out is not None and not tasks.groups and not documents:
-        raise CseError("there are no documents and no labelled texts to write",
-                       where="--items-out",
-                       hint="name some with --documents FILE or --labelled FILE")  # fmt: skip
-    changes = Changes(request.aug, request.settings, request.dropout, request.seed)
-    if changes and not sets.sets:
-        raise CseError("there are no graded pairs to change", where="--aug",
-                       hint="name some with --pairs FILE or --suite sts")  # fmt: skip
-    for name in request.models:
-        changes.planned(name, plugins)
+    if not request.documents and "retrieval" not in request.suite:
+        hint = "name some with --documents FILE or --suite retrieval"
+        if request.candidates or request.similarity != "cosine":
+            unused = "--candidates" if request.candidates else "--similarity"
+            raise CseError("there are no documents to score", where=unused, hint=hint)
     for metric in request.metric:
         plugins.registry.find("metric", metric, where="--metric")
-    for flag, file in outs.items():
+
+
+def _check_outs(request: Request, found: Sources) -> None:
+    items = bool(found.tasks or found.documents)
+    for flag, there, what, more in (
+        ("--pairs-out", bool(found.pairs), "graded pairs", "--pairs FILE or --suite sts"),
+        ("--items-out", items, "documents and no labelled texts",
+         "--documents FILE or --labelled FILE"),
+    ):  # fmt: skip
+        file = request.outs[flag]
+        if file is not None and not there:
+            hint = f"name some with {more}"
+            raise CseError(f"there are no {what} to write", where=flag, hint=hint)
         if file is not None:
             check_out_file(file, flag)
-    words = read_texts(request.idf, plugins) if request.idf is not None else None
-    return Sources(sets, tasks, documents, others, changes, words)
+
+
+def _implied(
+    request: Request, plugins: Installed, specs: dict[str, SuiteSpec], found: Sources
+) -> Sequence[str]:
+    """Return the data sets to score on, where no suite is named; add the STS suite if it is."""
+    if request.labelled or request.documents or specs:
+        return request.data
+    sts = plugins.registry.suite("sts").spec
+    if request.data_dir is not None:
+        specs["sts"] = sts
+        return request.data
+    if request.pairs or request.data:
+        return request.data
+    if plugins.locate("sts", data_folder()[0]).there:
+        specs["sts"], names, what = sts, [], "the STS suite"
+    else:
+        names = list(plugins.datasets)
+        what = f"the test pairs of {', '.join(names)}"
+    if not specs and not names:
+        raise CseError(
+            "nothing to score on: no data set is installed and no STS file is found",
+            hint="name pairs with --pairs FILE, or --suite sts --data-dir DIR",
+        )
+    found.notes.append(f"no --suite, --pairs or --data: scored on {what}")
+    return names
+
+
+def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
+    """Read the files of a suite.
+
+    Raises:
+        CseError: If the folder is missing, holds no file of the suite, or one is broken.
+    """
+    from cse_evaluation.suites import STS_DEVS, Graded, Labelled, OfFolder, Retrieval, TableFiles
+
+    suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
+    option = suite.option if isinstance(suite, OfFolder) else ""
+    if option and getattr(request, option) and request.data_dir is None:
+        return  # the files that are named are the suite
+    folder, origin = data_folder(request.data_dir)
+    hint = f"name the folder of its files with --data-dir DIR or {DATA_VARIABLE}"
+    if option:
+        hint += f", or a file with --{option} FILE"
+    if spec.sources and origin != "--data-dir":
+        hint = f"`cse data fetch {spec.name}` brings them; or {hint}"
+    if not folder.is_dir():
+        shown = "this is not a directory" if folder.exists() else "no such directory"
+        raise CseError(f"{shown} (from {origin})", where=str(folder), hint=hint)
+    files = suite.locate(folder)
+    if files.broken:
+        raise files.broken[0]
+    if not files.there:
+        what = f"no file of the suite {spec.name} is here ({', '.join(files.missing)})"
+        raise CseError(what, where=str(folder), hint=hint)
+    read = suite.read(files.there)
+    if isinstance(suite, Graded):
+        found.pairs += read
+    elif isinstance(suite, Labelled):
+        found.add_tasks(read, request.long_texts or suite.long_texts)
+    elif isinstance(suite, Retrieval):
+        found.documents += read
+    else:
+        found.others.append(OtherSuite(spec, suite, read))
+    if isinstance(suite, Graded | Labelled) and not isinstance(suite, OfFolder):
+        folder = next(iter(files.there.values())).parent
+    found.folder = found.folder or folder
+    missing = [name for name in files.missing if name not in STS_DEVS]
+    found.missing += missing
+    if missing:
+        found.notes.append(f"not there, looked for in {folder}: {', '.join(missing)}")
+    if option == "labelled" and isinstance(files, TableFiles) and files.others:
+        others = ", ".join(path.name for path in files.others)
+        found.notes.append(f"left out of {spec.name}, without label and text: {others}")
+
+
+def _read_texts(file: str, plugins: Installed) -> TextCollection:
+    """Read the texts whose document frequencies TF-IDF uses."""
+    from cse_core.data import load_corpus
+    from cse_core.recipes.settings import DataOptions
+    from cse_evaluation.lexical import TextCollection
+
+    corpus = load_corpus(DataOptions(path=(file,)), datasets=plugins.datasets)
+    return TextCollection(Path(file).name, list(corpus.column("text")))
 
 
 def show_sources(sources: Sources, *, json: bool) -> None:

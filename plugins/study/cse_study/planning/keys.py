@@ -16,7 +16,7 @@ from cse_core.recipes.model_facts import find_model
 
 LENGTH = 16
 """Letters of a key."""
-NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check", "shard")
+NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
@@ -45,6 +45,13 @@ def key_of(
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
+    # Views that follow from the rest, which the recipe of a run names too, identify nothing.
+    del content["views"]
+    if composition.view_options:
+        content["views"] = {
+            name: options.model_dump(exclude_none=True)
+            for name, options in composition.view_options.items()
+        }
     text = json.dumps(_by_content(content), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,17 @@ class FailsLate(_Made, NegativeStore):
     def after_step(self, batch: Any, ctx: Any) -> None:
         if ctx.step == 1:
             raise AssertionError("step 1 is not to its liking")
+
+
+class ExitsWhenMade(_Made, NegativeStore):
+    def __init__(self, options: Any, setup: Any) -> None:
+        sys.exit(0)
+
+
+class ExitsLate(_Made, NegativeStore):
+    def after_step(self, batch: Any, ctx: Any) -> None:
+        if ctx.step == 1:
+            sys.exit(0)
 
 
 class StateNoTable(_Made, NegativeStore):

@@ -51,6 +51,8 @@ def cse_negative_stores() -> list[Record]:
         _spec(StoreSpec, "keeps-graph"),
         _spec(StoreSpec, "cannot-be-made"),
         _spec(StoreSpec, "fails-late"),
+        _spec(StoreSpec, "exits-when-made"),
+        _spec(StoreSpec, "exits-late"),
         _spec(StoreSpec, "state-no-table"),
         _spec(StoreSpec, "state-of-set"),
         _spec(StoreSpec, "state-of-numpy"),

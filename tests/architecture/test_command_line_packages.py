@@ -1,4 +1,4 @@
-"""The rooms of the command line, in their order: each imports only those above it."""
+"""The packages of the command line, in their order: each imports only those above it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def imported(file: Path) -> Iterator[str]:
             yield from (name.name for name in node.names if name.name.startswith("cse_cli."))
 
 
-def test_the_folders_are_the_rooms() -> None:
+def test_the_folders_are_the_packages() -> None:
     folders = {path.name for path in CLI.iterdir() if path.is_dir() and path.name[0] != "_"}
     assert folders == set(ORDER)
     assert {path.name for path in CLI.glob("*.py")} == {"__init__.py", "main.py"}
 
 
-@pytest.mark.parametrize("room", ORDER)
-def test_a_room_imports_only_those_above_it(room: str) -> None:
-    allowed = ORDER[: ORDER.index(room) + 1]
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_imports_only_those_above_it(package: str) -> None:
+    allowed = ORDER[: ORDER.index(package) + 1]
     wrong = [
         f"{file.relative_to(CLI)}: {name}"
-        for file in sorted((CLI / room).rglob("*.py"))
+        for file in sorted((CLI / package).rglob("*.py"))
         for name in imported(file)
         if name.split(".")[1] not in allowed
     ]

@@ -1,4 +1,4 @@
-"""The rooms hold: no upward import, no circle, nothing at the root that is not contract."""
+"""The packages hold: no upward import, no cycle, nothing at the root that is not contract."""
 
 from __future__ import annotations
 
@@ -7,78 +7,79 @@ import sys
 
 import pytest
 
-from docs.rooms import CONTRACT, CORE, ROOMS, ROOT, circles, lines, modules, picture, room_imports
+from docs.packages import CONTRACT, CORE, PACKAGES, ROOT, cycles, modules, package_imports, picture
+from tests.architecture.weight import BOUNDS
 
-MOST_LINES = 350
-"""Lines of a module at most."""
-MOST_OF_THE_CORE = 15_000
-"""Lines of the core at most."""
+MAX_MODULE_LINES = 500
 LIGHT = ("registry", "recipes", "data")
-"""Rooms that import no torch, beside the contract's light half."""
+"""Packages that import no torch, beside the contract's light half."""
 HEAVY_CONTRACT = {"types", "token_batch", "functional", "parts"}
 CARD = {"cse", "cse_core", "cse_cli", "docs", "plugins", "tests"}
 """Folders at the top of the repository, beside hidden ones."""
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_earlier_rooms(room: str) -> None:
-    earlier = set(ROOMS[: ROOMS.index(room)])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_imports_only_earlier_packages(package: str) -> None:
+    earlier = set(PACKAGES[: PACKAGES.index(package)])
     upward = [
         f"{module.path.relative_to(ROOT)}:{line} imports {other}"
         for module in modules().values()
-        if module.room == room
+        if module.package == package
         for other, line in module.imports.items()
-        if modules()[other].room not in earlier | {room}
+        if modules()[other].package not in earlier | {package}
     ]
     assert not upward
-    assert room_imports()[room] <= earlier
+    assert package_imports()[package] <= earlier
 
 
 def test_no_modules_import_each_other() -> None:
-    assert circles() == []
+    assert cycles() == []
 
 
 def test_the_root_of_the_core_is_the_contract() -> None:
     assert {path.stem for path in (ROOT / CORE).glob("*.py")} == set(CONTRACT)
-    packages = {path.parent.name for path in (ROOT / CORE).glob("*/__init__.py")}
-    assert packages == set(ROOMS) - {"contract", "parts"}
+    folders = {path.parent.name for path in (ROOT / CORE).glob("*/__init__.py")}
+    assert folders == set(PACKAGES) - {"contract", "parts"}
 
 
-def test_the_core_is_small() -> None:
-    assert sum(lines(room) for room in ROOMS) <= MOST_OF_THE_CORE
-    assert sum(lines(room) for room in ("contract", "registry", "recipes")) <= 5_000
+def test_every_package_stays_within_its_bound() -> None:
+    sizes = {bound.name.strip(): (bound.size(), bound.bound) for bound in BOUNDS}
+    assert {name: found for name, found in sizes.items() if found[0] > found[1]} == {}
+
+
+def test_modules_are_short() -> None:
     long = {
         module.name: count
         for module in modules().values()
-        if module.room in ROOMS
-        and (count := len(module.path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+        if module.package in PACKAGES
+        and (count := len(module.path.read_text(encoding="utf-8").splitlines())) > MAX_MODULE_LINES
     }
     assert not long
 
 
 def test_the_command_line_knows_no_plugin_and_plugins_know_no_other() -> None:
-    packages = {path.name for path in ROOT.glob("plugins/*/cse_*")}
+    brought = {path.name for path in ROOT.glob("plugins/*/cse_*")}
     for module in modules().values():
-        if module.room not in {"cse", "cse_cli", *packages}:
+        if module.package not in {"cse", "cse_cli", *brought}:
             continue
-        others = {modules()[name].room for name in module.imports} & packages
-        assert others <= {module.room}, module.name
+        others = {modules()[name].package for name in module.imports} & brought
+        assert others <= {module.package}, module.name
 
 
 def test_no_shipped_module_imports_the_tests() -> None:
-    shipped = {"cse", "cse_cli", *ROOMS, *(path.name for path in ROOT.glob("plugins/*/cse_*"))}
+    shipped = {"cse", "cse_cli", *PACKAGES, *(path.name for path in ROOT.glob("plugins/*/cse_*"))}
     for module in modules().values():
-        if module.room in shipped:
-            rooms = {modules()[name].room for name in module.imports}
-            assert not rooms & {"tests", "docs", "tools"}, module.name
+        if module.package in shipped:
+            packages = {modules()[name].package for name in module.imports}
+            assert not packages & {"tests", "docs", "tools"}, module.name
 
 
 def test_listings_and_plans_import_no_torch() -> None:
     light = [
         module.name
         for module in modules().values()
-        if module.room in LIGHT
-        or (module.room == "contract" and module.path.stem not in HEAVY_CONTRACT)
+        if module.package in LIGHT
+        or (module.package == "contract" and module.path.stem not in HEAVY_CONTRACT)
     ]
     code = f"import sys, importlib\nfor name in {light}: importlib.import_module(name)\n"
     code += "print('torch' in sys.modules)"

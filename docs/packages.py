@@ -1,4 +1,4 @@
-"""The rooms of the repository: which module imports which, and the picture of them.
+"""The packages of the repository: which module imports which, and the picture of them.
 
 ``tests/architecture`` checks the same graph that ``docs/generate.py`` draws. Every import counts:
 those inside functions and those for type checkers alone too.
@@ -15,15 +15,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CORE = "cse_core"
 CONTRACT = (
-    "__init__", "capabilities", "data_records", "errors", "functional", "options", "parts",
+    "__init__", "capabilities", "errors", "functional", "options", "parts",
     "records", "schedule", "specs", "token_batch", "types",
 )  # fmt: skip
 """Modules at the root of the core: what an author imports."""
-ROOMS = (
+PACKAGES = (
     "contract", "runtime", "registry", "recipes", "data", "tokenization", "encoders", "parts",
     "models", "builtins", "engine", "evaluation", "training",
 )  # fmt: skip
-"""Rooms of the core in their order: each imports only earlier ones."""
+"""Packages of the core in their order: each imports only earlier ones."""
 TOP = ("cse", "cse_cli", "plugins")
 """What stands on the core."""
 IN_A_BOX = {
@@ -54,14 +54,14 @@ class Module:
     Attributes:
         name: Dotted name; files that are run and not imported have their path's.
         path: Where it is.
-        room: A room of the core, ``cse_cli``, ``cse``, a plugin's package, ``tests``, ``docs`` or
+        package: A package of the core, ``cse_cli``, ``cse``, a plugin's, ``tests``, ``docs`` or
             ``tools``.
         imports: Modules of the repository that it imports, by the line that does.
     """
 
     name: str
     path: Path
-    room: str
+    package: str
     imports: Mapping[str, int]
 
 
@@ -70,22 +70,24 @@ def modules() -> dict[str, Module]:
     """Return every module of the repository by its name."""
     paths = {name: path for path, name in _files()}
     return {
-        name: Module(name, path, _room(name, path), dict(_imports(name, path, paths)))
+        name: Module(name, path, _package(name, path), dict(_imports(name, path, paths)))
         for name, path in paths.items()
     }
 
 
-def room_imports() -> dict[str, frozenset[str]]:
-    """Return the rooms that each room of the core imports."""
-    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+def package_imports() -> dict[str, frozenset[str]]:
+    """Return the packages that each package of the core imports."""
+    found: dict[str, set[str]] = {package: set() for package in PACKAGES}
     known = modules()
     for module in known.values():
-        if module.room in found:
-            found[module.room] |= {known[name].room for name in module.imports} - {module.room}
-    return {room: frozenset(others) for room, others in found.items()}
+        if module.package in found:
+            found[module.package] |= {known[name].package for name in module.imports} - {
+                module.package
+            }
+    return {package: frozenset(others) for package, others in found.items()}
 
 
-def circles() -> list[list[str]]:
+def cycles() -> list[list[str]]:
     """Return the groups of modules that import each other, each sorted by name."""
     known, index, low, sentence_encoder, found = modules(), {}, {}, [], []  # type: ignore[var-annotated]
 
@@ -110,50 +112,41 @@ def circles() -> list[list[str]]:
     return found
 
 
-def lines(room: str) -> int:
-    """Return the lines of a room of the core, all in all."""
-    return sum(
-        len(module.path.read_text(encoding="utf-8").splitlines())
-        for module in modules().values()
-        if module.room == room
-    )
-
-
-def purpose(room: str) -> str:
-    """Return what a room is for: the first line of its package's docstring."""
-    if room == "contract":
+def purpose(package: str) -> str:
+    """Return what a package is for: the first line of its docstring."""
+    if package == "contract":
         return "hooks, records, options and data types: what an author imports"
-    if room == "parts":
+    if package == "parts":
         return "the base classes of parts, in cse_core/parts.py"
-    tree = ast.parse((ROOT / CORE / room / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / CORE / package / "__init__.py").read_text(encoding="utf-8"))
     first = (ast.get_docstring(tree) or "").splitlines()[0].rstrip(".")
     return first[:1].lower() + first[1:]
 
 
 def floors() -> list[list[str]]:
-    """Return the rooms by the length of their longest way down, the contract's floor first."""
-    imports, height = room_imports(), dict[str, int]()
-    for room in ROOMS:
-        height[room] = 1 + max((height[other] for other in imports[room]), default=-1)
+    """Return the packages by the length of their longest way down, the contract's floor first."""
+    imports, height = package_imports(), dict[str, int]()
+    for package in PACKAGES:
+        height[package] = 1 + max((height[other] for other in imports[package]), default=-1)
     return [
-        [room for room in ROOMS if height[room] == floor]
+        [package for package in PACKAGES if height[package] == floor]
         for floor in range(max(height.values()) + 1)
     ]
 
 
 def arrows() -> list[tuple[str, str]]:
-    """Return the imports between rooms without those that follow from others."""
-    imports = room_imports()
-    below = {room: set(others) for room, others in imports.items()}
-    for room in ROOMS:
-        for other in imports[room]:
-            below[room] |= below[other]
+    """Return the imports between packages without those that follow from others."""
+    imports = package_imports()
+    below = {package: set(others) for package, others in imports.items()}
+    for package in PACKAGES:
+        for other in imports[package]:
+            below[package] |= below[other]
     return [
-        (room, other)
-        for room in ROOMS
-        for other in ROOMS
-        if other in imports[room]
-        and not any(other in below[between] for between in imports[room] - {other})
+        (package, other)
+        for package in PACKAGES
+        for other in PACKAGES
+        if other in imports[package]
+        and not any(other in below[between] for between in imports[package] - {other})
     ]
 
 
@@ -161,22 +154,22 @@ WIDTH, BOX, ROW, WIDE = 760, 46, 78, 172
 
 
 def picture() -> str:
-    """Return the rooms as an SVG: a room imports those that its arrows reach, all below it."""
+    """Return the packages as an SVG: arrows go down, to what each package imports."""
     levels = floors()
     height = ROW * (len(levels) + 1) + 20
     place: dict[str, tuple[float, float]] = {}
-    for floor, rooms in enumerate(levels):
-        for number, room in enumerate(rooms):
-            x = WIDTH * (number + 1) / (len(rooms) + 1)
-            place[room] = x, height - 20 - BOX / 2 - ROW * floor
+    for floor, packages in enumerate(levels):
+        for number, package in enumerate(packages):
+            x = WIDTH * (number + 1) / (len(packages) + 1)
+            place[package] = x, height - 20 - BOX / 2 - ROW * floor
     drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         'font-family="sans-serif" font-size="13">',
-        "<title>The rooms of cse_core: each imports only rooms below it</title>",
+        "<title>The packages of cse_core: each imports only packages below it</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>',
     ]
-    floor_of = {room: floor for floor, rooms in enumerate(levels) for room in rooms}
+    floor_of = {package: floor for floor, packages in enumerate(levels) for package in packages}
     for upper, lower in arrows():
         (x1, y1), (x2, y2) = place[upper], place[lower]
         if floor_of[upper] - floor_of[lower] > 1:  # around what lies between, on the right
@@ -195,8 +188,8 @@ def picture() -> str:
     for number, name in enumerate(TOP):
         x = WIDTH * (number + 1) / (len(TOP) + 1)
         drawn += _box(name, x, top, "#fff")
-    for room, (x, y) in place.items():
-        drawn += _box(room, x, y, "#eef3fb")
+    for package, (x, y) in place.items():
+        drawn += _box(package, x, y, "#eef3fb")
     return "\n".join([*drawn, "</svg>"]) + "\n"
 
 
@@ -216,8 +209,8 @@ def _files() -> Iterator[tuple[Path, str]]:
             yield path, _dotted(path.relative_to(ROOT))
     for path in sorted(ROOT.glob("plugins/*/**/*.py")):
         inside = path.relative_to(ROOT).parts
-        package = inside[2].startswith("cse_")
-        yield path, _dotted(Path(*inside[2 if package else 0 :]))
+        imported = inside[2].startswith("cse_")
+        yield path, _dotted(Path(*inside[2 if imported else 0 :]))
 
 
 def _dotted(path: Path) -> str:
@@ -225,7 +218,7 @@ def _dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _room(name: str, path: Path) -> str:
+def _package(name: str, path: Path) -> str:
     parts = name.split(".")
     if parts[0] != CORE:
         return parts[0] if parts[0] != "plugins" else parts[2]

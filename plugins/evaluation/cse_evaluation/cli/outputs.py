@@ -1,0 +1,125 @@
+"""What ``cse eval`` writes: what scores are made of, and the evaluations that a run keeps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cse_cli.machine.out_files import out_file
+from cse_cli.terminal.console import warn
+from cse_core import __version__
+from cse_evaluation.pairs import PairSet
+from cse_evaluation.results import Result
+
+COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
+ITEM_COLUMNS = ("set", "item", "rank", "right")
+_BREAKS = re.compile(r"[\t\r\n]+")
+
+
+def write_pairs_out(path: Path, sets: Sequence[PairSet], results: Sequence[Result]) -> None:
+    """Write a tsv file: the set's name, gold score, cosine, subset and both sentences.
+
+    Tabs and line breaks inside sentences become spaces. ``read_pairs`` reads it again. Means that
+    follow the results of the sets are left out.
+
+    Raises:
+        CseError: If it cannot be written.
+    """
+    rows = (
+        (pairs.name, repr(pair.score), f"{cosine:.6f}", pair.subset, pair.sentence1, pair.sentence2)
+        for pairs, result in zip(sets, results, strict=False)
+        for pair, cosine in zip(pairs.pairs, _items(result), strict=True)
+    )
+    _write(path, "--pairs-out", COLUMNS, rows)
+
+
+def write_items_out(path: Path, tasks: Sequence[Result], documents: Sequence[Result]) -> None:
+    """Write a tsv file with a line for each labelled text that was scored and each document.
+
+    Its columns are the set's name, the number of the item from 1, the rank of a document's own
+    title from 1, and whether a text's label was predicted, 1 or 0; one of the last two is empty.
+
+    Raises:
+        CseError: If it cannot be written.
+    """
+    right = [
+        (task.name, str(number), "", str(int(item)))
+        for task in tasks
+        for number, item in enumerate(_items(task), start=1)
+    ]
+    ranks = [
+        (found.name, str(number), str(int(before) + 1), "")
+        for found in documents
+        for number, before in enumerate(_items(found), start=1)
+    ]
+    _write(path, "--items-out", ITEM_COLUMNS, [*right, *ranks])
+
+
+def _items(result: Result) -> Iterable[Any]:
+    return () if result.items is None else result.items
+
+
+def _write(path: Path, flag: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a tsv file beside its name and rename it, so that it is whole or not there."""
+    with (
+        out_file(path, flag) as made,
+        made.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        for row in (columns, *rows):
+            file.write("\t".join(_BREAKS.sub(" ", value) for value in row) + "\n")
+
+
+def keep(models: Sequence[str], options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Add each model's scores to ``evaluations.jsonl`` of its run; others than runs keep none.
+
+    Args:
+        models: The models as they were named.
+        options: How they were scored, where that is not the default.
+        found: What ``cse eval --json`` prints.
+    """
+    from cse_core.runtime.model_files import RUN_FILE
+    from cse_core.training.run_folder import EVALUATIONS
+
+    pairs = options.get("pairs_out")
+    for name, scores in zip(models, found.get("models", [found]), strict=True):
+        path = Path(name).expanduser() / EVALUATIONS
+        if not path.with_name(RUN_FILE).is_file():
+            continue
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": __version__,
+            "options": dict(options),
+            "encoder": scores["encoder"],
+            "results": scores["results"],
+        }
+        if pairs:
+            line["pairs_sha256"] = hashlib.sha256(Path(pairs).read_bytes()).hexdigest()
+        if path.is_symlink():
+            warn(f"{path} is a link: the scores are not kept there")
+            continue
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            warn(f"{path}: the scores are not kept: {error.strerror or error}")
+            continue
+        _add_to_card(path.parent)
+
+
+def _add_to_card(run: Path) -> None:
+    """Add the scores to the card of a run's model; a card that nobody can read is left as it is."""
+    from cse_cli.cards.card import add_evaluations
+
+    card = run / "model" / "README.md"
+    if not card.is_file() or card.is_symlink():
+        return
+    try:
+        add_evaluations(run)
+    except Exception as error:  # people edit cards, and a yaml reader has errors of its own
+        reason = " ".join(str(error).split())[:200]
+        warn(f"{card}: the scores are not in the card: {reason or type(error).__name__}")

@@ -1,0 +1,111 @@
+"""What a model scored on a set, and means over the sets of a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from numpy.typing import NDArray
+
+from cse_core.errors import CseError
+from cse_core.evaluation.suites import SuiteScore
+
+Baseline = Mapping[str, Any]
+"""Numbers of words alone on a set by name, None for an undefined one, and ``lexical``: what was
+counted, as ``--json`` shows it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(SuiteScore):
+    """The scores of one set, or their mean over several.
+
+    Attributes:
+        items: What they are made of: the cosine of each pair, whether each text's label was
+            predicted, or how many titles stand before each document's own ``[N]``.
+    """
+
+    items: NDArray[Any] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        numbers: Mapping[str, float | None],
+        facts: Mapping[str, Any],
+        *,
+        words: Baseline | None = None,
+        **rest: Any,
+    ) -> Result:
+        """Return a result; numbers that are None are undefined, and null in JSON.
+
+        ``rest`` is its split, setting and items.
+        """
+        known = {**numbers, **(words or {})}
+        scores = {key: value for key, value in known.items() if isinstance(value, float)}
+        facts = {**{key: known[key] for key in known if key not in scores}, **facts}
+        return cls(name=name, scores=scores, facts=facts, **rest)
+
+
+def mean_of(
+    results: Sequence[Result],
+    tests: Collection[str],
+    *,
+    prefix: str = "",
+    key: str,
+    sums: Sequence[str],
+    **about: Any,
+) -> list[Result]:
+    """Return the mean over the test sets of a suite, none where fewer than two are there.
+
+    Every number that all of them have is averaged; one that any has undefined is undefined.
+
+    Args:
+        results: Results of any sets.
+        tests: Names of all test sets of the suite.
+        prefix: What stands before ``mean`` (over all of them) or ``mean-of-4`` in its name.
+        key: What lists the sets in its JSON.
+        sums: Names of the facts that are added up.
+        about: Its split and setting.
+    """
+    found = [each for each in results if each.name in tests]
+    if len(found) < 2:
+        return []
+    means: dict[str, float | None] = {}
+    undefined = (key for each in found for key, value in each.facts.items() if value is None)
+    for name in dict.fromkeys([*(key for each in found for key in each.scores), *undefined]):
+        known = [each.scores[name] for each in found if name in each.scores]
+        if all(name in each.scores or name in each.facts for each in found):
+            means[name] = fmean(known) if len(known) == len(found) else None
+    facts: dict[str, Any] = {name: sum(each.facts[name] for each in found) for name in sums}
+    facts[key] = [each.name for each in found]
+    if lexical := [each.facts["lexical"] for each in found if "lexical" in each.facts]:
+        sources = {each["idf"] for each in lexical}
+        facts["lexical"] = {
+            "idf": sources.pop() if len(sources) == 1 else "the sentences of each file",
+            "units": " or ".join(sorted({each["units"] for each in lexical})),
+        }
+    name = "mean" if len(found) == len(tests) else f"mean-of-{len(found)}"
+    return [Result.of(prefix + name, means, facts, **about)]
+
+
+def rounded(value: Any, places: int = 4) -> Any:
+    """Return a JSON value with every float in it rounded."""
+    if isinstance(value, float):
+        return round(value, places)
+    if isinstance(value, Mapping):
+        return {key: rounded(each, places) for key, each in value.items()}
+    return [rounded(each, places) for each in value] if isinstance(value, list) else value
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse two sets of one name, of which results could show one alone.
+
+    Raises:
+        CseError: If there are.
+    """
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        hint = "rename a file, or evaluate them one by one"
+        raise CseError(f"two sets are called {twice!r}", hint=hint)

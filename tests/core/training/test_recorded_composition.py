@@ -1,0 +1,50 @@
+"""What ``run.toml`` says is the whole composition: nothing is derived again on a resume."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from pathlib import Path
+
+import pytest
+from cse_testkit import installed_registry
+
+from cse_core.errors import CseError
+from cse_core.recipes.compose import resolve
+from cse_core.training.recipe_file import dump_recipe
+
+OPTIONAL = ("positive", "negative", "fraternal")
+"""Columns that change what views read where the data has them."""
+
+
+def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_path: Path) -> None:
+    registry, record = installed_registry(), tmp_path / "run.toml"
+    recipes = [None, *(found.name for found in registry.recipes())]
+    subsets = list(chain.from_iterable(combinations(OPTIONAL, n) for n in range(4)))
+    composed = 0
+    for recipe in recipes:
+        for subset in subsets:
+            columns = ("text", "document", "title", *subset)
+            try:
+                first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: (60, c))
+            except CseError:
+                continue  # the recipe needs another column, or a model that is not here
+            record.write_text(dump_recipe(first), encoding="utf-8")
+            again = resolve(registry, recipe=record)
+            what = f"{recipe} with columns {columns}"
+            assert again.views == first.views, what
+            assert again.passes == first.passes, what
+            assert again.parts == first.parts, what
+            assert again.inference_pool == first.inference_pool, what
+            composed += 1
+    assert composed > len(recipes)
+
+
+def test_a_pair_file_without_a_recipe_stays_a_pair_file(tmp_path: Path) -> None:
+    registry, record = installed_registry(), tmp_path / "run.toml"
+    kinds = {"pool": ["mean"], "loss": ["infonce"]}
+    first = resolve(registry, kinds=kinds, lookup=lambda _: (60, ("text", "positive")))  # type: ignore[arg-type]
+    record.write_text(dump_recipe(first), encoding="utf-8")
+    positive = resolve(registry, recipe=record).view("positive")
+    assert positive is not None and positive.column == "positive"
+    with pytest.raises(CseError, match="column"):
+        resolve(registry, recipe=record, lookup=lambda _: (60, ("text",)))
