@@ -57,15 +57,15 @@ class Model:
         Raises:
             CseError: If ``batch_tokens`` is less than 1.
         """
-        from cse_cli.commands.encode import unit
         from cse_cli.models.loading import TextEncoder
+        from cse_cli.models.spread import unit
 
         rows = [texts] if isinstance(texts, str) else list(texts)
         encode = TextEncoder(self.loaded, batch_tokens)
         vectors = encode(rows)
         if encode.note:
             warnings.warn(encode.note.replace("--max-length N", "max_length=N"), stacklevel=2)
-        vectors = unit(vectors) if normalize else vectors
+        vectors = unit(vectors).astype("float32") if normalize else vectors
         return vectors[0] if isinstance(texts, str) else vectors
 
     def __repr__(self) -> str:

@@ -89,7 +89,9 @@ def encode(
     encoder = TextEncoder(loaded, batch_tokens)
     blocks = encode_blocks(encoder, texts)
     if normalize:
-        blocks = ((held, unit(vectors)) for held, vectors in blocks)
+        from cse_cli.models.spread import unit
+
+        blocks = ((held, unit(vectors).astype("float32")) for held, vectors in blocks)
     if out is None:
         for line in _lines(blocks):
             echo(line)
@@ -102,15 +104,6 @@ def encode(
     echo_err(f"{count:,} vectors of {dimension} numbers are in {out}")
     if encoder.note:
         warn(encoder.note)
-
-
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return vectors ``[N, D]`` scaled to length 1; one of zeros stays."""
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return scaled
 
 
 def _lines(blocks: Blocks) -> Iterator[str]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.commands.encode import unit
 from cse_cli.models.approximate import FaissIndex, IndexOption, IndexReport, chosen_index
 from cse_cli.models.loading import (
     BatchTokensOption,
@@ -97,9 +96,12 @@ def _nearest(
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np
 
-    wanted = unit(np.concatenate([v for _, v in encode_blocks(encode, queries)]))
+    from cse_cli.models.spread import unit
+
+    asked = np.concatenate([vectors for _, vectors in encode_blocks(encode, queries)])
+    wanted = unit(asked).astype(np.float32)
     distinct = list(dict.fromkeys(texts))
-    blocks = (unit(vectors) for _, vectors in encode_blocks(encode, distinct))
+    blocks = (unit(vectors).astype(np.float32) for _, vectors in encode_blocks(encode, distinct))
     about: IndexReport | None = None
     if chosen_index(index, len(distinct), len(queries)):
         vectors = np.empty((len(distinct), wanted.shape[1]), dtype=np.float32)

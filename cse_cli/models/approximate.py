@@ -1,8 +1,9 @@
-"""Nearest neighbours among very many vectors through faiss, with what that costs in recall."""
+"""Nearest neighbours among many vectors: exact, or through faiss with its recall measured."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -13,7 +14,9 @@ from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from numpy.typing import NDArray
+    from torch import Tensor
 
     Vectors = NDArray[np.float32]
     Ints = NDArray[np.int64]
@@ -29,6 +32,8 @@ IndexOption = Annotated[
         "texts, where it is installed.",
     ),
 ]
+QUERIES, BLOCK = 2048, 16384
+"""Vectors that are searched for, and searched, at once: 128 MiB of scores."""
 MANY = 1_000_000
 """Vectors up to which ``auto`` compares with all of them."""
 SAMPLE = 256
@@ -37,7 +42,6 @@ ENOUGH = 0.95
 """Recall up to which more lists are looked at."""
 _TRAINED_ON = 64
 """Vectors of each list that its centre is fitted to."""
-_CELLS = 2**26
 
 
 def chosen_index(index: str, vectors: int, queries: int, where: str = "--index") -> bool:
@@ -119,6 +123,7 @@ class FaissIndex:
     ) -> None:
         import faiss
         import numpy as np
+        import torch
 
         began = time.monotonic()
         rows, dimension = vectors.shape
@@ -135,7 +140,8 @@ class FaissIndex:
             self._index.add(np.ascontiguousarray(vectors[start : start + 2**18]))
         asked = _drawn(draw, len(queries), SAMPLE)
         mine = None if own is None else own[asked]
-        wanted = nearest_exactly(vectors, queries[asked], count, mine)
+        exact = map(torch.from_numpy, (vectors, queries[asked]))
+        wanted = nearest(*exact, count, None if mine is None else torch.from_numpy(mine)).numpy()
         self._index.nprobe, recall = 1, 0.0
         while True:
             _, found = self.search(queries[asked], count, mine)
@@ -178,24 +184,67 @@ class FaissIndex:
         return np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
 
 
-def nearest_exactly(vectors: Vectors, queries: Vectors, count: int, own: Ints | None) -> Ints:
-    """Return the rows ``[Q, count]`` of the nearest by inner product, in no order."""
-    import numpy as np
+def nearest(
+    vectors: Tensor,
+    queries: Tensor,
+    count: int,
+    own: Tensor | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+    at_once: int = QUERIES,
+    block: int = BLOCK,
+) -> Tensor:
+    """Return the vectors of the largest inner product with each query, the largest first.
 
-    best = np.zeros((len(queries), 0), dtype=np.float32)
-    who = np.zeros((len(queries), 0), dtype=np.int64)
-    step = max(count + 1, _CELLS // max(1, len(queries)))
-    for start in range(0, len(vectors), step):
-        scores = queries @ vectors[start : start + step].T
-        if own is not None:
-            there = np.flatnonzero((own >= start) & (own < start + scores.shape[1]))
-            scores[there, own[there] - start] = -np.inf
-        rows = np.broadcast_to(np.arange(start, start + scores.shape[1]), scores.shape)
-        best, who = np.concatenate([best, scores], 1), np.concatenate([who, rows], 1)
-        if best.shape[1] > count:
-            kept = np.argpartition(-best, count - 1, axis=1)[:, :count]
-            best, who = np.take_along_axis(best, kept, 1), np.take_along_axis(who, kept, 1)
-    return who
+    Args:
+        vectors: ``[N, D]`` on the CPU.
+        queries: ``[Q, D]`` on the CPU.
+        count: How many of each; at most N, or N - 1 with ``own``.
+        own: ``[Q]`` the vector of each query, which is left out; None where there is none.
+        device: Where inner products are computed.
+        progress: Hears how many queries are done, of how many.
+        at_once: Queries that are searched for at once.
+        block: Vectors that are searched at once.
+
+    Returns:
+        ``[Q, count]`` int32 rows of ``vectors``, on the CPU.
+    """
+    import torch
+
+    device = torch.device(device)
+    there = vectors.to(device) if _fits(vectors, device) else vectors
+    found = torch.empty(len(queries), count, dtype=torch.int32)
+    for first in range(0, len(queries), at_once):
+        wanted = queries[first : first + at_once].to(device)
+        mine = None if own is None else own[first : first + at_once]
+        best = torch.empty(len(wanted), 0, device=device)
+        who = torch.empty(len(wanted), 0, dtype=torch.long, device=device)
+        for start in range(0, len(vectors), block):
+            scores = wanted @ there[start : start + block].to(device).T
+            width = scores.shape[1]
+            if mine is not None:
+                inside = torch.nonzero((mine >= start) & (mine < start + width)).squeeze(1)
+                scores[inside.to(device), (mine[inside] - start).to(device)] = -torch.inf
+            top, place = scores.topk(min(count, width), dim=1)
+            best, who = torch.cat([best, top], dim=1), torch.cat([who, place + start], dim=1)
+            if best.shape[1] > count:
+                best, order = best.topk(count, dim=1)
+                who = who.gather(1, order)
+        found[first : first + at_once] = who.to("cpu", torch.int32)
+        if progress is not None:
+            progress(first + len(wanted), len(queries))
+    return found
+
+
+def _fits(vectors: Tensor, device: torch.device) -> bool:
+    """Tell whether all vectors may lie on a GPU, with as much room beside them."""
+    import torch
+
+    if device.type != "cuda":
+        return False
+    free, _ = torch.cuda.mem_get_info(device)
+    return 2 * vectors.nbytes < free
 
 
 def _drawn(draw: np.random.Generator, count: int, most: int) -> Ints:

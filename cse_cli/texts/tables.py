@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cse_core.data.files import open_file
-from cse_core.data.readers import json_lines, parquet_tables, separated
+from cse_core.data.files import json_lines, open_file, parquet_tables, separated
 from cse_core.data.tables import Reading, as_object
 from cse_core.errors import CseError
 

@@ -13,7 +13,7 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.training.plan_scores import PlannedRun
-    from cse_core.data.hub import HubName
+    from cse_core.data.sources import HubName
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
 
@@ -162,7 +162,7 @@ def _look_at_hub(name: HubName) -> None:
     """
     import datasets
 
-    from cse_core.data.hub import TRAIN, ask_hub, chosen_split
+    from cse_core.data.sources import TRAIN, ask_hub, chosen_split
 
     if splits := ask_hub(name, datasets.load_dataset_builder).info.splits:
         chosen_split(name, list(splits), TRAIN)

@@ -1,29 +1,36 @@
-"""Text files on disk, plain or gzip: what a name's ending means, and blocks of checked lines."""
+"""Text files on disk, plain or gzip: their lines, and their rows as Arrow tables of text.
+
+A reader holds some megabytes at a time. What it drops or leaves out it notes in a ``Reading``.
+"""
 
 from __future__ import annotations
 
+import csv
 import gzip
-import os
+import io
+import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
+from cse_core.data.tables import BLOCK, Reading, Unit, arrow_text, record_tables, text_table
 from cse_core.errors import CseError, did_you_mean
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
 """Endings that can be read, each also with ``.gz`` behind it."""
-BLOCK = 1 << 22
-"""Bytes read at once."""
 _GZIP_MAGIC = b"\x1f\x8b"
-_SMALL = 2**26
-"""Bytes that may be unpacked from any number of bytes."""
-_MAX_GROWTH = 100
-"""How many times its compressed bytes a larger file may have."""
+_FIELD_LIMIT = 2**31 - 1
 _MAX_LINE_BYTES = 2**28
 _BYTE_ORDER_MARK = "\ufeff"
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -124,11 +131,7 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
             if magic != _GZIP_MAGIC:
                 what = "not compressed with gzip, although its name ends in .gz"
                 raise CseError(what, where=file.name, hint="remove .gz from its name")
-            packed = raw.seek(-4, os.SEEK_END) + 4
-            whole = int.from_bytes(raw.read(), "little")  # of a file that is not cut short
-            check_growth(file.name, packed, whole if whole < 1100 * packed else 0)
-            raw.seek(0)
-            with _Unpacked(file.name, "rb", fileobj=raw) as unpacked:
+            with gzip.GzipFile(fileobj=raw) as unpacked:
                 yield cast("IO[bytes]", unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         what = f"the compressed file is cut short or damaged ({error})"
@@ -136,22 +139,6 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
         raise CseError(what, where=file.name, hint=hint) from error
     except OSError as error:
         raise read_error(file.name, error) from error
-
-
-def check_growth(name: str, packed: int, unpacked: int) -> None:
-    """Refuse a file that expands beyond all measure: it is not an archive of texts."""
-    if unpacked > max(_SMALL, _MAX_GROWTH * packed):
-        what = f"{packed:,} compressed bytes grow to {unpacked:,} and more, as no texts do"
-        raise CseError(what, where=name, hint="decompress it first if it is what you want to read")
-
-
-class _Unpacked(gzip.GzipFile):
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            return b"".join(iter(lambda: self.read(BLOCK), b""))
-        data = super().read(size)
-        check_growth(self.name, cast("IO[bytes]", self.fileobj).tell(), self.tell())
-        return data
 
 
 def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, list[str]]]:
@@ -224,3 +211,146 @@ def _decode(name: str, data: bytes, number: int) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
+
+
+def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    reading.from_header = True
+    records = separated(file, reading)
+    names = next(records, (0, []))[1]
+    while rows := [fields for _, fields in islice(records, reading.batch)]:
+        yield _row_table(names, rows)
+    yield _row_table(names, [])
+
+
+def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records of a tsv or csv file that are not blank, the header first.
+
+    Yields:
+        The number of a record's first line, and its fields, as many as the header has.
+    """
+    names: list[str] = []
+    tsv = ((number, line.split("\t")) for number, line in _lines(file, reading))
+    for number, fields in tsv if file.format == "tsv" else _csv(file, reading):
+        if not any(map(str.strip, fields)):
+            reading.blank += 1
+        elif not names:
+            names = [name.strip() for name in fields]
+            twice = sorted({name for name in names if name and names.count(name) > 1})
+            if twice:
+                what = f"the header has the column {twice[0]!r} twice"
+                hint = "the first line is the header: name each column once"
+                raise CseError(what, where=f"{file.name}, line 1", hint=hint)
+            yield number, names
+        elif len(fields) != len(names):
+            tabs = file.format == "tsv"
+            raise CseError(
+                f"{len(fields)} fields where the header has {len(names)} ({', '.join(names)[:80]})",
+                where=f"{file.name}, line {number}",
+                hint="separate fields by tabs; quotes have no meaning"
+                if tabs
+                else 'separate fields by commas; put a field that has a comma in "…"',
+            )
+        else:
+            yield number, fields
+
+
+def _lines(file: TextFile, reading: Reading) -> Iterator[tuple[int, str]]:
+    for first, lines in line_blocks(file, block=reading.block):
+        yield from enumerate(lines, first)
+
+
+def _csv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
+    records = csv.reader((line + "\n" for _, line in _lines(file, reading)), strict=True)
+    start = 1
+    try:
+        for record in records:
+            yield start, record
+            start = records.line_num + 1
+    except csv.Error as error:
+        raise CseError(
+            f"broken csv: {error}",
+            where=f"{file.name}, line {start}",
+            hint='a field with a comma, a quote or a line end stands in "…", '
+            'and a quote in it is written ""',
+        ) from error
+
+
+def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
+    columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [() for _ in names]
+    return text_table({name: column for name, column in zip(names, columns, strict=True) if name})
+
+
+def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the value of each line that is not blank."""
+    for number, line in _lines(file, reading):
+        if not line.strip():
+            reading.blank += 1
+            continue
+        where = f"{file.name}, line {number}"
+        try:
+            yield where, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            what = f"not valid JSON: {_json_problem(error)}"
+            hint = 'write one object per line: {"text": "…"}'
+            raise CseError(what, where=where, value=line[:40], hint=hint) from error
+
+
+def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    """Read JSON lines, or one array of objects."""
+    lines = _lines(file, Reading.peek(file.name))
+    opening = next((line.lstrip() for _, line in lines if line.strip()), "")
+    if not opening.startswith("["):
+        yield from record_tables(json_lines(file, reading), unit, reading)
+        return
+    try:
+        values = json.loads("\n".join(line for _, line in _lines(file, reading)))
+    except (ValueError, RecursionError) as error:
+        what = f"not valid JSON: {_json_problem(error, lines=True)}"
+        hint = "write an array of objects, or one object per line"
+        raise CseError(what, where=file.name, hint=hint) from error
+    where = f"{file.name}, object "
+    yield from record_tables(((f"{where}{n}", v) for n, v in enumerate(values, 1)), unit, reading)
+
+
+def _json_problem(error: Exception, *, lines: bool = False) -> str:
+    if not isinstance(error, json.JSONDecodeError):
+        return "too deeply nested" if isinstance(error, RecursionError) else str(error)
+    line = f"line {error.lineno}, " if lines else ""
+    return f"{error.msg} at {line}column {error.colno}"
+
+
+def parquet_tables(
+    file: TextFile, reading: Reading, convert: Callable[[Any], Any] = lambda table: table
+) -> Iterator[Any]:
+    """Yield a parquet file as ``pyarrow.Table``s, first an empty one with its columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open_bytes(file) as source:
+        data = io.BytesIO(source.read()) if file.gzipped else source
+        try:
+            whole = pq.ParquetFile(data)
+            yield convert(whole.schema_arrow.empty_table())
+            for batch in whole.iter_batches(batch_size=reading.batch):
+                batch.validate(full=True)
+                yield convert(pa.Table.from_batches([batch]))
+        except (pa.ArrowException, OSError) as error:
+            hint = "copy, download or write it again"
+            what = f"not a complete parquet file: {error}"
+            raise CseError(what, where=file.name, hint=hint) from error
+
+
+READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
+    "txt": lambda file, unit, reading: (
+        text_table({"text": lines}) for _, lines in line_blocks(file, block=reading.block)
+    ),
+    "tsv": _read_separated,
+    "csv": _read_separated,
+    "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),
+    "json": _read_json,
+    "parquet": lambda file, unit, reading: parquet_tables(
+        file, reading, partial(arrow_text, reading=reading)
+    ),
+}
+"""The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""

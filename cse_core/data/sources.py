@@ -1,20 +1,51 @@
-"""What a name of ``data.path`` stands for: an installed data set, a file, or a hub data set."""
+"""What a name of ``data.path`` stands for: an installed data set, a file, or a hub data set.
+
+Data sets of the Hugging Face hub are read from its cache without a network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from cse_core.data.articles import Unit
-from cse_core.data.files import TextFile, format_of, loadable_names, open_file, read_error
-from cse_core.data.hub import HubName, read_hub
-from cse_core.data.readers import READERS
-from cse_core.data.tables import Reading, record_tables
+from cse_core.data.files import READERS, TextFile, format_of, loadable_names, open_file, read_error
+from cse_core.data.tables import ROWS, Reading, Unit, arrow_text, record_tables
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import DatasetSpec
 from cse_core.runtime.loading import load_factory
+
+TRAIN, DEV, TEST = ("train",), ("validation", "dev", "valid", "val"), ("test",)
+"""Splits that are taken where a name says none, the first that is there."""
+_FORM = "owner/name:configuration@split#revision, of which only owner/name must be there"
+_NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?::([\w.-]+))?(?:@([\w.-]+))?(?:#([\w./-]+))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+class HubName(NamedTuple):
+    """``owner/name:configuration@split#revision``; all but the first may be empty."""
+
+    repository: str
+    configuration: str = ""
+    split: str = ""
+    revision: str = ""
+
+    @staticmethod
+    def parse(text: str) -> HubName | None:
+        """Return the name that a text is, None where it has another form."""
+        found = _NAME.fullmatch(text)
+        return HubName(*found.groups("")) if found else None
+
+    def __str__(self) -> str:
+        return self[0] + "".join(m + p for m, p in zip(":@#", self[1:], strict=True) if p)
+
+    @property
+    def set_name(self) -> str:
+        """Return what a set of its rows is called: ``stsbenchmark.dev``."""
+        name = "-".join(filter(None, (self.repository.partition("/")[2], self.configuration)))
+        return f"{name}.{'dev' if self.split in DEV else self.split}" if self.split else name
 
 
 @dataclass(frozen=True)
@@ -92,3 +123,74 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         hint = f"{hint} (for a data set on the hub, write owner/name@split)"
         raise CseError(what, where="data.path", value=name, hint=hint)
     return Source(name, file=open_file(name, path))
+
+
+def read_hub(name: HubName, reading: Reading) -> Iterator[Any]:
+    """Yield the rows of a hub data set as ``pyarrow.Table``s of strings; as ``hub_rows``."""
+    rows, resolved = hub_rows(name, TRAIN)
+    reading.commit = resolved.revision
+    if resolved.revision:
+        reading.say(f"commit {resolved.revision}")
+    for table in rows.with_format("arrow").iter(batch_size=ROWS):
+        yield arrow_text(table, reading)
+
+
+def hub_rows(name: HubName, splits: Sequence[str]) -> tuple[Any, HubName]:
+    """Return a ``datasets.Dataset`` of the hub, and the name with its split and commit.
+
+    ``splits`` has what is taken where the name says none. Code of the data set is never run.
+
+    Raises:
+        CseError: It cannot be had, or has no such split.
+    """
+    import datasets
+
+    found = dict(ask_hub(name, datasets.load_dataset))
+    split = chosen_split(name, list(found), splits)
+    # Its cache keeps the rows of each commit in a folder of that name.
+    folders = [Path(file["filename"]).parent.name for file in found[split].cache_files]
+    commit = next((folder for folder in folders if _COMMIT.fullmatch(folder)), "")
+    if _COMMIT.fullmatch(name.revision) and commit not in ("", name.revision):
+        hint = f"name #{commit}, or fetch it where the hub can be reached"
+        raise CseError(f"only commit {commit} is in the cache", where=str(name), hint=hint)
+    return found[split], name._replace(split=split, revision=commit or name.revision)
+
+
+def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
+    """Return what ``load`` makes of a name: from the hub, or its cache where that does not answer.
+
+    Raises:
+        CseError: It cannot be had.
+    """
+    import datasets
+    from huggingface_hub import constants
+
+    from cse_core.runtime.hub import is_hub_reachable
+
+    online = is_hub_reachable()
+    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
+    if not online:  # its libraries then look only into their cache
+        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
+    revision = {"revision": name.revision} if name.revision else {}
+    try:
+        return load(name.repository, name.configuration or None, **revision)
+    except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
+        text = " ".join(str(error).split())
+        raise CseError(
+            f"cannot load this data set from the hub: {text[:300]}",
+            where=str(name),
+            hint=f"check the name ({_FORM})"
+            if online
+            else "the hub cannot be reached: name a file or an installed data set",
+        ) from error
+    finally:
+        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
+
+
+def chosen_split(name: HubName, there: Sequence[str], usual: Sequence[str]) -> str:
+    """Return the split that a name means, or raise a ``CseError``."""
+    wanted = (name.split,) if name.split else (*usual, *(there if len(there) == 1 else ()))
+    if found := [split for split in wanted if split in there]:
+        return found[0]
+    hint = f"its splits: {', '.join(there)}; name one: {name._replace(split=there[0])}"
+    raise CseError(f"has no split {wanted[0]}", where=str(name), hint=hint)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from cse_core.data import hub
-from cse_core.data.sources import hub_name
+from cse_core.data.sources import DEV as DEV_SPLITS
+from cse_core.data.sources import hub_name, hub_rows
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import DevSet, NoDevSet, Suite
 from cse_core.recipes.settings import TrainOptions
@@ -83,7 +83,7 @@ def dev_sets(
         elif wanted in installed and not Path(wanted).exists():
             names = [wanted]
         elif wanted != "none" and (on_hub := hub_name(wanted)) is not None and of_pairs:
-            rows, resolved = hub.hub_rows(on_hub, hub.DEV)
+            rows, resolved = hub_rows(on_hub, DEV_SPLITS)
             found.append(of_pairs[0].dev_of_pairs(resolved.set_name, rows.to_list()))
             if commits is not None and resolved.revision:
                 commits[wanted] = resolved.revision

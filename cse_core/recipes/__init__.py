@@ -2,5 +2,5 @@
 
 The name of a recipe, flags and settings go in (``compose.resolve``); a ``Composition`` comes out:
 typed parts and settings, the views and encoder passes, and what a user should know. ``draft`` is
-the recipe as written, ``composition`` as typed; ``checks`` and ``requirements`` yield problems.
+the recipe as written, ``composition`` as typed; ``checks`` yields problems.
 """

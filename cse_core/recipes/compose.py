@@ -15,7 +15,6 @@ from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documen
 from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.plan import plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
-from cse_core.recipes.requirements import add_branches, check_requirements
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, RunInfo, SliceSpec
@@ -173,9 +172,9 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     problems += checks.check_poolers(run, registry)
     problems += checks.check_duplicates(run)
     views, unmade = plan_views(run)
-    run, unknown = add_branches(replace(run, views=views), registry)
+    run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]
-    problems += check_requirements(run, registry)
+    problems += checks.check_requirements(run, registry)
     problems += checks.check_negatives(run)
     problems += checks.check_positives(run)
     problems += checks.check_branches(run)

@@ -1,10 +1,15 @@
-"""Type the values of a draft by their options models, and say what is wrong in plain words."""
+"""Type the values of a draft by their options models, and say what is wrong in plain words.
+
+A number may be an expression over parameters: ``"1 - alpha"``, ``"linear(0, 2*beta)"``.
+"""
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,7 +19,6 @@ from pydantic_core import ErrorDetails
 
 from cse_core.errors import CseError, collect_errors, did_you_mean
 from cse_core.options import Options
-from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.option_types import Accepts, accepts, field_accepts, in_words
 from cse_core.recipes.reading import parse_toml
 from cse_core.recipes.settings import CORE_OPTIONS
@@ -22,6 +26,11 @@ from cse_core.recipes.settings import CORE_OPTIONS
 OptionsT = TypeVar("OptionsT", bound=Options)
 _CALL = re.compile(r"\s*(?!(linear|cosine|quarter-cosine)\b)[a-z][\w-]*\s*\(")
 _NAMES = re.compile(r"\b[^\W\d]\w*")
+_OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+_SCHEDULE = re.compile(r"^\s*(linear|cosine|quarter-cosine)\s*\((.*)\)\s*$", re.DOTALL)
+_MAX_CHARACTERS = 200
 
 
 class FlagText(str):
@@ -217,3 +226,62 @@ def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> st
         if details["type"] in texts:
             return texts[details["type"]]
     return "is not accepted" if info is None else f"must be {in_words(field_accepts(info))}"
+
+
+def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:
+    """Return the value of an expression of numbers, parameters, + - * / and parentheses.
+
+    Raises:
+        CseError: If it is not an expression, names an unknown parameter, or has no finite value.
+    """
+    try:
+        if len(text) > _MAX_CHARACTERS:
+            raise SyntaxError
+        tree = ast.parse(text.strip(), mode="eval")
+        value = _node_value(tree.body, params, where)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        what = "is neither a number nor an expression of parameters"
+        hint = "write a number, or + - * / ( ) over names of [params]"
+        raise CseError(what, where=where, value=text, hint=hint) from None
+    except (ZeroDivisionError, OverflowError):
+        raise CseError("divides by zero or overflows", where=where, value=text) from None
+    if not math.isfinite(value):
+        raise CseError("is not a finite number", where=where, value=text)
+    return value
+
+
+def evaluate_number(
+    text: str, params: Mapping[str, float], *, where: str | None = None
+) -> float | str:
+    """Return the number of an expression, or a schedule's text with its bounds evaluated.
+
+    Raises:
+        CseError: As ``evaluate`` does.
+    """
+    match = _SCHEDULE.match(text)
+    if match is None:
+        return evaluate(text, params, where=where)
+    bounds = match[2].split(",")
+    if len(bounds) != 2:
+        hint = f"write {match[1]}(from,to)"
+        raise CseError("expects two numbers", where=where, value=text, hint=hint)
+    start, end = (evaluate(bound, params, where=where) for bound in bounds)
+    return f"{match[1]}({start!r},{end!r})"
+
+
+def _node_value(node: ast.expr, params: Mapping[str, float], where: str | None) -> float:
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            return node.value
+    elif isinstance(node, ast.Name):
+        if node.id in params:
+            return params[node.id]
+        known = did_you_mean(node.id, params) if params else "no parameters are set; write a number"
+        raise CseError("unknown parameter", where=where, value=node.id, hint=known)
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = _node_value(node.left, params, where), _node_value(node.right, params, where)
+        return _OPERATIONS[type(node.op)](left, right)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _node_value(node.operand, params, where)
+        return -value if isinstance(node.op, ast.USub) else value
+    raise SyntaxError

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cse_cli.models import approximate
-from cse_cli.models.approximate import FaissIndex, chosen_index, nearest_exactly
+from cse_cli.models.approximate import FaissIndex, chosen_index, nearest
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 
@@ -26,7 +28,8 @@ def test_the_recall_that_it_says_is_that_of_all_queries() -> None:
     vectors, own = clustered(4000), np.arange(4000)
     index = FaissIndex(vectors, vectors, 10, own)
     _, found = index.search(vectors, 10, own)
-    wanted = nearest_exactly(vectors, vectors, 10, own)
+    held = torch.from_numpy(vectors)
+    wanted = nearest(held, held, 10, torch.from_numpy(own)).numpy()
     hits = [len(np.intersect1d(*pair)) / 10 for pair in zip(found, wanted, strict=True)]
     assert index.report.recall >= approximate.ENOUGH and index.report.queries == approximate.SAMPLE
     assert np.mean(hits) == pytest.approx(index.report.recall, abs=0.05)
@@ -37,14 +40,24 @@ def test_the_recall_that_it_says_is_that_of_all_queries() -> None:
     assert "4,000 vectors" in text and f"{100 * index.report.recall:.1f} %" in text and "MB" in text
 
 
-def test_exact_neighbours_are_those_of_a_plain_sort(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = clustered(300)
-    monkeypatch.setattr(approximate, "_CELLS", 1000)  # several blocks
-    found = nearest_exactly(vectors, vectors[:20], 7, np.arange(20))
-    scores = vectors[:20] @ vectors.T
-    scores[np.arange(20), np.arange(20)] = -np.inf
-    expected = np.argsort(-scores, axis=1)[:, :7]
-    assert np.array_equal(np.sort(found, axis=1), np.sort(expected, axis=1))
+def test_exact_neighbours_are_those_of_loops() -> None:
+    """Whatever is searched at once; with each query's own vector left out, and without."""
+    given = torch.from_numpy(clustered(40))
+    blocks = [(64, 64), (7, 5), (5, 40), (40, 3), (1, 1)]
+    for (at_once, block), count, begin in itertools.product(blocks, (1, 4, 39), (None, 0, 13)):
+        done: list[tuple[int, int]] = []
+        queries = given if begin is None else given[begin:]
+        own = None if begin is None else torch.arange(begin, 40)
+        found = nearest(
+            given, queries, count, own, at_once=at_once, block=block,
+            progress=lambda one, of, done=done: done.append((one, of)),
+        )  # fmt: skip
+        assert found.dtype == torch.int32 and found.shape == (len(queries), count)
+        for place, query in enumerate(queries):
+            others = [j for j in range(40) if begin is None or j != begin + place]
+            others.sort(key=lambda j: -float(query.double() @ given[j].double()))
+            assert found[place].tolist() == others[:count], (at_once, block, count, begin)
+        assert done[-1] == (len(queries), len(queries)) and len(done) == -(-len(queries) // at_once)
 
 
 def test_short_lists_are_made_up_for() -> None:

@@ -1,4 +1,4 @@
-"""``python -m tests.mutations [PLUGIN ...]`` runs a plugin's tests against its mutations."""
+"""``python -m tests.mutations [NAME ...]`` runs tests against the mutations of each table."""
 
 from __future__ import annotations
 
@@ -9,29 +9,36 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.mutations.tables import PLUGINS, ROOT, Mutation, mutations
+from tests.mutations.tables import OWN, PLUGINS, ROOT, Mutation, mutations
 
 
 def is_caught(mutation: Mutation) -> bool:
-    """Return whether the plugin's tests fail with the mutation in a copy of its package."""
-    source = PLUGINS / mutation.plugin
-    tests = source / "tests"
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(mutation.file).parts[0]
-        shutil.copytree(source / package, Path(folder) / package)
-        changed = Path(folder) / mutation.file
+    """Return whether the owner's tests fail with the mutation in a copy of its package."""
+    package = Path(mutation.file).parts[0]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(mutation.path.parents[len(Path(mutation.file).parts) - 1] / package,
+                        folder / package)  # fmt: skip
+        changed = folder / mutation.file
         changed.write_text(mutation.applied(changed.read_text("utf-8")), encoding="utf-8")
+        if mutation.owner in OWN:
+            # A checkout in which the changed package takes the place of the true one.
+            for entry in ROOT.iterdir():
+                if entry.name != package and not entry.name.startswith("."):
+                    (folder / entry.name).symlink_to(entry)
+            return _fails(folder / "tests" / mutation.owner / mutation.test, folder, folder)
+        tests = PLUGINS / mutation.owner / "tests"
         tried = [tests / mutation.test] if mutation.test else []
-        return any(_fails(path, folder) for path in [*tried, tests])
+        return any(_fails(path, ROOT, folder) for path in [*tried, tests])
 
 
-def _fails(tests: Path, folder: str) -> bool:
+def _fails(tests: Path, root: Path, packages: Path) -> bool:
     """Return whether tests fail with the packages of a folder in front of the installed ones."""
-    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, str(tests)],
-        cwd=ROOT,
+        [*command, "-m", "not slow and not gpu", str(tests)],
+        cwd=root,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -1,5 +1,6 @@
-"""The mutations of every plugin, read from ``plugins/NAME/tests/mutations.toml``.
+"""The mutations of core, command line and plugins, read from tables.
 
+A table is ``plugins/NAME/tests/mutations.toml`` or ``core.toml`` and ``cli.toml`` beside this file.
 A mutation replaces a text of a file by another::
 
     [[mutation]]
@@ -20,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "plugins"
 TABLE = Path("tests") / "mutations.toml"
+OWN = {"core": ROOT / "tests" / "core", "cli": ROOT / "tests" / "cli"}
+"""Tables beside this file, and where the tests of each are."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,13 @@ class Mutation:
     """A wrong value.
 
     Attributes:
-        plugin: Name of the plugin's folder.
-        file: The file that it changes, seen from there.
-        test: The file of tests that sees it, seen from the plugin's tests; empty where none does.
+        owner: Name of the plugin's folder, or of a table beside this file.
+        file: The file that it changes, seen from the plugin's folder or that of the repository.
+        test: The file of tests that sees it, seen from the owner's tests; empty where none does.
         argued: Why nothing can see it.
     """
 
-    plugin: str
+    owner: str
     file: str
     old: str
     new: str
@@ -41,10 +44,20 @@ class Mutation:
     argued: str = ""
 
     @property
+    def path(self) -> Path:
+        """Return the file that it changes."""
+        return (ROOT if self.owner in OWN else PLUGINS / self.owner) / self.file
+
+    @property
+    def tests(self) -> Path:
+        """Return the folder of its owner's tests."""
+        return OWN.get(self.owner, PLUGINS / self.owner / "tests")
+
+    @property
     def label(self) -> str:
         """Return the change in one line."""
         old, new = (" ".join(text.split()) for text in (self.old, self.new))
-        return f"{self.plugin}: {self.file}: {old[:60]} -> {new[:60]}"
+        return f"{self.owner}: {self.file}: {old[:60]} -> {new[:60]}"
 
     def applied(self, text: str) -> str:
         """Return a file's text with the wrong value.
@@ -53,24 +66,23 @@ class Mutation:
             ValueError: If the old text does not stand in it exactly once.
         """
         if text.count(self.old) != 1:
-            raise ValueError(
-                f"{self.label}: the old text stands there {text.count(self.old)} times"
-            )
+            raise ValueError(f"{self.label}: the old text is there {text.count(self.old)} times")
         return text.replace(self.old, self.new)
 
 
 def mutations(names: list[str] | None = None) -> list[Mutation]:
-    """Return the mutations of the named plugins, or of all.
+    """Return the mutations of the named tables, or of all.
 
     Raises:
-        ValueError: If a plugin has no table.
+        ValueError: If there is no table of a name.
     """
-    known = sorted(path.parents[1].name for path in PLUGINS.glob(f"*/{TABLE}"))
-    unknown = sorted({*(names or ())} - {*known})
+    tables = {name: Path(__file__).with_name(f"{name}.toml") for name in OWN}
+    tables |= {path.parents[1].name: path for path in sorted(PLUGINS.glob(f"*/{TABLE}"))}
+    unknown = sorted({*(names or ())} - {*tables})
     if unknown:
-        raise ValueError(f"no table of mutations: {', '.join(unknown)}; known: {', '.join(known)}")
-    found = []
-    for name in names or known:
-        rows = tomllib.loads((PLUGINS / name / TABLE).read_text(encoding="utf-8"))["mutation"]
-        found += [Mutation(plugin=name, **row) for row in rows]
-    return found
+        raise ValueError(f"no table of mutations: {', '.join(unknown)}; known: {', '.join(tables)}")
+    return [
+        Mutation(owner=name, **row)
+        for name in names or tables
+        for row in tomllib.loads(tables[name].read_text(encoding="utf-8"))["mutation"]
+    ]

@@ -6,24 +6,23 @@ import tomllib
 
 import pytest
 
-from tests.mutations.tables import PLUGINS, mutations
+from tests.mutations.tables import OWN, PLUGINS, mutations
 
-LEAST = 15
+MIN_MUTATIONS = 15
 METHODS = sorted(path.parents[1].name for path in PLUGINS.glob("*/cse_*/recipes"))
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_has_enough_mutations_and_each_fits_its_file(name: str) -> None:
+@pytest.mark.parametrize("name", [*OWN, *METHODS])
+def test_a_table_has_enough_mutations_and_each_fits_its_file(name: str) -> None:
     found = mutations([name])
-    assert len({(each.file, each.old, each.new) for each in found}) == len(found) >= LEAST
+    assert len({(each.file, each.old, each.new) for each in found}) == len(found) >= MIN_MUTATIONS
     for each in found:
-        path = PLUGINS / name / each.file
-        changed = each.applied(path.read_text(encoding="utf-8"))
-        if path.suffix == ".toml":
+        changed = each.applied(each.path.read_text(encoding="utf-8"))
+        if each.path.suffix == ".toml":
             tomllib.loads(changed)
         else:
             compile(changed, each.file, "exec")
-        assert not each.test or (PLUGINS / name / "tests" / each.test).is_file()
+        assert not each.test or (each.tests / each.test).is_file()
         assert bool(each.test) != bool(each.argued), f"{each.label}: name a test, or argue"
 
 

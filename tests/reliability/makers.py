@@ -119,24 +119,6 @@ def one_line(path: Path) -> None:
     _gz(path, b"a" * 2**24, 32)
 
 
-@maker("gz bomb of lines")
-def many_lines(path: Path) -> None:
-    """Half a gigabyte of one line, again and again."""
-    _gz(path, b"text\n" * 2**22, 25)
-
-
-@maker("gz bomb of line ends")
-def line_ends(path: Path) -> None:
-    """A quarter of a gigabyte of empty lines."""
-    _gz(path, b"\n" * 2**24, 16)
-
-
-@maker("gz bomb of brackets")
-def brackets(path: Path) -> None:
-    """A hundred megabytes of opening brackets."""
-    _gz(path, b"[" * 2**20, 128)
-
-
 @maker("gz of gz")
 def gz_of_gz(path: Path) -> None:
     """Texts compressed twice."""
@@ -180,23 +162,6 @@ def parquet_of_texts(path: Path) -> None:
 def parquet_nulls(path: Path) -> None:
     """Rows without a text among others."""
     _parquet(path, {"text": [f"a text {n}" if n % 5 else None for n in range(40)]})
-
-
-@maker("parquet with a giant page")
-def giant_page(path: Path) -> None:
-    """One text of 300 megabytes that packs into some kilobytes."""
-    _parquet(
-        path, {"text": ["a text", "b" * 300_000_000]}, compression="zstd", use_dictionary=False
-    )
-
-
-@maker("parquet of one text a hundred million times")
-def many_rows(path: Path) -> None:
-    """Rows that cost nothing: one value and a run length."""
-    import pyarrow as pa
-
-    values = pa.DictionaryArray.from_arrays(pa.array([0] * 10**8, pa.int8()), ["text"])
-    _parquet(path, {"text": values}, compression="zstd")
 
 
 @maker("parquet of one long text many times")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,8 @@ import torch
 from torch import Tensor
 
 from cse_cards.options import RetrievedOptions
-from cse_cards.search import QUERIES, nearest, room
 from cse_cards.texts import RoundTexts
-from cse_cli.models.approximate import FaissIndex, chosen_index
+from cse_cli.models.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.row_keys import SLOTS
@@ -30,6 +32,8 @@ from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives, StepContext, View
 
 _ENCODED_AT_ONCE = 8192
+IN_MEMORY = 2**30
+"""Bytes of vectors beyond which they lie in a file that is mapped into memory."""
 
 
 class Retrieved(NegativeStore):
@@ -183,10 +187,11 @@ class Retrieved(NegativeStore):
             search = partial(
                 nearest,
                 vectors,
+                vectors[start:stop],
                 count,
+                torch.arange(start, stop),
                 device=self.setup.device,
                 progress=lambda done, of: ctx.progress(done, of, what),
-                part=(start, stop),
             )
             return gather_rows(search)
         held, own = vectors.numpy(), np.arange(texts)
@@ -230,3 +235,21 @@ class Retrieved(NegativeStore):
                 value=self.options.model,
                 hint="name another encoder, or train in fp32 or with a lower train.lr",
             )
+
+
+@contextmanager
+def room(rows: int, dimension: int, limit: int = IN_MEMORY) -> Iterator[Tensor]:
+    """Give room for ``[rows, dimension]`` float32 vectors: memory, or a temporary file beyond it.
+
+    Args:
+        rows: How many.
+        dimension: Of each.
+        limit: Bytes that may be in memory.
+    """
+    if rows * dimension * 4 <= limit:
+        yield torch.empty(rows, dimension)
+        return
+    with tempfile.TemporaryDirectory(prefix="cse-vectors-") as folder:
+        size = rows * dimension
+        flat = torch.from_file(str(Path(folder) / "vectors"), shared=True, size=size)
+        yield flat.view(rows, dimension)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from cse_cards.retrieved import Retrieved
+from cse_cards.retrieved import Retrieved, room
 from cse_testkit import (
     Rig,
     compose,
@@ -22,6 +22,7 @@ from cse_testkit import (
 )
 from torch import Tensor
 
+from cse_cli.models.approximate import nearest
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
 from cse_core.errors import CseError
@@ -362,3 +363,13 @@ def test_a_stopped_run_goes_on_bit_for_bit_without_a_second_search(tmp_path: Pat
     assert one.tensors.keys() == other.tensors.keys()
     assert any(name.endswith("near") for name in one.tensors)
     assert all(torch.equal(value, other.tensors[name]) for name, value in one.tensors.items())
+
+
+def test_vectors_beyond_the_limit_lie_in_a_file() -> None:
+    given = torch.nn.functional.normalize(torch.randn(40, 6), dim=1)
+    own = torch.arange(40)
+    with room(40, 6, limit=0) as mapped, room(40, 6) as held:
+        assert mapped.untyped_storage().filename and not held.untyped_storage().filename
+        for each in (mapped, held):
+            each.copy_(given)
+        assert torch.equal(nearest(mapped, mapped, 5, own), nearest(held, held, 5, own))

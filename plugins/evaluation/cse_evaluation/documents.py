@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cse_cli.texts.tables import read_table, stem
 from cse_core.data import load_corpus
-from cse_core.data.articles import BODIES
 from cse_core.data.corpus import TextColumn
+from cse_core.data.tables import BODIES
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cse_cli.texts.tables import read_table, stem
-from cse_core.data.articles import BODIES, is_article, unfold
+from cse_core.data.tables import BODIES, is_article, unfold
 from cse_core.errors import CseError
 from cse_evaluation.pairs import SENTENCE_COLUMNS, text_of
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse_cli.texts.tables import Row, read_table, stem
-from cse_core.data.hub import TEST, hub_rows
-from cse_core.data.sources import hub_name
+from cse_core.data.sources import TEST, hub_name, hub_rows
 from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import NoDevSet

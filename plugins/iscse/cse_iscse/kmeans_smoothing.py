@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cse_core.builtins.fifo import Held
 from cse_core.functional import unit
-from cse_core.parts import PositiveMiner, Setup
+from cse_core.parts import Setup
 from cse_core.types import Batch, Positives, StepContext
-from cse_iscse.buffer import Buffer, Held, positives_of
 from cse_iscse.options import KmeansOptions
+from cse_iscse.smoothing import Smoothing
 
 
-class KmeansSmoothing(PositiveMiner):
+class KmeansSmoothing(Smoothing):
     """Makes the group ``kmeans-smoothing``: each positive, mixed with its centroid (IS-CSE).
 
     With a the positive's vector at length one and c the most similar centroid,
@@ -31,14 +32,12 @@ class KmeansSmoothing(PositiveMiner):
     options: KmeansOptions
 
     def __init__(self, options: KmeansOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
-        self.buffer = Buffer(options.size)
+        super().__init__(options, setup)
         self.centroids: Tensor | None = None
 
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, 1, D]`` smoothed positives; no group before there are clusters."""
-        own = positives_of(batch, self.options.view)
+        own = self.positives(batch)
         if own is None or self.centroids is None:
             return {}
         centroids = self.centroids.to(own.dtype)
@@ -50,11 +49,11 @@ class KmeansSmoothing(PositiveMiner):
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Let this step's vectors enter the buffer, and cluster it again."""
-        own = positives_of(batch, self.options.view)
+        own = self.positives(batch)
         if own is None:
             return
-        held = self.buffer.enter(own.detach(), batch.row)
         options, iterations = self.options, self.options.iterations
+        held = self.buffer.push(own, batch.row, options.size)
         if self.centroids is None:
             least = options.size if options.start == "full" else options.clusters
             if len(held) < least:
@@ -69,11 +68,11 @@ class KmeansSmoothing(PositiveMiner):
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the buffer and the centroids."""
         found = {} if self.centroids is None else {"centroids": self.centroids}
-        return {**self.buffer.state(), **found}
+        return {**super().state_dict(), **found}
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Restore what ``state_dict`` returned."""
-        self.buffer.load(state)
+        super().load_state_dict(state)
         self.centroids = state.get("centroids")
 
     def _drawn(self, held: Held, ctx: StepContext) -> Tensor:

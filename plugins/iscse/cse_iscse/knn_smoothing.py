@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from cse_core.parts import PositiveMiner, Setup
+from cse_core.builtins.fifo import Held
 from cse_core.types import Batch, Positives, StepContext
-from cse_iscse.buffer import Buffer, Held, positives_of
 from cse_iscse.options import KnnOptions
+from cse_iscse.smoothing import Smoothing
 
 
-class KnnSmoothing(PositiveMiner):
+class KnnSmoothing(Smoothing):
     """Makes the group ``knn-smoothing``: each positive, averaged with its neighbours (IS-CSE).
 
     With a the positive's vector at length one and n_1 ... n_k its nearest vectors in the buffer,
@@ -30,14 +27,9 @@ class KnnSmoothing(PositiveMiner):
 
     options: KnnOptions
 
-    def __init__(self, options: KnnOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
-        self.buffer = Buffer(options.size)
-
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, 1, D]`` smoothed positives; no group before there are neighbours."""
-        own = positives_of(batch, self.options.view)
+        own = self.positives(batch)
         if own is None:
             return {}
         searched = self._searched(own.detach(), batch)
@@ -59,23 +51,16 @@ class KnnSmoothing(PositiveMiner):
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Let this step's vectors enter the buffer."""
-        own = positives_of(batch, self.options.view)
+        own = self.positives(batch)
         if own is not None:
-            self.buffer.enter(own.detach(), batch.row)
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the buffer."""
-        return self.buffer.state()
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        self.buffer.load(state)
+            self.buffer.push(own, batch.row, self.options.size)
 
     def _searched(self, own: Tensor, batch: Batch) -> Held | None:
         """Return the vectors among which neighbours are looked for; None before there are any."""
         options = self.options
         alone = options.exclude == "batch"
-        held = self.buffer.held if alone else self.buffer.after(own, batch.row)
+        size = max(options.size, len(own))
+        held = self.buffer.held if alone else self.buffer.after(own, batch.row, size)
         least = options.size if options.start == "full" else 1 + (options.exclude == "rank")
         return None if held is None or len(held) < least else held
 

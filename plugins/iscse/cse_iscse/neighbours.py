@@ -17,10 +17,10 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from cse_core.builtins.fifo import Held
     from cse_core.recipes.composition import Composition
     from cse_core.registry.registry import Registry
     from cse_core.training.run_folder import RunFolder
-    from cse_iscse.buffer import Held
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ def neighbours_of_run(
     Raises:
         CseError: If the run, checkpoint, buffer or sentence is missing, or its data has changed.
     """
+    from cse_core.builtins.fifo import Held
     from cse_core.recipes.compose import resolve
     from cse_core.training.checkpoint import Checkpoint
     from cse_core.training.run_folder import RunFolder
-    from cse_iscse.buffer import Held
 
     folder = RunFolder(run)
     if not folder.recipe.is_file():
@@ -81,7 +81,7 @@ def neighbours_of_run(
     state = Checkpoint.read(path).part(f"part.positives.{name}")
     if "vectors" not in state:
         raise CseError("the buffer is empty", where=f"positives.{name}", value=str(path))
-    held = Held(state["vectors"], state["row"])
+    held = Held(state["vectors"], state["row"], state["age"])
     texts = _texts(folder, composition, registry, held)
     shown = _shown(held, texts, state.get("centroids"), find, sentences, k)
     said = f"positives.{name} at {path.name}: {len(held)} vectors in the buffer"

@@ -51,7 +51,7 @@ def test_a_full_buffer(golden: dict[str, Any], case: int) -> None:
     miner = make_part(
         "positives", "knn-smoothing", size=len(before), k=wanted["k"], beta=wanted["beta"]
     )
-    miner.load_state_dict({"vectors": before, "row": torch.arange(len(before)) + 20})
+    miner.buffer.push(before, torch.arange(len(before)) + 20, len(before))
     batch = batch_of(golden)
     ctx = make_context(batch)
     smoothed = miner.mine(batch, ctx)["knn-smoothing"]
@@ -60,6 +60,7 @@ def test_a_full_buffer(golden: dict[str, Any], case: int) -> None:
     seen = miner.buffer.after(
         torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0].detach(), dim=1),
         batch.row,
+        len(before),
     )
     ranks = (seen.vectors[-4:] @ seen.vectors.T).topk(wanted["k"] + 1, dim=1).indices
     assert ranks.tolist() == wanted["rank_order_top_k_plus_1"]

@@ -94,9 +94,8 @@ def miner_with(rows: list[int], **options: Any) -> Any:
     """Return a miner whose buffer holds drawn vectors of these rows."""
     miner = make_part("positives", "knn-smoothing", size=len(rows), **options)
     drawn = make_batch(sentences=len(rows), seed=9).targets["positive"].vectors[:, 0]
-    miner.load_state_dict(
-        {"vectors": torch.nn.functional.normalize(drawn, dim=1), "row": torch.tensor(rows)}
-    )
+    unit = torch.nn.functional.normalize(drawn, dim=1)
+    miner.buffer.push(unit, torch.tensor(rows), len(rows))
     return miner
 
 
@@ -122,7 +121,7 @@ def test_the_gradient_is_that_of_the_written_formula() -> None:
         found = miner.mine(batch, make_context(batch))["knn-smoothing"].vectors[:, 0]
         return (found * torch.arange(8.0, dtype=torch.float64)).sum()
 
-    held = miner.buffer.after(torch.nn.functional.normalize(positives, dim=1), torch.arange(4))
+    held = miner.buffer.after(torch.nn.functional.normalize(positives, dim=1), torch.arange(4), 8)
     ranks = (held.vectors[-4:] @ held.vectors.T).topk(6, dim=1).indices[:, 1:]
 
     def written(vectors: Tensor) -> Tensor:
@@ -149,7 +148,7 @@ def test_beta_is_the_temperature_of_the_attention() -> None:
         for beta in (1e-3, 1e6)
     )
     assert torch.allclose(sharp.vectors[:, 0], own, atol=1e-9)
-    held = miner_with([9] * 8, k=2).buffer.after(own, batch.row).vectors
+    held = miner_with([9] * 8, k=2).buffer.after(own, batch.row, 8).vectors
     near = held[(own @ held.T).topk(3, dim=1).indices]  # the sentence itself, then two more
     assert torch.allclose(flat.vectors[:, 0], near.mean(dim=1), atol=1e-6)
 
@@ -170,6 +169,6 @@ def test_the_mean_cosine_of_neighbours_is_logged() -> None:
     log: dict[str, Any] = {}
     miner.mine(batch, make_context(batch, log=log))
     own = torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0], dim=1)
-    held = miner.buffer.after(own, batch.row).vectors
+    held = miner.buffer.after(own, batch.row, 8).vectors
     wanted = (own @ held.T).topk(3, dim=1).values[:, 1:].mean()
     assert float(log["knn-smoothing.neighbour_cosine"]) == pytest.approx(float(wanted))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from cse_core.builtins.fifo import Fifo, Held
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import NegativeStore, Setup
@@ -18,52 +18,6 @@ from cse_mocose.options import QueueOptions
 
 QUEUED = "queued"
 """View of the texts that ``update = latest`` encodes again."""
-
-
-@dataclass(frozen=True)
-class Keys:
-    """Keys, newest first; those of one step in the order of its batch.
-
-    Attributes:
-        vectors: ``[N, D]``, not normalised.
-        row: ``[N]`` corpus rows, -1 for random ones.
-        age: ``[N]`` steps since they were stored.
-    """
-
-    vectors: Tensor
-    row: Tensor
-    age: Tensor
-
-    def part(self, start: int, stop: int) -> Keys:
-        """Return the keys from ``start`` up to ``stop``."""
-        return Keys(self.vectors[start:stop], self.row[start:stop], self.age[start:stop])
-
-
-class Front:
-    """Rows of a tensor with room before them, so that adding some moves the others seldom.
-
-    What was returned before never changes: rows are written only where nothing was.
-    """
-
-    def __init__(self) -> None:
-        self._rows: Tensor | None = None
-        self._start = 0
-
-    def put(self, new: Tensor, held: Tensor, kept: int) -> Tensor:
-        """Return ``[kept, D]``: the new rows, and behind them the first of those held."""
-        count = kept - len(new)
-        if count < 0:
-            return new[:kept].clone()
-        rows = self._rows
-        there = rows is not None and held.data_ptr() == rows[self._start :].data_ptr()
-        if rows is None or not there or self._start < len(new):
-            room = max(8 * len(new), count // 8)
-            rows = self._rows = held.new_empty(room + count, held.shape[1])
-            rows[room:] = held[:count]
-            self._start = room
-        self._start -= len(new)
-        rows[self._start : self._start + len(new)] = new
-        return rows[self._start : self._start + kept]
 
 
 class Queue(NegativeStore):
@@ -83,8 +37,7 @@ class Queue(NegativeStore):
         self.growth = Growth.of(options)
         if options.level != "input":
             self._check_dimension(setup.dimension)
-        self.keys: Keys | None = None
-        self._front = Front()
+        self.keys = Fifo(newest_first=True)
         self.entered = 0
         self.texts: list[str] = []
 
@@ -116,8 +69,8 @@ class Queue(NegativeStore):
         keys = self._held(batch, ctx)
         if self.options.update == "latest":
             keys = self._encoded_again(keys, batch, len(ctx.rows))
-        seen = keys.part(*self.growth.window(len(keys.row), self.entered))
-        if not len(seen.row):
+        seen = keys.part(*self.growth.window(len(keys), self.entered))
+        if not len(seen):
             return None
         return Negatives.of(
             seen.vectors, len(batch.anchors), name=self.name, row=seen.row, age=seen.age
@@ -125,51 +78,42 @@ class Queue(NegativeStore):
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Put this step's keys in front, and let the oldest go."""
-        held = self._held(batch, ctx)
+        self.keys.held = held = self._held(batch, ctx)
         options = self.options
         new = ctx.vectors(options.view, options.branch)[options.level]
         self.entered += len(new)
-        kept = self.growth.kept(len(held.row) + len(new), self.entered, len(new))
-        self.keys = Keys(
-            self._front.put(new.vectors.to(held.vectors.dtype), held.vectors, kept),
-            torch.cat([batch.rows[new.owner], held.row])[:kept],
-            torch.cat([torch.zeros_like(new.owner), held.age])[:kept] + 1,
-        )
+        kept = self.growth.kept(len(held) + len(new), self.entered, len(new))
+        self.keys.push(new.vectors, batch.rows[new.owner], kept)
         if options.update == "latest":
             texts = ctx.texts(options.column or "text")
             self.texts = [*(texts[i] for i in new.owner.tolist()), *self.texts][:kept]
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the keys, how many ever entered, and their texts."""
-        if self.keys is None:
+        if self.keys.held is None:
             return {}
-        state: dict[str, Any] = {
-            "vectors": self.keys.vectors,
-            "row": self.keys.row,
-            "age": self.keys.age,
-            "entered": self.entered,
-        }
+        state = {**self.keys.state_dict(), "entered": self.entered}
         return {**state, "texts": self.texts} if self.options.update == "latest" else state
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Restore what ``state_dict`` returned."""
         if "vectors" in state:
-            self.keys = Keys(state["vectors"], state["row"], state["age"])
+            self.keys.load_state_dict(state)
             self.entered = int(state["entered"])
             self.texts = list(state.get("texts", ()))
 
-    def _held(self, batch: Batch, ctx: StepContext) -> Keys:
+    def _held(self, batch: Batch, ctx: StepContext) -> Held:
         """Return what it holds; before the first step's end the random rows, drawn again."""
-        if self.keys is not None:
-            return self.keys
+        if self.keys.held is not None:
+            return self.keys.held
         count, like = self.growth.drawn, batch.anchors
         drawn = torch.zeros(count, like.shape[1], dtype=like.dtype)
         if count:
             drawn.normal_(generator=ctx.generator(f"{self.name}.first-fill"))
         row = torch.full((count,), -1, device=like.device)
-        return Keys(unit(drawn).to(like.device), row, torch.zeros_like(row))
+        return Held(unit(drawn).to(like.device), row, torch.zeros_like(row))
 
-    def _encoded_again(self, keys: Keys, batch: Batch, size: int) -> Keys:
+    def _encoded_again(self, keys: Held, batch: Batch, size: int) -> Held:
         """Return the keys with the vectors of this step; random rows are as they were."""
         found = batch.views.get(QUEUED, {}).get(self.options.level)
         if found is None:
@@ -179,7 +123,7 @@ class Queue(NegativeStore):
         # Key k is text k // size of batch row k % size, and a row's slots count its texts.
         order = torch.argsort(found.slot * size + found.owner)
         vectors = found.vectors.detach().to(keys.vectors.dtype)[order]
-        return Keys(torch.cat([vectors, keys.vectors[len(found) :]]), keys.row, keys.age)
+        return Held(torch.cat([vectors, keys.vectors[len(found) :]]), keys.row, keys.age)
 
     def _check_dimension(self, found: int) -> None:
         if self.options.dimension not in (None, found):

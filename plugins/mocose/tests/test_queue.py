@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from cse_mocose.options import QueueOptions
-from cse_mocose.queue import Front, Queue
+from cse_mocose.queue import Queue
 from cse_testkit import (
     Rig,
     compose,
@@ -280,16 +280,3 @@ def test_keys_of_another_dimension_than_the_anchors_are_refused() -> None:
         run_steps(recipe="mocose", sets=["pool.projector.dimension=64"], steps=1)
     with pytest.raises(CseError, match="negatives.queue.dimension: the run's vectors have 64"):
         run_steps(recipe="mocose", sets=["pool.predictor.dimension=64"], steps=1)
-
-
-def test_rows_put_in_front_are_those_of_a_copy_and_what_was_returned_stays() -> None:
-    front, draws = Front(), torch.Generator().manual_seed(0)
-    held = copied = torch.randn(6, 3, generator=draws)
-    before: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for step in range(60):
-        new = torch.randn(1 + step % 4, 3, generator=draws)
-        kept = min(len(held) + len(new), 2 if step % 17 == 16 else 20)
-        copied = torch.cat([new, copied])[:kept]
-        held = front.put(new, held, kept)
-        before.append((held, copied))
-    assert all(torch.equal(one, other) for one, other in before)

@@ -13,7 +13,7 @@ from huggingface_hub import constants
 
 from cse_cli.training.train_checks import _look_at_hub
 from cse_core.data import load_corpus
-from cse_core.data.hub import DEV, TEST, HubName, hub_rows
+from cse_core.data.sources import DEV, TEST, HubName, hub_rows
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 

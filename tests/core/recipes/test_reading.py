@@ -8,8 +8,8 @@ import pytest
 
 from cse_cli.training.feeds import feeds
 from cse_core.errors import CseError
-from cse_core.recipes.expressions import evaluate, evaluate_number
 from cse_core.recipes.reading import read_recipe
+from cse_core.recipes.values import evaluate, evaluate_number
 from cse_core.training.recipe_file import as_recipe, dump_recipe
 from tests.fixtures.parts import BERT, ROBERTA, compose, made_up_registry, paths, refused
 

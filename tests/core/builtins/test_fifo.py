@@ -1,0 +1,42 @@
+"""What is held, step by step, beside a list that one can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from cse_core.builtins.fifo import Fifo, Held
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_trace_beside_a_list(newest_first: bool) -> None:
+    """Order, rows, ages and size of many steps; what was held before stays; the state too."""
+    fifo, draws = Fifo(newest_first=newest_first), torch.Generator().manual_seed(0)
+    assert not len(fifo) and fifo.state_dict() == {}
+    slow: list[list[Any]] = []
+    earlier: list[tuple[Held, list[list[Any]]]] = []
+    for step in range(60):
+        size, count = 3 if step % 17 == 16 else 20, 1 + step % 5
+        new = torch.randn(count, 3, generator=draws, requires_grad=True)
+        row = torch.arange(count) + 10 * step
+        entering = [[v, r, 1] for v, r in zip(new.tolist(), row.tolist(), strict=True)]
+        aged = [[v, r, age + 1] for v, r, age in slow]
+        slow = [*entering, *aged][:size] if newest_first else [*aged, *entering][-size:]
+        seen = fifo.after(new, row, size) if step % 3 == 0 else None
+        held = fifo.push(new, row, size)
+        assert seen is None or torch.equal(seen.vectors, held.vectors)
+        assert held is fifo.held and len(fifo) == len(held) and not held.vectors.requires_grad
+        earlier.append((held, slow))
+        if step == 30:
+            state = fifo.state_dict()
+            fifo = Fifo(newest_first=newest_first)
+            fifo.load_state_dict(state)
+    for held, wanted in earlier:
+        assert held.vectors.tolist() == [vector for vector, _, _ in wanted]
+        assert held.row.tolist() == [row for _, row, _ in wanted]
+        assert held.age.tolist() == [age for _, _, age in wanted]
+    assert held.part(1, 3).row.tolist() == held.row.tolist()[1:3]
+    fifo.load_state_dict({})
+    assert fifo.held is None
