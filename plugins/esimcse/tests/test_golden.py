@@ -37,7 +37,7 @@ def objective(golden: dict[str, Any], *, queue: bool) -> tuple[Tensor, list[Tens
                 "age": torch.ones(len(held), dtype=torch.long),
             }
         )
-    found = rig.engine.objectives(
+    found = rig.loop.engine.objectives(
         batch.views, batch.roles, batch.rows, batch.corpus, make_context(batch)
     )
     assert found.value is not None
