@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_cards.options import RetrievedOptions
-from cse_cli.models.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
 from cse_core.encoders.encoder import PackedEncoder

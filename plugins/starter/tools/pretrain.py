@@ -248,8 +248,8 @@ def pretrain(files: Sequence[Path], out: Path, settings: Settings) -> BertForMas
             line = {
                 "step": step,
                 "tokens": done,
-                "masked": float(loss),
-                "sentence": float(sentence),
+                "masked": float(loss.detach()),
+                "sentence": float(sentence.detach()),
             }
             last = done >= settings.tokens
             if last or step % settings.evaluate_steps == 0:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_cli.plugins.manager import load_plugins
-from cse_cli.terminal.quiet import libraries_quiet
+from cse_cli.terminal.progress import libraries_quiet
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import Dropout
 from cse_core.encoders.encoder import PackedEncoder
