@@ -303,8 +303,8 @@ class Session:
             say_table(drawn)
             if table.caption:
                 echo(table.caption)
-        for name in self.definition.study.scores.columns if results.done else ():
-            if name not in results.tables and name.strip() and "*" not in name:
+        for name in self.definition.study.scores.shown if results.done else ():
+            if name not in results.tables and "*" not in name:
                 warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":

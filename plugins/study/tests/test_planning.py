@@ -237,8 +237,8 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path, texts: Path) 
     # The sets of named files are shown.
     study = find_study("cse/adapt", plugins())
     pairs = Inputs(data={"pairs": ["here/ours.tsv.gz", "more.csv"]})
-    assert showing(study, pairs).study.scores.columns[2:] == ["ours", "more", "sts.mean"]
-    assert showing(study, Inputs()).study.scores.columns[2:] == ["sts.mean"]
+    assert showing(study, pairs).study.scores.shown[2:] == ["ours", "more", "sts.mean"]
+    assert showing(study, Inputs()).study.scores.shown[2:] == ["sts.mean"]
 
 
 def test_the_plan_is_shown_and_nothing_is_written(

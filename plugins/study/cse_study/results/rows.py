@@ -31,6 +31,8 @@ _SUITES = {"sts": "spearman", "chinese": "spearman", "transfer": "accuracy",
 _MEAN = re.compile(r"mean\((.+)\)")
 MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
 """Numbers that stand for a set, in this order, where the set alone is named."""
+ANY_TEST = "*.test"
+"""What a table shows where a study names no score."""
 DEV = "dev"
 """Stands for the dev score that chose the checkpoint."""
 
@@ -321,8 +323,3 @@ def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
     ):
         return ()
     return means_of(results).get(head, (head,))
-
-
-def columns_of(wanted: Sequence[str]) -> list[str]:
-    """Return the scores that a table shows, one at least."""
-    return [each for each in wanted if each.strip()] or ["*.test"]
