@@ -74,6 +74,8 @@ def test_a_round_of_its_own_texts(tokenizer: TextTokenizer, seen: list[list[str]
     rows.content("text", torch.tensor([2, 1]), tokenizer)
     assert seen == [["ben", "anna"]]
     assert rows.columns == ("text", "positive")
+    other = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8, pairs, None, 3)
+    assert not {*rows.corpus_row.tolist()} & {*range(len(TEXTS)), *other.corpus_row.tolist()}
 
 
 def test_batches_are_drawn_anew_each_epoch() -> None:
