@@ -36,8 +36,6 @@ def test_views_come_only_where_something_needs_them() -> None:
 
 
 def test_columns_of_views(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     pairs = replace(BERT, columns=("text", "positive", "negative", "fraternal"))
     made = compose(facts=pairs)
     assert [(v.name, v.column) for v in made.views] == [
