@@ -33,10 +33,9 @@ Written by `make bench DATA=FILE ARTICLES=FILE` (`python -m tests.benchmarks`), 
 a file of sentences, ARTICLES one of documents, by default the starter's synthetic texts. The peer,
 sentence-transformers, is a dependency of the benchmarks alone.
 
-What is compared runs on one machine, in one process in turn, or each in a process of its own where
-memory or start-up is measured. Each repeat gives one ratio of what was measured side by side; a
-repeat before them warms up. Tables have the median of the ratios and, in brackets, the least and
-the largest. Of speeds more is better for cse; of seconds, memory and shares less is.
+What is compared runs in turn on one machine. Each repeat gives one ratio, after one repeat that
+warms up; tables have the median and, in brackets, the least and the largest. Of speeds more is
+better for cse; of seconds, memory and shares less is.
 """
 QUICK = (
     "\n**A smoke run with tiny sizes: it shows that everything runs; its numbers mean nothing.**\n"

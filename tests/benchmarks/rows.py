@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 PEER = "sentence-transformers"
 HEAD = ("what", "against", "median [range]", "aim", "met")
-_TRAIN = "sentences per second in training"
+_TRAIN = "sentences/s in training"
 _FP32, _BF16 = (f"{PEER}' trainer, {precision}" for precision in ("fp32", "bf16"))
 _PROMISE = "over what its fewer operations promise"
 _NOT_PADDED = "simcse, which is not padded either"
@@ -75,35 +75,35 @@ ROWS = tuple(
         ("training.mixed-fp32", f"{_TRAIN}, fp32, {_MIXED}", _FP32, ">= 1.75"),
         ("training.mixed-bf16", f"{_TRAIN}, bf16, {_MIXED}", _FP32, ">= 5"),
         ("training.mixed-bf16-bf16", f"{_TRAIN}, bf16, {_MIXED}", _BF16, ">= 2.2"),
-        ("encoding.fp32", "sentences encoded per second, fp32, default batches of each",
+        ("encoding.fp32", "sentences/s encoding, fp32, default batches of each",
          f"{PEER}' `encode`, fp32", ">= 1.1"),
-        ("encoding.bf16", "sentences encoded per second, bf16, default batches of each",
+        ("encoding.bf16", "sentences/s encoding, bf16, default batches of each",
          f"{PEER}' `encode`, bf16", ">= 1.1"),
         ("hicl.articles", f"speed of hicl, articles cut at 512 tokens, {_PROMISE}", _NOT_PADDED,
          ">= 0.95"),
         ("hicl.full", f"speed of hicl, every text of 512 tokens, {_PROMISE}", _NOT_PADDED,
          ">= 0.95"),
-        ("hicl.sentences", "sentences per second of hicl, max_length 512",
+        ("hicl.sentences", "sentences/s of hicl, max_length 512",
          f"{PEER}' trainer, which pads; simcse's loss", ">= 2.33"),
         ("hicl.memory", "peak memory of hicl's steps, sentences, max_length 512",
          f"{PEER}' trainer"),
         ("hicl.memory-full", "peak memory of hicl's steps, every text of 512 tokens", "simcse"),
-        ("parts.stores", "time inside the most expensive store, with the columns that it adds",
+        ("parts.stores", "time inside the most expensive store",
          _STEPS, "<= 3", "%"),
-        ("parts.miners", "time inside the most expensive miner, with the columns that it adds",
+        ("parts.miners", "time inside the most expensive miner",
          _STEPS, "<= 3", "%"),
         ("parts.fgsm", "seconds of a step of simcse with fgsm, fresh gradients",
          "a step of plain simcse", "<= 2.1"),
-        ("memory.chunked", "peak memory of a process, largest batch, cached in chunks of 64",
+        ("memory.chunked", "peak memory, largest batch, in chunks of 64",
          "batch 64, the same chunk size", "<= 1.5"),
-        ("mining.clustering", "seconds of clustering documents (idc), everything but the encoder",
-         "seconds of encoding them", "<= 10", "%"),
+        ("mining.clustering", "clustering documents (idc), all but the encoder",
+         "encoding them", "<= 10", "%"),
         ("mining.whole", "the same, all documents of the file", "the same", "<= 10", "%"),
         ("mining.memory", "peak memory of a process that mines all documents",
          "a quarter of the documents", "<= 1.1"),
-        ("startup.help", "`cse --help`, from start to end", "nothing", "<= 0.5", "s"),
-        ("startup.list", "`cse list-plugins`, from start to end", "nothing", "<= 0.5", "s"),
-        ("startup.import", "`cse list-plugins`, from start to end",
+        ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
+        ("startup.list", "`cse list-plugins`", "nothing", "<= 0.5", "s"),
+        ("startup.import", "`cse list-plugins`",
          "python with `import sentence_transformers`"),
     )
 )  # fmt: skip

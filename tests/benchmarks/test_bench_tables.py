@@ -122,7 +122,7 @@ def test_results_become_a_page(tmp_path: Path, monkeypatch, capsys) -> None:  # 
     assert "smoke run" in text and f"| processor | {machine()['processor']} |" in text
     line = next(line for line in text.splitlines() if line.startswith(f"| {ROWS[0].what}"))
     assert "(of a file)" in line and line.endswith("| 1.90 [1.70-2.00] | at least 1.75 | yes |")
-    rows = [line for line in text.splitlines() if "sentences per second in training, bf16" in line]
+    rows = [line for line in text.splitlines() if "sentences/s in training, bf16" in line]
     assert "left out: no bf16 here" in rows[0] and "not measured yet" in rows[1]
     assert "Speeds:\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |" in text
     assert "`python -m tests.benchmarks.training --repeats 2" in text and "commit 0123abc." in text

@@ -13,13 +13,12 @@ HEAD = """# On a GPU
 <!-- python -m tests.gpu writes this page -->
 
 `make gpu` runs what only a GPU can show, within ten minutes and without a network, and writes this
-page from `runs/gpu/results.json`. A section that runs longer than its share of the time is cut and
-says so. `make gpu WHEELS=FOLDER` installs what the machine lacks from a folder that
+page from `runs/gpu/results.json`. A section that runs longer than its share of the time is cut.
+`make gpu WHEELS=FOLDER` installs what the machine lacks from a folder that
 `make gpu-wheels WHEELS=FOLDER` has filled elsewhere. `make gpu SECTIONS="kernels parts"` runs some
-sections alone, and `CSE_GPU_DEVICE=cpu make gpu` all of them in a small form on the processor.
-`ARGS="--minutes 8 --out FOLDER --page FILE"` gives less time, and writes elsewhere.
+sections alone, `CSE_GPU_DEVICE=cpu make gpu` all of them in a small form on the processor.
 """
-NONE = "**Nothing has been measured yet: this page waits for its first GPU.**\n"
+NONE = "**Not yet run on a GPU.**\n"
 MANY = ("losses", "waits", "values")
 """Checks of which there are many: those that hold are counted and not listed."""
 

@@ -220,6 +220,12 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         assert far.difference.low < far.difference.value < far.difference.high
         said = caption(found[name], results.definition)
         assert f"draws of {kind}, Student's t over seeds" in said
+    page = results.markdown("cse x", {})
+    assert "| point | seeds | *.recall@5 | trec | mean(trec, *.recall@5) |" in page
+    far = found["trec"][2]
+    assert f"| {far.mean:.2f} ± {far.deviation:.2f}; **{far.difference.value:+.2f} [" in page
+    assert "draws of documents, Student's t over seeds, of 10,000 paired draws of labelled" in page
+    assert "bold: p < 0.05, corrected by Holm for 2 comparisons of a score" in page
     mixed = found["mean(trec, *.recall@5)"][2]
     assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
 
