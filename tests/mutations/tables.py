@@ -74,7 +74,7 @@ def mutations(names: list[str] | None = None) -> list[Mutation]:
     """Return the mutations of the named tables, or of all.
 
     Raises:
-        ValueError: If there is no table of a name.
+        ValueError: If a name has no table.
     """
     tables = {name: Path(__file__).with_name(f"{name}.toml") for name in OWN}
     tables |= {path.parents[1].name: path for path in sorted(PLUGINS.glob(f"*/{TABLE}"))}
