@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,8 +16,7 @@ from cse_cli.machine.refusals import check_typed, refusal
 from cse_cli.options.flags import peek, take_no_plugin
 from cse_cli.plugins.culprit import exits_as_errors, plugin_from_traceback
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
-from cse_cli.terminal.console import clean_streams, echo, echo_err, fail, sanitize_terminal
-from cse_cli.terminal.streams import OutputLost, repair_streams
+from cse_cli.terminal.console import OutputLost, echo, echo_err, fail, prepare_streams
 from cse_cli.training import choosing
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, ElsewhereError, collect_errors
@@ -34,10 +34,12 @@ _PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
 
 def main() -> None:
     """Run ``cse`` with the arguments of the process."""
-    repair_streams()
-    clean_streams()
-    sanitize_terminal()
+    prepare_streams()
     code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:  # which was told, and Python would flush it again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     gc.freeze()  # the process ends: nothing that it holds is looked through for circles
     sys.exit(code)
 

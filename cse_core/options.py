@@ -105,9 +105,8 @@ class LossOptions(Options):
     """Mean or sum over the anchors."""
     same_document: Literal["keep", "mask"] = "keep"
     """mask: rows of the anchor's own document are not negatives."""
-    same_text: Literal["keep", "mask", "any", "fold"] = "mask"
-    """What is not a negative. mask: another row with the anchor's text; any: also one with the text
-    of the anchor or its positive in any column; fold: also in another case or spacing."""
+    same_text: Literal["keep", "mask"] = "mask"
+    """mask: other rows with the anchor's text are not negatives."""
     same_sentence: Literal["keep", "mask"] = "mask"
     """keep: the other segments of the anchor's own sentence are negatives."""
 

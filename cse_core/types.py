@@ -188,15 +188,11 @@ class CorpusKeys:
         text_ids: ``[rows]`` first row with the same text.
         first: Number of the first row. A round that brings its own texts numbers them apart from
             the corpus and from other rounds, so that what a store kept is never taken for them.
-        texts: ``[rows]`` numbers of the texts of a view, or of what a store keeps, by its name and
-            whether case and spacing are folded; equal for equal texts of any of them. Empty where
-            ``text_ids`` says it all: all texts are of one column, and nobody folds.
     """
 
     documents: Tensor
     text_ids: Tensor
     first: int = 0
-    texts: Mapping[tuple[str, bool], Tensor] = field(default_factory=dict)
 
     def same(self, keys: Tensor, row: Tensor, other: Tensor) -> Tensor:
         """Return ``[A, N]`` whether rows ``[A]`` and ``[N]`` have equal, known keys.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 
 def shared_path(name: str) -> Path:
@@ -15,3 +18,13 @@ def shared_path(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"no {name} in {root} (CSE_SHARED names the folder)")
     return path
+
+
+def golden(name: str) -> Any:
+    """Return the numbers of an authors' code; skip the test where they are not there."""
+    return json.loads(shared_path(f"golden/{name}.json").read_text(encoding="utf-8"))
+
+
+def tensor(rows: Any) -> torch.Tensor:
+    """Return numbers in float64."""
+    return torch.tensor(rows, dtype=torch.float64)

@@ -12,7 +12,6 @@ from cse_cli.machine.launcher import check_launch
 from cse_cli.options.completion import complete_reporter
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json
-from cse_cli.terminal.streams import OutputLost
 from cse_cli.training.choosing import (
     RUN,
     SHOWN,
@@ -196,13 +195,9 @@ def _run(
         raise typer.Exit(130) from None
     if not is_first():
         return
-    try:
-        if json:
-            say_json(outcome_json(outcome, folder, reporter))
-        elif quiet:
-            echo(str(folder))
-        else:
-            show_outcome(outcome, folder, plugins)
-    except OutputLost as lost:
-        if not lost.unread:  # the run is complete, whether or not somebody still reads
-            raise
+    if json:
+        say_json(outcome_json(outcome, folder, reporter))
+    elif quiet:
+        echo(str(folder))
+    else:
+        show_outcome(outcome, folder, plugins)

@@ -10,7 +10,7 @@ import typer
 
 from cse_cli.models.processes import by_all, helpers, load_in_all
 from cse_cli.options.completion import complete_model
-from cse_cli.terminal.quiet import libraries_quiet
+from cse_cli.terminal.progress import libraries_quiet
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LARGEST
 

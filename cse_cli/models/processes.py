@@ -97,7 +97,7 @@ def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
 
 def _load(name: str, options: dict[str, Any]) -> SentenceModel:
     from cse_cli.models.saved_model import load
-    from cse_cli.terminal.quiet import libraries_quiet
+    from cse_cli.terminal.progress import libraries_quiet
     from cse_core.runtime.device import resolve_device
     from cse_core.runtime.distributed import join
     from cse_core.runtime.sharing import all_gather_objects

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
 
+from cse_cli.terminal.console import OutputLost
 from cse_core.errors import PartError
 
 
@@ -16,11 +17,14 @@ def exits_as_errors() -> Iterator[None]:
     """Let no code inside end the program: its ``sys.exit`` becomes an error.
 
     Raises:
-        RuntimeError: From the ``SystemExit``, whatever its code.
+        OutputLost: If it was that of Typer, which could not print.
+        RuntimeError: From any other ``SystemExit``, whatever its code.
     """
     try:
         yield
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # Typer exits where its help is unread
+            raise OutputLost(error.__context__) from None
         raise RuntimeError(f"sys.exit({error.code!r}) was called") from error
 
 

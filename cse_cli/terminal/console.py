@@ -1,12 +1,12 @@
 """What the commands print: results on stdout; errors, warnings and progress on stderr.
 
 Whatever is printed is cleaned here: a text, a file's name or a plugin's record cannot steer the
-terminal. :func:`clean_streams` cleans what others print too.
+terminal.
 """
 
 from __future__ import annotations
 
-import codecs
+import errno
 import json
 import os
 import re
@@ -30,11 +30,36 @@ _UNSEEN = re.compile(
     r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
 """What :func:`cleaned` escapes; direction marks and characters without width are of category Cf."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_STEERING = re.compile(rf"({_COLOURS.pattern}|\r)")
-_RETURNS = re.compile(r"\r+\n?")
 _NUMBERS = re.compile(r"\[\n\s+-?\d[\d.e+,\s-]*\]")
 """A list of numbers as ``json.dumps`` indents it; no text can hold its line break."""
+
+
+class OutputLost(Exception):
+    """Stdout cannot be written to; it is no ``OSError``, of which Typer makes an exit.
+
+    Attributes:
+        broken_pipe: Whether its reader has left.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or str(error))
+        self.broken_pipe = error.errno == errno.EPIPE
+
+
+def prepare_streams() -> None:
+    """Let closed streams lead nowhere, escape what the locale cannot hold, forget odd widths."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which takes the lowest number that is free: this one
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # a pipe that took the place of a file cannot tell its position
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+        if not re.fullmatch("[1-9][0-9]{1,3}", os.environ.get(name, "80")):
+            del os.environ[name]
 
 
 def cleaned(text: str) -> str:
@@ -57,94 +82,46 @@ def _escaped(text: str) -> str:
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
-class CleanStream:
-    """A text stream that cleans what is written to it.
-
-    A library's colours are kept on a terminal and dropped elsewhere, and its carriage returns,
-    which move a bar there, begin a new line elsewhere.
-
-    Attributes:
-        under: The stream itself, which takes what is cleaned already.
-    """
-
-    def __init__(self, under: IO[str]) -> None:
-        self.under = under
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.under, name)
-
-    def write(self, text: str) -> int:
-        """Write a text; returns its length."""
-        if _UNSEEN.search(text):
-            if self.under.isatty():
-                pieces = _STEERING.split(text)
-                text = "".join(each if n % 2 else cleaned(each) for n, each in enumerate(pieces))
-            else:
-                text = cleaned(_RETURNS.sub("\n", _COLOURS.sub("", text)))
-        return self.under.write(text)
-
-    def close(self) -> None:
-        """Leave it open: others print to it too."""
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts."""
-        for line in lines:
-            self.write(line)
+def _write(text: str, stream: IO[str]) -> None:
+    """Write a cleaned text; raises ``OutputLost``, of stderr nothing: nobody reads it then."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        if stream is sys.stdout:
+            raise OutputLost(error) from None
 
 
-def clean_streams() -> None:
-    """Clean all that this process prints from here on, and escape what the locale cannot hold."""
-    codecs.register_error("cse", _escape_unencodable)
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is not None and not isinstance(stream, CleanStream):
-            with suppress(AttributeError, OSError, ValueError):
-                stream.reconfigure(errors="cse")
-            setattr(sys, name, CleanStream(stream))
-
-
-def sanitize_terminal() -> None:
-    """Forget widths and heights of the terminal that are none, so that its own are taken."""
-    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
-        if not re.fullmatch("[1-9][0-9]{1,3}", os.environ.get(name, "80")):
-            del os.environ[name]
-
-
-def _put(text: str, *, err: bool = False, label: str = "", colour: str = "") -> None:
-    """Print a line, with a label in front in colour on a terminal."""
-    stream = sys.stderr if err else sys.stdout
-    if stream is None:  # it was closed before the command began
-        return
-    if label:
-        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        if colour and stream.isatty() and not plain:
-            label = f"\x1b[1;{colour}m{label}\x1b[0m"
-        label += " "
-    under = stream.under if isinstance(stream, CleanStream) else stream
-    under.write(f"{label}{cleaned(text)}\n")
-    under.flush()
+def _label(text: str, colour: str) -> str:
+    """Return what stands in front of a message, in colour on a terminal."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain or not sys.stderr.isatty() else f"\x1b[1;{colour}m{text}\x1b[0m"
 
 
 def echo(text: str = "") -> None:
-    """Print a line of the result on stdout."""
-    _put(text)
+    """Print a line of the result on stdout.
+
+    Raises:
+        OutputLost: If stdout cannot be written to.
+    """
+    _write(f"{cleaned(text)}\n", sys.stdout)
 
 
 def echo_err(text: str) -> None:
     """Print a line for the reader on stderr, where it is in nobody's way."""
-    _put(text, err=True)
+    _write(f"{cleaned(text)}\n", sys.stderr)
 
 
 def warn(text: str) -> None:
     """Print a warning on stderr."""
-    _put(text, err=True, label="warning:", colour="33")
+    _write(f"{_label('warning:', '33')} {cleaned(text)}\n", sys.stderr)
 
 
 def fail(error: CseError) -> None:
     """Print an error on stderr, a line for each mistake."""
     mistakes = error.errors if isinstance(error, CseErrors) else (error,)
     for mistake in mistakes:
-        _put(mistake.line(), err=True, label="error:", colour="31")
+        _write(f"{_label('error:', '31')} {cleaned(mistake.line())}\n", sys.stderr)
 
 
 def say_json(value: Any) -> None:
@@ -155,7 +132,11 @@ def say_json(value: Any) -> None:
 
 def say_table(table: Table) -> None:
     """Print a table on stdout, as wide as the terminal, or wide where there is none."""
-    console().print(table)
+    try:
+        console().print(table)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputLost(error) from None
 
 
 def console(*, err: bool = False) -> Console:
@@ -175,19 +156,13 @@ def console(*, err: bool = False) -> Console:
                 steers = segment.control is not None
                 yield segment if steers else segment._replace(text=cleaned(segment.text))
 
-    stream = sys.stderr if err else sys.stdout
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
     if in_notebook():
-        return CleanConsole(highlight=False, markup=False, emoji=False)
-    under: Any = stream.under if isinstance(stream, CleanStream) else stream
-    shown = under is not None and under.isatty()
-    return CleanConsole(
-        file=under,
-        width=None if shown else _WIDE,
-        force_terminal=None if shown else False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+        return CleanConsole(**plain)
+    stream = sys.stderr if err else sys.stdout
+    if not stream.isatty():
+        plain |= {"width": _WIDE, "force_terminal": False}
+    return CleanConsole(file=stream, **plain)
 
 
 def in_notebook() -> bool:
@@ -204,8 +179,3 @@ def plain_table(title: str, columns: Iterable[str]) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    return _escaped(error.object[error.start : error.end]), error.end

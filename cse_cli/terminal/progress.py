@@ -14,7 +14,6 @@ from cse_core.runtime.reporter import Reporter
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-    from rich.status import Status
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -54,6 +53,29 @@ def spinner(text: str) -> Iterator[None]:
         yield
 
 
+def silence() -> None:
+    """Keep the libraries' own bars and hints off stderr, where ours are."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+@contextmanager
+def libraries_quiet() -> Iterator[None]:
+    """Do so for a while, in a process that is not ours alone."""
+    from transformers.utils import logging
+
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    silence()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
 class SilentReporter(Reporter):
     """Shows nothing and keeps what it heard for the JSON at the end."""
 
@@ -73,46 +95,33 @@ class SilentReporter(Reporter):
         """Show that something is going on, until there is something to show."""
 
 
-class ShowingReporter(SilentReporter):
-    """Prints messages and warnings on stderr, under an opening."""
+class LineReporter(SilentReporter):
+    """Prints lines on stderr: every message, every evaluation, metrics every few seconds."""
 
     def __init__(self, opening: Callable[[], None]) -> None:
         super().__init__()
         self._opening: Callable[[], None] | None = opening
+        self._began = 0.0
+        self._told = 0.0
+        self._total = 0
+        self._done = 0
 
     def message(self, text: str) -> None:
         """Print a line."""
         super().message(text)
         self._open_first()
-        self._print(text)
+        echo_err(text)
 
     def warning(self, text: str) -> None:
         """Print a warning."""
         super().warning(text)
         self._open_first()
-        self._warn(text)
+        warn(text)
 
     def _open_first(self) -> None:
         if self._opening is not None:
             opening, self._opening = self._opening, None
             opening()
-
-    def _print(self, text: str) -> None:
-        echo_err(text)
-
-    def _warn(self, text: str) -> None:
-        warn(text)
-
-
-class LineReporter(ShowingReporter):
-    """Prints lines on stderr: every message, every evaluation, metrics every few seconds."""
-
-    def __init__(self, opening: Callable[[], None]) -> None:
-        super().__init__(opening)
-        self._began = 0.0
-        self._told = 0.0
-        self._total = 0
-        self._done = 0
 
     def begin(self, round_number: int, steps: int, done: int) -> None:
         """Print that a round begins."""
@@ -130,7 +139,10 @@ class LineReporter(ShowingReporter):
         step = int(line["step"])
         per_step = (now - self._began) / max(1, step - self._done)
         left = clock(per_step * (self._total - step))
-        echo_err(f"step {step:,} of {self._total:,}: {in_short(line)}, {left} left")
+        echo_err(
+            f"step {step:,} of {self._total:,}: loss {line.get('loss', math.nan):.4f}, "
+            f"lr {line['lr']:.2e}, {line['sentences_per_second']:,.0f} sentences/s, {left} left"
+        )
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Print the scores of an evaluation."""
@@ -145,22 +157,18 @@ class LineReporter(ShowingReporter):
             echo_err(f"{what}: {done:,} of {total:,}")
 
 
-class BarReporter(ShowingReporter):
-    """Draws progress bars on the terminal, with the last metrics behind them."""
+class BarReporter(LineReporter):
+    """Draws a progress bar on the terminal, with the last metrics behind it and lines above."""
 
     def __init__(self, opening: Callable[[], None]) -> None:
         super().__init__(opening)
         self._bar: Progress | None = None
         self._task: Any = None
-        self._what = ""
-        self._metrics = ""
-        self._dev = ""
-        self._status: Status | None = None
+        self._what = self._metrics = self._dev = ""
 
     def loading(self) -> None:
-        """Draw a spinner: torch and the encoder take seconds."""
-        self._status = console(err=True).status("loading the model and the texts")
-        self._status.start()
+        """Draw a bar without an end: torch and the encoder take seconds."""
+        self._open("loading the model and the texts", None, 0)
 
     def begin(self, round_number: int, steps: int, done: int) -> None:
         """Draw the bar of a round."""
@@ -168,8 +176,7 @@ class BarReporter(ShowingReporter):
 
     def step(self, step: int) -> None:
         """Move the bar."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step)
+        self._update(completed=step)
 
     def line(self, line: Mapping[str, float]) -> None:
         """Show the metrics behind the bar."""
@@ -177,48 +184,39 @@ class BarReporter(ShowingReporter):
             f"loss {line.get('loss', math.nan):.3f} lr {line['lr']:.1e} "
             f"{line['sentences_per_second']:,.0f} sentences/s"
         )
-        self._show()
+        self._update(said=f"{self._metrics}{self._dev}")
 
     def scoring(self, names: Sequence[str]) -> None:
         """Say behind the bar what is scored."""
-        if self._bar is not None and names:
-            self._bar.update(self._task, said=f"scoring {cleaned(', '.join(names))}")
+        if names:
+            self._update(said=f"scoring {cleaned(', '.join(names))}")
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Print the scores of an evaluation above the bar."""
-        if scores:
-            said = dev_in_short(scores)
-            self._print(f"step {step:,}: {said}{', the best so far' if best else ''}")
-            self._dev = next((f"{v:.2f}" for k, v in scores.items() if "spearman" in k), "")
-            self._show()
+        super().scores(step, scores, best)
+        self._dev = next((f" dev {v:.2f}" for k, v in scores.items() if "spearman" in k), "")
+        self._update(said=f"{self._metrics}{self._dev}")
 
     def progress(self, done: int, total: int, what: str) -> None:
         """Draw how far a part is."""
         if self._bar is None or self._what != what:
             self._open(what, total, done)
-        else:
-            self._bar.update(self._task, completed=done)
+        self._update(completed=done)
         if done >= total:
             self.end()
 
     def end(self) -> None:
-        """Take the bar or the spinner away."""
-        self._loaded()
+        """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
             self._metrics = self._dev = ""
 
-    def _loaded(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+    def _update(self, **fields: Any) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, **fields)
 
-    def _open_first(self) -> None:
-        self._loaded()
-        super()._open_first()
-
-    def _open(self, what: str, total: int, done: int) -> None:
+    def _open(self, what: str, total: int | None, done: int) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -240,31 +238,6 @@ class BarReporter(ShowingReporter):
         )
         self._task = self._bar.add_task(cleaned(what), total=total, completed=done, said="")
         self._bar.start()
-
-    def _print(self, text: str) -> None:
-        if self._bar is None:
-            echo_err(text)
-        else:
-            self._bar.console.print(text, markup=False)
-
-    def _warn(self, text: str) -> None:
-        if self._bar is None:
-            warn(text)
-        else:
-            self._print(f"warning: {text}")
-
-    def _show(self) -> None:
-        if self._bar is not None:
-            dev = f" dev {self._dev}" if self._dev else ""
-            self._bar.update(self._task, said=f"{self._metrics}{dev}")
-
-
-def in_short(line: Mapping[str, float]) -> str:
-    """Return loss, learning rate and speed of a line of metrics."""
-    return (
-        f"loss {line.get('loss', math.nan):.4f}, lr {line['lr']:.2e}, "
-        f"{line['sentences_per_second']:,.0f} sentences/s"
-    )
 
 
 def dev_in_short(scores: Mapping[str, float]) -> str:

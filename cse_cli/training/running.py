@@ -81,7 +81,7 @@ def run(
         shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
         reporter = open_.enter_context(shown)
         reporter.loading()
-        from cse_cli.terminal.quiet import libraries_quiet
+        from cse_cli.terminal.progress import libraries_quiet
         from cse_cli.training.equipment import attach_callbacks
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped

@@ -26,9 +26,8 @@ def counts(
         if name in batch.stored:
             ages = (seen[:, block] * negatives.age[block]).sum()
             found[f"negatives.{name}.age"] = ages / sums[f"negatives.{name}"].clamp_min(1)
-    how = "fold" if options.same_text == "fold" else "any"
     kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
-    once_more = same_texts(batch, negatives, options, how) & ~of_loss(batch, kept, stores).mask
+    once_more = same_texts(batch, negatives) & ~of_loss(batch, kept, stores).mask
     for name, which in (("masked", ~seen), ("seen", seen)):
         found[f"same_text.{name}"] = (once_more & which).sum(dtype=torch.float32)
     return found

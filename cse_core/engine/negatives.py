@@ -78,12 +78,10 @@ def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
         if options.in_batch in ("anchor", "both"):
             blocks.append(_rows_of_group(turned, batch, options.target, "anchors", siblings))
     negatives = Negatives.join(blocks) if blocks else nothing(turned)
-    return mask_known(turned, negatives, options, turned=True)
+    return mask_known(turned, negatives, options)
 
 
-def mask_known(
-    batch: Batch, negatives: Negatives, options: LossOptions, turned: bool = False
-) -> Negatives:
+def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Negatives:
     """Mask rows of the anchor's own document or very text, as the options say.
 
     Rows of views with role ``negative`` have texts of their own: an equal text of the sentence that
@@ -97,8 +95,8 @@ def mask_known(
     if siblings or options.same_document == "mask":
         stays = fresh if siblings else given
         own = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
-    if options.same_text != "keep":
-        same = same_texts(batch, negatives, options, options.same_text, turned)
+    if options.same_text == "mask":
+        same = same_texts(batch, negatives)
         mask = mask | (same & ~own if siblings else same)
     if options.same_document == "mask":
         same = batch.corpus.same(batch.corpus.documents, batch.row, negatives.row)
@@ -106,35 +104,10 @@ def mask_known(
     return replace(negatives, mask=mask)
 
 
-def same_texts(
-    batch: Batch, negatives: Negatives, options: LossOptions, how: str, turned: bool = False
-) -> Tensor:
-    """Return ``[A, N]`` which negatives are the anchor's sentence once more.
-
-    By ``mask`` these are rows with the anchor's text; by ``any`` negatives too whose own text, of
-    whatever column, is the anchor's or its positive's; by ``fold`` in another case or spacing too.
-    ``turned`` is as ``reversed_batch`` makes a batch. The anchor's own row is among them.
-    """
-    corpus, row, fold = batch.corpus, negatives.row, how == "fold"
-    anchor = corpus.texts.get(("anchor", fold), corpus.text_ids)
-    same = corpus.same(anchor, batch.row, row) & ~_kinds(batch, negatives)[1]
-    if how == "mask" or ("anchor", fold) not in corpus.texts:
-        return same
-    target = corpus.texts.get((options.target, fold))
-    core = {"in-batch": target, "anchors": anchor}
-    if turned:
-        core = {"in-batch": anchor, "anchors": target}
-    wanted = [anchor] if target is None or target is anchor else [anchor, target]
-    blocks = []
-    for name, block in negatives.spans():
-        held = core[name] if name in core else corpus.texts.get((name, fold))
-        if held is None:
-            blocks.append(same[:, block])
-            continue
-        found = corpus.look_up(held, row[block])
-        hits = (corpus.look_up(want, batch.row).unsqueeze(1) == found for want in wanted)
-        blocks.append(same[:, block] | (sum(hits) > 0) & (found >= 0))
-    return torch.cat(blocks, dim=1)
+def same_texts(batch: Batch, negatives: Negatives) -> Tensor:
+    """Return ``[A, N]`` which negatives are of a row with the anchor's text, its own row too."""
+    corpus = batch.corpus
+    return corpus.same(corpus.text_ids, batch.row, negatives.row) & ~_kinds(batch, negatives)[1]
 
 
 def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:

@@ -87,10 +87,7 @@ class Engine:
             "input_embeddings": assembly.online.encoder.hidden_size,
         }
         documents, text_ids = (k.to(self.device) for k in (rows.keys.documents, rows.keys.text_ids))
-        texts = self.builder.text_keys(self.objectives.losses)
-        moved = {id(ids): ids.to(self.device) for ids in texts.values()}  # one tensor stays one
-        texts = {name: moved[id(ids)] for name, ids in texts.items()}
-        self.keys = CorpusKeys(documents, text_ids, rows.keys.first, texts)
+        self.keys = CorpusKeys(documents, text_ids, rows.keys.first)
 
     def step(
         self,

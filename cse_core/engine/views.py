@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,8 +14,6 @@ from cse_core.engine.assembly import Assembly, BoundAugmenter
 from cse_core.engine.row_keys import SLOTS, occurrences
 from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import LossOptions
-from cse_core.recipes.composition import PlannedPart
 from cse_core.runtime import distributed
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import StepPosition, draws
@@ -237,36 +235,6 @@ class ViewBuilder:
         planned = self.assembly.composition.view(view)
         column = planned.column if planned is not None and planned.column else "text"
         return column if column in self.rows.columns else "text"
-
-    def columns(self) -> dict[str, str]:
-        """Return the column of each view's texts, and of what each store keeps, where it is known.
-
-        A view that a part makes is of the ``column`` among that part's options. Negatives that an
-        augmenter makes of a text are other texts.
-        """
-        composition = self.assembly.composition
-        found = {}
-        for view in composition.views:
-            maker = next((part for part in composition.parts if part.path == view.made_by), None)
-            column = getattr(maker.options, "column", None) if maker else self.column(view.name)
-            if column in self.rows.columns and not (view.augmenters and view.role == "negative"):
-                found[view.name] = column
-        for store, options in composition.stores():
-            if options.view in found:
-                found[store.name] = found[options.view]
-        return found
-
-    def text_keys(self, losses: Iterable[PlannedPart]) -> dict[tuple[str, bool], Tensor]:
-        """Return ``CorpusKeys.texts`` for these losses: texts of equal numbers are equal."""
-        columns = self.columns()
-        folds = {cast(LossOptions, loss.options).same_text == "fold" for loss in losses}
-        if len(set(columns.values())) < 2:
-            folds.discard(False)
-        found = {}
-        for fold in folds:
-            ids = self.rows.text_ids(dict.fromkeys(columns.values()), fold)
-            found.update({(n, fold): ids[c] for n, c in columns.items() if c in ids})
-        return found
 
     def _of(self, view: str, point: str) -> list[BoundAugmenter]:
         return [

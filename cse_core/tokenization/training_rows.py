@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
-from cse_core.data.corpus import text_codes
 from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
@@ -80,31 +78,6 @@ class TrainingRows:
 
     def __len__(self) -> int:
         return len(self.corpus_row)
-
-    def text_ids(self, columns: Iterable[str], fold: bool) -> dict[str, Tensor]:
-        """Return numbers by corpus row of the texts of columns, equal for equal texts of any.
-
-        With ``fold`` whatever their case and spacing. Columns whose texts do not belong to corpus
-        rows, as those of pairs of corpus rows, are left out.
-        """
-        brought = self.pairs
-        if brought is None or isinstance(brought["text"], np.ndarray):
-            names = columns if brought is None else ("text",)
-            texts = {n: self.corpus.column(n).arrow for n in names if n in self.corpus.names}
-        else:
-            lists = {n: brought[n] for n in columns if isinstance(brought.get(n), list)}
-            texts = {
-                n: pa.chunked_array([pa.array(t, pa.large_string())]) for n, t in lists.items()
-            }
-        ends = np.cumsum([len(column) for column in texts.values()])[:-1]
-        large = [column.cast(pa.large_string()) for column in texts.values()]
-        whole = pa.concat_arrays([chunk for column in large for chunk in column.chunks])
-        joined = pa.chunked_array([whole])  # to unify dictionaries would take longer
-        if fold:
-            joined = pc.replace_substring_regex(pc.utf8_lower(joined), r"[\s\pZ]+", " ")
-            joined = pc.utf8_trim_whitespace(joined)
-        ids = np.split(text_codes(joined).astype(np.int64), ends)
-        return {name: torch.from_numpy(own) for name, own in zip(texts, ids, strict=True)}
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -240,7 +240,7 @@ class Run:
         self.composition = composition
         self.rig = Rig(composition, corpus, registry=registry(), total_steps=TOTAL)
         self.rig.loop.before_update = None  # what the kit reads costs no part
-        rows, size = len(self.rig.rows), composition.train.batch_size
+        rows, size = len(self.rig.loop.rows), composition.train.batch_size
         self.batches = Batches(rows, min(size, rows), drop_last=True)
         self.paths = {part.path for part in composition.parts}
 
@@ -280,7 +280,7 @@ class Inside:
     """
 
     def __init__(self, rig: Any, path: str) -> None:
-        self.engine, self.assembly = rig.engine, rig.assembly
+        self.engine, self.assembly = rig.loop.engine, rig.assembly
         self.part: Any = rig.assembly.parts[path]
         self.kind, _, self.name = path.partition(".")
         self._taken = 0.0

@@ -1,11 +1,11 @@
-"""Draws without replacement inside rows, and positions counted from 0."""
+"""Unit vectors, draws without replacement inside rows, and positions counted from 0."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from cse_core.functional import sample_in_rows
+from cse_core.functional import sample_in_rows, unit
 from cse_core.token_batch import offsets_of, positions_in_order
 
 LENGTHS = torch.tensor([3, 0, 1, 6, 4])
@@ -14,6 +14,12 @@ ROW = torch.repeat_interleave(torch.arange(5), LENGTHS)
 
 def draws(seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
     return torch.rand(14, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def test_unit_vectors_and_a_zero_that_stays_zero() -> None:
+    vectors = torch.tensor([[3.0, 4.0], [0.0, -0.5], [0.0, 0.0]], dtype=torch.float64)
+    wanted = torch.tensor([[0.6, 0.8], [0.0, -1.0], [0.0, 0.0]], dtype=torch.float64)
+    torch.testing.assert_close(unit(vectors), wanted)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

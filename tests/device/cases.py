@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cse_testkit import all_parts, compose, tiny_corpus
+from cse_testkit import compose, installed_registry, tiny_corpus
 from cse_testkit.completion import complete
 from cse_testkit.runs import Rig
 from cse_testkit.tiny import shared_encoder
@@ -26,7 +26,11 @@ LEXICON = Path(__file__).parents[2] / "plugins/ifcl/tests/lexicon.tsv"
 NEEDS = {"synonym": (f"aug.synonym.lexicon={LEXICON}",)}
 """Settings without which a part is refused."""
 CASES: tuple[Case, ...] = (
-    *((kind, found.name, NEEDS.get(found.name, ())) for kind in KINDS for found in all_parts(kind)),
+    *(
+        (kind, found.name, NEEDS.get(found.name, ()))
+        for kind in KINDS
+        for found in installed_registry().parts(kind)
+    ),
     ("loss", "infonce", CHUNKS),
     ("loss", "twins", CHUNKS),
     ("negatives", "queue", CHUNKS),

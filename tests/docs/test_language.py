@@ -37,8 +37,8 @@ PHRASES = {
 ALLOWED = {
     # Language data: words and sentences that parts read or make, or that their tests give them.
     "plugins/sncse/tests/test_rules.py": {"is no"},
-    "plugins/starter/cse_starter/english.py": {"told"},
-    "plugins/starter/cse_starter/topics/": {"mend"},
+    "plugins/starter/tools/grammar/english.py": {"told"},
+    "plugins/starter/tools/grammar/topics/": {"mend"},
 }
 """What a file or a folder may hold all the same."""
 _FOUND = re.compile(rf"\b({'|'.join(map(re.escape, PHRASES))})\b", re.IGNORECASE)

@@ -10,9 +10,10 @@ from itertools import combinations
 import pytest
 import torch
 from cse_testkit import Pairing, pairs, try_pair
-from cse_testkit.pairing import Found, compose_together, covering, path_of, train_together
+from cse_testkit.pairing import Found, compose_together, path_of, train_together
 
 from cse_core.errors import CseError
+from tests.pairwise.covering import covering
 
 PARTS_OF_A_RUN = 5
 MAX_RUNS = 220
@@ -73,6 +74,15 @@ def failure(one: Found, other: Found) -> str | None:
     except Exception as error:
         return f"{path_of(one)} + {path_of(other)}: {type(error).__name__}: {error}"
     return None
+
+
+def test_groups_cover_every_pair_that_fits() -> None:
+    parts = list(dict.fromkeys(part for pair in pairs() for part in pair))[:14]
+    allowed = [pair for pair in combinations(parts, 2) if parts[0] not in pair]
+    groups = covering(allowed, lambda group: parts[1] not in group[2:], PARTS_OF_A_RUN)
+    met = {frozenset(pair) for group in groups for pair in combinations(group, 2)}
+    assert met == {frozenset(pair) for pair in allowed}
+    assert max(map(len, groups)) == PARTS_OF_A_RUN and len(groups) < len(allowed) / 3
 
 
 def test_a_failing_run_names_the_pair(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,21 +147,22 @@ def _limits() -> Iterator[Trouble]:
 
 def _streams() -> Iterator[Trouble]:
     for words in PRINTING:
-        yield Trouble("stdout closed", words, says=("stdout",), streams={1: None})
-        yield Trouble("stdout full", words, says=("stdout", "No space"), streams={1: "/dev/full"})
+        yield Trouble("stdout closed", words, "accepted", streams={1: None})
+        yield Trouble("stdout full", words, says=("No space",), streams={1: "/dev/full"})
         yield Trouble("stdout unread", words, "accepted", code=(141,), streams={1: READER_GONE})
         for number, target in enumerate((None, "/dev/full", READER_GONE)):
             name = ("closed", "full", "unread")[number]
             yield Trouble(f"stderr {name}", words, "accepted", streams={2: target})
     for words in TRAINING:
         yield Trouble("stdout closed", words, "complete", streams={1: None})
-        yield Trouble("stdout unread", words, "complete", streams={1: READER_GONE})
+        yield Trouble("stdout unread", words, "complete", code=(141,), streams={1: READER_GONE})
         yield Trouble("stdout full", words, "refused, complete", ("stdout", "No space"),
                       streams={1: "/dev/full"})  # fmt: skip
         for target in (None, "/dev/full", READER_GONE):
             yield Trouble(f"stderr is {target}", words, "complete", streams={2: target})
-        for target in (None, READER_GONE):
-            yield Trouble(f"both are {target}", words, "complete", streams={1: target, 2: target})
+        for target, code in ((None, 0), (READER_GONE, 141)):
+            yield Trouble(f"both are {target}", words, "complete", code=(code,),
+                          streams={1: target, 2: target})  # fmt: skip
     for words in (
         ("encode", "starter", "nothere.txt"),
         ("train", "--train.lr", "-1"),

@@ -8,7 +8,7 @@ import typer
 
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo_err, say_json
-from cse_cli.terminal.quiet import silence
+from cse_cli.terminal.progress import silence
 from cse_cli.training.choosing import (
     SHOWN,
     AdapterOption,

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_cards.options import RetrievedOptions
 from cse_cards.texts import RoundTexts
-from cse_cli.models.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.row_keys import SLOTS

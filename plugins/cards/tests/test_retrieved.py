@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from cse_cards.approximate import nearest
 from cse_cards.retrieved import Retrieved, room
 from cse_testkit import (
     Rig,
@@ -22,7 +23,6 @@ from cse_testkit import (
 )
 from torch import Tensor
 
-from cse_cli.models.approximate import nearest
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
 from cse_core.errors import CseError
@@ -89,7 +89,7 @@ def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any, index: st
 def test_faiss_that_is_not_installed_is_said_before_anything_is_encoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cse_cli.models.approximate.find_spec", lambda name: None)
+    monkeypatch.setattr("cse_cards.approximate.find_spec", lambda name: None)
     with pytest.raises(CseError, match="negatives.retrieved.index: faiss is not installed.*pip"):
         rig("index=faiss")
 

@@ -35,7 +35,7 @@ def test_the_recipe_has_the_published_loss_and_gradients(golden: dict[str, Any],
     rig.begin()
     views = [tensor(golden[name]).requires_grad_(True) for name in ("view1", "view2")]
     batch = make_batch(dict(zip(("anchor", "positive"), views, strict=True)))
-    objective = rig.engine.objectives(
+    objective = rig.loop.engine.objectives(
         batch.views,
         batch.roles,
         batch.rows,

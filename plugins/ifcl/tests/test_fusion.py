@@ -148,16 +148,6 @@ def test_tokens_without_a_counterpart(
     assert not torch.allclose(fused[1], x[1])
 
 
-def test_the_embedding_layer_adds_positions_once(encoder: PackedEncoder) -> None:
-    """y_F is word, position, type and LayerNorm of the second model at the token's own place."""
-    part = fusion(encoder, at="input_embeddings", epsilon=0.0)
-    tokens = rows_of("emil repairs")
-    other = rows_of("gustav finds not the ladder")
-    fused = part(entered(encoder, tokens.ids, tokens), tokens, VIEW, context([1]))
-    wanted = entered(encoder, other.ids, other)
-    assert torch.allclose(fused[1:3], wanted[1:3], atol=1e-6)
-
-
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "mpnet"])
 def test_the_embedding_layer_of_every_family(encoder: PackedEncoder, family: Any) -> None:
     """No transformer layer runs, whether the model is packed or padded."""
@@ -243,14 +233,6 @@ def test_a_random_projection_is_seeded_frozen_and_of_the_same_size(
     assert float(fused[1:6].norm() / x[1:6].norm()) == pytest.approx(1, rel=0.3)
 
 
-def test_the_word_table_may_be_narrower_than_the_states(encoder: PackedEncoder) -> None:
-    """ELECTRA's and ALBERT's word tables are; their embedding layers are not."""
-    narrow = shared_encoder(family="electra")
-    with pytest.raises(CseError, match="dimension 16, those of the run 32"):
-        fusion(encoder, narrow, at="word_embeddings")
-    fusion(encoder, narrow, at="input_embeddings")
-
-
 # -- state, runs, mistakes ---------------------------------------------------------------------
 
 
@@ -301,16 +283,6 @@ def test_epsilon_one_changes_nothing_and_is_told_of() -> None:
     plain = run_steps(sets=["model.dropout=0"], corpus=corpus)
     assert run.unchanged == {"aug.fusion": 3}
     assert run.losses == pytest.approx(plain.losses, rel=1e-6)
-
-
-def test_chunks_see_the_same_counterparts() -> None:
-    corpus = tiny_corpus(columns=("fraternal",))
-    sets = ["aug.fusion.epsilon=0.5", "model.dropout=0"]
-    whole, chunked = (
-        run_steps(kinds={"aug": ["fusion"]}, sets=[*sets, *more], corpus=corpus).losses
-        for more in ((), ("train.chunk_size=3",))
-    )
-    assert whole == pytest.approx(chunked, rel=1e-4)
 
 
 def test_albert_is_narrow_in_words_and_not_in_its_layer(

@@ -86,34 +86,12 @@ def test_it_logs_the_trace_of_its_rows() -> None:
     assert traces[3] == traces[2] | {"age1.rows": 2.0}, "the last batch of an epoch is short"
 
 
-def test_rows_of_an_anchors_own_text_are_masked_by_the_core() -> None:
-    """In the second epoch the queue still holds some of the sentences of the batch."""
-    corpus = tiny_corpus(4)
-    sets = ["train.batch_size=4", "negatives.hippocampus.batches=2"]
-    rig = Rig(compose(kinds={"negatives": ["hippocampus"]}, sets=sets, corpus=corpus), corpus)
-    counts = [float(each.parts["infonce.negatives"]) for each in rig.step(3)]
-    assert counts == [3.0, 6.0, 9.0]
-
-
 def test_a_state_of_nothing_is_restored_too() -> None:
     store, other = (make_part("negatives", "hippocampus") for _ in range(2))
     batch = batch_of(3, 0)
     other.after_step(batch, make_context(batch))
     other.load_state_dict(store.state_dict())
     assert other.candidates(batch, make_context(batch)) is None
-
-
-def test_state_goes_on_bit_for_bit() -> None:
-    store, other = (make_part("negatives", "hippocampus", batches=3) for _ in range(2))
-    for step in range(5):
-        batch = batch_of(3 - step % 2, 5 * step)
-        store.after_step(batch, make_context(batch))
-    other.load_state_dict(store.state_dict())
-    for part in (store, other):
-        part.after_step(batch, make_context(batch))
-    one, two = (part.candidates(batch, make_context(batch)) for part in (store, other))
-    for name in ("vectors", "row", "age", "log_weights"):
-        assert torch.equal(getattr(one, name), getattr(two, name))
 
 
 @pytest.mark.parametrize("batches,forgetting", [(10, 0.1), (4, 0.25), (2, 0.9)])

@@ -145,13 +145,31 @@ class WatchedStep:
         assembly.losses.update(losses)
         self.step = self.loop.done
         result = self.loop.step(count_negatives=True)
-        self.columns = builder.columns()
+        self.columns = self._columns()
         self.metrics = {name: round(float(value), 6) for name, value in result.parts.items()}
         self.given: dict[str, list[Given]] = {}
         for choice in self.loop.engine.objectives.losses:
             both = getattr(choice.options, "directions", "one") == "both"
             # A trial for the gradient of the inputs asks the losses too, before the step itself.
             self.given[choice.name] = losses[choice.name].calls[-2 if both else -1 :]
+
+    def _columns(self) -> dict[str, str]:
+        """Return the column of each view's texts, and of what each store keeps, where it is known.
+
+        A view that a part makes is of the ``column`` among that part's options. Negatives that an
+        augmenter makes of a text are other texts.
+        """
+        composition, builder = self.prepared.composition, self.loop.engine.builder
+        found = {}
+        for view in composition.views:
+            maker = next((part for part in composition.parts if part.path == view.made_by), None)
+            column = getattr(maker.options, "column", None) if maker else builder.column(view.name)
+            if column in self.rows.columns and not (view.augmenters and view.role == "negative"):
+                found[view.name] = column
+        for store, options in composition.stores():
+            if options.view in found:
+                found[store.name] = found[options.view]
+        return found
 
     def to_json(self, *, rows: int, columns: int) -> dict[str, Any]:
         """Return plain values, bounded in number and length.
@@ -233,8 +251,7 @@ class _Direction:
         self.scores = similarity(
             batch.anchors.detach(), negatives.vectors.detach(), options.similarity
         )
-        how = "fold" if options.same_text == "fold" else "any"
-        self.once_more = same_texts(batch, negatives, options, how, turned)
+        self.once_more = same_texts(batch, negatives)
         self.sources = [(name, place) for name, n in negatives.blocks for place in range(n)]
         self.seen = ~negatives.mask & (negatives.log_weights > -torch.inf)
 

@@ -167,5 +167,4 @@ def test_one_parameter_sets_projector_predictor_and_queue(dimension: int) -> Non
 
 
 def _groups(rig: Rig):  # type: ignore[no-untyped-def]
-    rig.begin()
-    return rig.optimizer.adamw.param_groups
+    return rig.loop.optimizer.adamw.param_groups

@@ -1,15 +1,28 @@
-"""The kit over SimCSE's distribution and parts."""
+"""The kit over SimCSE's distribution and parts, and what the kit cannot know."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from pathlib import Path
 
+import pytest
 import torch
-from cse_testkit import LossSuite, PluginSuite, PoolerSuite, StoreSuite
-from torch import Tensor
+from cse_testkit import (
+    PluginSuite,
+    PoolerSuite,
+    StoreSuite,
+    compose,
+    installed_registry,
+    make_context,
+    make_part,
+    run_steps,
+    shared_encoder,
+    tiny_corpus,
+    tiny_encoder,
+)
+from transformers import AutoModel, AutoTokenizer
 
-from cse_core.types import Batch, Negatives, Positives, StepContext
+from cse_cli.models.saved_model import load
+from cse_core.errors import CseError
 
 
 class TestPlugin(PluginSuite):
@@ -25,34 +38,43 @@ class TestAvgTop2(PoolerSuite):
     part = ("pool", "avg-top2")
 
 
-class TestInfonceInLoops(LossSuite):
-    """Eq. 1 in loops, with masks, weights and several positives as the core defines them."""
+def test_the_mean_of_the_last_two_hidden_states(tmp_path: Path) -> None:
+    texts = ["Anna paints the boat.", "boat", "clara finds the old clock and not the attic " * 3]
+    for layers in (1, 2, 4):
+        folder = shared_encoder()
+        if layers != 2:
+            folder = tiny_encoder(tmp_path / f"bert-{layers}", layers=layers)
+        model, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModel, AutoTokenizer))
+        found = load(str(folder), installed_registry(), pooling="avg-top2").encode(texts)
+        for text, vector in zip(texts, found, strict=True):
+            with torch.no_grad():
+                states = model.eval()(
+                    **tokenizer(text, return_tensors="pt"), output_hidden_states=True
+                ).hidden_states
+            wanted = (states[-1] + states[-2])[0].mean(dim=0) / 2
+            assert torch.allclose(torch.from_numpy(vector), wanted, atol=1e-5)
 
-    part = ("loss", "infonce")
-    options = {"temperature": 0.3}
 
-    def slow(
-        self,
-        batch: Batch,
-        targets: Positives,
-        negatives: Negatives,
-        ctx: StepContext,
-        options: Any,
-    ) -> float:
-        def exponential(one: Tensor, other: Tensor) -> float:
-            cosine = float(torch.cosine_similarity(one, other, dim=0))
-            return math.exp(cosine / options.temperature)
+def test_the_column_of_the_negatives_is_an_option() -> None:
+    store = make_part("negatives", "hard-negatives", column="contradiction")
+    texts = ["Nobody paints.", "There is no boat."]
+    (view,) = store.views(torch.arange(2), make_context(texts={"contradiction": texts}))
+    assert view.texts == texts and view.name == view.role == "negative"
 
-        total = 0.0
-        for i, anchor in enumerate(batch.anchors):
-            mass = 0.0
-            for n in range(len(negatives.vectors)):
-                if not bool(negatives.mask[i, n]):
-                    weight = math.exp(float(negatives.log_weights[i, n]))
-                    mass += weight * exponential(anchor, negatives.vectors[n])
-            terms = []
-            for positive in targets.vectors[i]:
-                own = exponential(anchor, positive)
-                terms.append(-math.log(own / (own + mass)))
-            total += sum(terms) / len(terms)
-        return total / len(batch.anchors)
+
+def test_triplets_without_a_negative_are_refused_in_one_line() -> None:
+    with pytest.raises(CseError) as caught:
+        compose(recipe="simcse-supervised", corpus=tiny_corpus(columns=("positive",)))
+    line = str(caught.value)
+    assert "\n" not in line
+    assert "negatives.hard-negatives" in line and "column 'negative'" in line
+    assert "--set data.columns.negative=" in line
+
+
+def test_dropout_alone_makes_the_two_views_and_the_recipe_learns() -> None:
+    """Sixty steps over the same twelve sentences bring the loss down by half."""
+    off = run_steps(recipe="simcse", steps=1, sets=["model.dropout=0"])
+    assert run_steps(recipe="simcse", steps=1).losses[0] != off.losses[0]
+    sets = ["train.batch_size=12", "train.lr=0.003", "train.schedule=constant"]
+    run = run_steps(recipe="simcse", steps=60, sets=sets, corpus=tiny_corpus(12))
+    assert sum(run.losses[-5:]) < 0.5 * sum(run.losses[:5])

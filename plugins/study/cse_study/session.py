@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import cached_property
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
-from cse_core.training.run_folder import RESULT
 from cse_study.definition.reading import Definition
 from cse_study.execution.executors import executor_of, is_here, threads_of
-from cse_study.execution.folder import StudyFolder, read_json, write_json
+from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
 from cse_study.execution.packing import pack, unpack
-from cse_study.execution.running import Progress, carry_out, in_words, jobs_of
+from cse_study.execution.running import carry_out, jobs_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
-from cse_study.results.rows import Row, rows_of, write_rows
+from cse_study.results.rows import FILE, Row, rows_of, write_rows
 from cse_study.results.table import Results, paper_number
 
+_SECONDS_BETWEEN_LINES = 30.0
+"""Between two lines that say how far runs under way are."""
 
-@dataclass(frozen=True)
-class State:
-    """What is there of a plan.
 
-    Attributes:
-        done: Keys of what is finished.
-        begun: Keys of runs that will be resumed.
-        new: Keys of the others.
-        seconds: How long begun and new ones take in one process, as far as finished runs of the
-            plan tell it; None where none does.
-    """
+class State(NamedTuple):
+    """Keys of what is finished, of runs that will be resumed, and of the others."""
 
-    done: tuple[str, ...]
-    begun: tuple[str, ...]
-    new: tuple[str, ...]
-    seconds: float | None
+    done: list[str]
+    begun: list[str]
+    new: list[str]
 
     @property
     def line(self) -> str:
         """Return it in a line."""
-        words = [f"{len(self.done)} there", f"{len(self.begun)} begun", f"{len(self.new)} new"]
-        if not self.begun and not self.new:
-            return f"runs: {words[0]}; nothing is left to do"
-        if self.seconds is None:
-            return f"runs: {', '.join(words)}; how long they take shows behind the first one"
-        return f"runs: {', '.join(words)}; about {in_words(self.seconds)} in one process"
+        return f"runs: {len(self.done)} there, {len(self.begun)} begun, {len(self.new)} new"
 
 
 @dataclass
@@ -112,30 +103,12 @@ class Session:
 
     @property
     def state(self) -> State:
-        """Return what is there already, and how long the rest takes."""
+        """Return what is there already."""
         done = [key for key, job in self.jobs.items() if job.done]
         left = [key for key in self.jobs if key not in done]
         begun = [key for key in left if key in self.plan.runs and self.folder.begun(key)]
         new = [key for key in left if key not in begun]
-        return State(tuple(done), tuple(begun), tuple(new), self._seconds(left))
-
-    def _seconds(self, left: Iterable[str]) -> float | None:
-        """Return how long runs take, by the mean of finished ones; None without a finished one."""
-        runs, folder = self.plan.runs, self.folder
-        results = [read_json(folder.run(key) / RESULT) for key in runs]
-        steps = sum(each.get("steps") or 0 for each in results)
-        if not steps:
-            return None
-        per_step = sum(each.get("seconds") or 0.0 for each in results) / steps
-        name = f"{self.scoring.key}.json" if self.scoring is not None else ""
-        scored = [read_json(folder.scores(key, name)).get("seconds") for key in runs]
-        took = [seconds for seconds in scored if seconds is not None]
-        total = 0.0
-        for key in left:
-            if key in runs and not folder.trained(key):
-                total += per_step * max(0, (runs[key].steps or 0) - (folder.step(key) or 0))
-            total += sum(took) / len(took) if took and key in self.plan.scored else 0.0
-        return total
+        return State(done, begun, new)
 
     @property
     def _notes(self) -> tuple[str, ...]:
@@ -153,8 +126,7 @@ class Session:
         check_scoring(self.scoring, self.jobs.values())
         words = self.scoring.words if self.scoring is not None else ()
         if json:
-            about = {"scored_by": words, "notes": self._notes, "done": state.done,
-                     "begun": state.begun, "new": state.new, "seconds": state.seconds}  # fmt: skip
+            about = {"scored_by": words, "notes": self._notes, **state._asdict()}
             say_json({**self.plan.to_json(), **about})
             return
         for line in self.plan.lines():
@@ -201,21 +173,43 @@ class Session:
             _check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
         writable_folder(self.folder.runs, "--out")
         if shown:
-            for line in (self.plan.lines()[0], state.line, *(f"note: {n}" for n in self._notes)):
+            notes = [f"note: {note}" for note in self._notes]
+            for line in [self.plan.lines()[0], state.line, *notes]:
                 echo_err(line)
+            echo_err(f"what runs say: {self.folder.runs}/KEY.log")
             self._warn_of_plans(state)
         self.write()
         left = len(state.begun) + len(state.new) - len(failed)
         if not left:
             return failed
-        progress = Progress(self.plan, self.folder, left, self.write, shown)
+        names, runs, numbers = self.plan.names, self.plan.runs, count(1)
+        printed = time.monotonic()
+
+        def ended(done: Done) -> None:
+            self.write()
+            if shown:
+                took = f"in {timedelta(seconds=round(done.seconds))}"
+                what = took if done.status == "done" else f"{done.status}: {done.line}"
+                echo_err(f"{next(numbers)} of {left}: {names.get(done.key, done.key)}: {what}")
+
+        def look(keys: Collection[str]) -> None:
+            nonlocal printed
+            if not shown or time.monotonic() - printed < _SECONDS_BETWEEN_LINES:
+                return
+            printed = time.monotonic()
+            for key in keys:
+                step, total = self.folder.step(key), runs[key].steps if key in runs else None
+                if step is not None:
+                    of = f" of {total:,}" if total else ""
+                    echo_err(f"{names.get(key, key)}: step {step:,}{of}")
+
         logs = self.folder.runs / ".submitit"
         try:
             with executor_of(self.executor, self.workers, logs) as submit:
-                ended = carry_out(self.jobs, submit, progress, failed)
+                found = carry_out(self.jobs, submit, ended, failed, look=look)
         finally:
             self.write()
-        return {key: done for key, done in ended.items() if done.status != "done"}
+        return {key: done for key, done in found.items() if done.status != "done"}
 
     def _warn_of_plans(self, state: State) -> None:
         """Warn once of what plans of new runs warn of."""
@@ -291,8 +285,8 @@ class Session:
         Raises:
             CseError: If the file cannot be written.
         """
-        count = pack(self.folder, self.plan.runs, file)
-        echo_err(f"{count} of {len(self.plan.runs)} runs are in {file}, without their models")
+        packed = pack(self.folder, self.plan.runs, file)
+        echo_err(f"{packed} of {len(self.plan.runs)} runs are in {file}, without their models")
 
     def unpack(self, file: Path) -> None:
         """Take the runs of such a file, before the plan is made.
@@ -301,8 +295,8 @@ class Session:
             CseError: If it is a file of something else, or the folder cannot be written to.
         """
         writable_folder(self.folder.runs, "--out")
-        taken, count = unpack(self.folder, file)
-        echo_err(f"{taken} of {count} runs of {file} are new here")
+        taken, held = unpack(self.folder, file)
+        echo_err(f"{taken} of {held} runs of {file} are new here")
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""
@@ -332,7 +326,7 @@ class Session:
         for row in rows:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
-        echo(f"rows: {folder}/results.parquet, {folder}/results.csv")
+        echo(f"rows: {folder / FILE}")
 
 
 def _check_models(runs: Iterable[PlannedRun]) -> None:

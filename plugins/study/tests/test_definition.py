@@ -49,15 +49,15 @@ def test_axes_are_crossed_and_the_lists_of_one_are_zipped(tmp_path: Path) -> Non
     assert found.study.paper.numbers == [76.4, 75.92, 76.0, 1.0, 2.0, None]
     chosen = {
         (): [1, 2, 3, 4, 5, 6],
-        ("queue=128, 1,256, 1",): [1, 2, 5, 6],
+        ("queue=128, 1", "queue=256, 1"): [1, 2, 5, 6],
         ("queue=128, 1", "batch_size=64"): [2],
-        ("1,4-5",): [1, 4, 5],
+        ("batch_size=64,32", "1,4-5"): [1, 4, 5],
     }
     for wanted, numbers in chosen.items():
         points = chosen_points(found.points, wanted)
         assert [point.number for point in points] == numbers, wanted
     for text, line in {
-        "queue=128, 1,256,1": "no such place",
+        "queue=128, 1,256, 1": "no such place",
         "ques=1": "did you mean queue",
         "0": "points 1 to 6",
         "x": "no point",

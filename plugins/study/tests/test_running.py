@@ -34,22 +34,6 @@ SCORING = "5" * 16
 PAGES = Path(__file__).parents[3] / "docs" / "studies"
 
 
-class Listener:
-    """Keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[Done] = []
-
-    def begun(self, key: str) -> None:
-        pass
-
-    def ended(self, done: Done) -> None:
-        self.heard.append(done)
-
-    def look(self) -> None:
-        pass
-
-
 def work(folder: Path, needs: Mapping[str, tuple[str, ...]]) -> dict[str, Job]:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     return {key: Job(folder=str(folder), key=key, call="a:b", needs=each)
@@ -67,19 +51,22 @@ def test_runs_are_made_once_those_first_that_others_start_from(tmp_path: Path) -
         return Done(job.key, "failed" if job.key == "x" else "done", "too hot")
 
     needs = {"c": ("b",), "b": ("a",), "a": (), "there": (), "x": (), "y": ("x",)}
-    wanted, listener = work(tmp_path, needs), Listener()
+    wanted = work(tmp_path, needs)
+    heard: list[Done] = []
     StudyFolder(tmp_path).beside("there", "output.json").write_text('{"x": 1}')
     with ThreadPoolExecutor(2) as pool:
-        ended = carry_out(wanted, pool.submit, listener, function=make)
+        seen: list[str] = []
+        ended = carry_out(wanted, pool.submit, heard.append, look=seen.extend, function=make)
+        assert set(seen) <= {"a", "b", "c", "x"}
         expected = {"a": "done", "b": "done", "c": "done", "x": "failed", "y": "failed"}
         assert statuses(ended) == expected
         assert order.index("a") < order.index("b") < order.index("c")
         assert "run x, which it starts from, failed" in ended["y"].line
-        assert len(listener.heard) == 5 and "y" not in order and "there" not in order
+        assert len(heard) == 5 and "y" not in order and "there" not in order
         # What failed in an earlier pass is not tried again.
         order.clear()
         before = {"x": ended["x"]}
-        again = carry_out(wanted, pool.submit, Listener(), before, function=make)
+        again = carry_out(wanted, pool.submit, heard.append, before, function=make)
     assert statuses(again) == expected and "x" not in order
 
 
@@ -98,7 +85,7 @@ def test_a_job_whose_worker_ends_is_given_to_another(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(1) as pool:
             wanted = work(tmp_path / str(number), {"a": ()})
-            ended = carry_out(wanted, pool.submit, Listener(), function=make)
+            ended = carry_out(wanted, pool.submit, id, function=make)
         assert ended["a"].status == status
         assert len(calls) == min(times + 1, MAX_TRIES)
 
@@ -151,9 +138,8 @@ def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> No
 
 
 def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
-    class Interrupted(Listener):
-        def look(self) -> None:
-            raise KeyboardInterrupt
+    def interrupted(done: Done) -> None:
+        raise KeyboardInterrupt
 
     begun: list[str] = []
     go = threading.Event()
@@ -165,7 +151,7 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
 
     wanted = work(tmp_path, {key: () for key in "abcd"})
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
-        carry_out(wanted, pool.submit, Interrupted(), function=make)
+        carry_out(wanted, pool.submit, interrupted, function=make)
     assert jobs.stopping.is_set() and len(begun) < 4
     jobs.stopping.clear()
 
@@ -234,7 +220,7 @@ def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path, name: str) -> 
     pytest.importorskip("distributed" if name == "dask" else "submitit")
     wanted = work(tmp_path, {key: () for key in "abc"})
     with executor_of(name, 2, tmp_path / "logs") as submit:
-        ended = carry_out(wanted, submit, Listener(), function=ended_once(tmp_path))
+        ended = carry_out(wanted, submit, id, function=ended_once(tmp_path))
     assert [ended[key].status for key in "abc"] == ["done"] * 3
     assert (tmp_path / "b.begun").exists()
 

@@ -1,85 +1,47 @@
 """Every name of the kit that authors use; ``cse_testkit`` has them too, imported when asked for."""
 
-from cse_testkit.augmenters import AugmenterSuite
-from cse_testkit.batches import (
-    least_seconds,
-    make_batch,
-    make_context,
-    make_part,
-    make_setup,
-    tiny_tokenizer,
-)
-from cse_testkit.branches import AdapterSuite, BranchSuite, MetricSuite
-from cse_testkit.checking import SUITES, installed_suites, suite_of
-from cse_testkit.completion import Needed, complete
-from cse_testkit.evaluation_suites import ReporterSuite, SuiteSuite
-from cse_testkit.losses import LossSuite
-from cse_testkit.pairing import Pairing, pairs, try_pair
-from cse_testkit.part_suite import PartSuite, RecordSuite
-from cse_testkit.plugins import CommandSuite, PluginSuite
-from cse_testkit.poolers import PoolerSuite
-from cse_testkit.promises import NotMeant, Suite, failures
-from cse_testkit.recipes import ENCODERS, RecipeSuite, settings_of
-from cse_testkit.runs import (
-    Rig,
-    StepRun,
-    Trial,
-    all_parts,
-    all_recipes,
-    compose,
-    installed_registry,
-    run_steps,
-    tiny_facts,
-)
-from cse_testkit.stores import MinerSuite, StoreSuite
-from cse_testkit.tiny import shared_encoder, tiny_corpus, tiny_encoder, write_corpus
-
-__all__ = [
-    "ENCODERS",
-    "SUITES",
-    "AdapterSuite",
-    "AugmenterSuite",
-    "BranchSuite",
-    "CommandSuite",
-    "LossSuite",
-    "MetricSuite",
-    "MinerSuite",
-    "Needed",
-    "NotMeant",
-    "Pairing",
-    "PartSuite",
-    "PluginSuite",
-    "PoolerSuite",
-    "RecipeSuite",
-    "RecordSuite",
-    "ReporterSuite",
-    "Rig",
-    "StepRun",
-    "StoreSuite",
-    "Suite",
-    "SuiteSuite",
-    "Trial",
-    "all_parts",
-    "all_recipes",
-    "complete",
-    "compose",
-    "failures",
-    "installed_registry",
-    "installed_suites",
-    "least_seconds",
-    "make_batch",
-    "make_context",
-    "make_part",
-    "make_setup",
-    "pairs",
-    "run_steps",
-    "settings_of",
-    "shared_encoder",
-    "suite_of",
-    "tiny_corpus",
-    "tiny_encoder",
-    "tiny_facts",
-    "tiny_tokenizer",
-    "try_pair",
-    "write_corpus",
-]
+from cse_testkit.augmenters import AugmenterSuite as AugmenterSuite
+from cse_testkit.batches import least_seconds as least_seconds
+from cse_testkit.batches import make_batch as make_batch
+from cse_testkit.batches import make_context as make_context
+from cse_testkit.batches import make_part as make_part
+from cse_testkit.batches import make_setup as make_setup
+from cse_testkit.batches import tiny_tokenizer as tiny_tokenizer
+from cse_testkit.branches import AdapterSuite as AdapterSuite
+from cse_testkit.branches import BranchSuite as BranchSuite
+from cse_testkit.branches import MetricSuite as MetricSuite
+from cse_testkit.checking import SUITES as SUITES
+from cse_testkit.checking import installed_suites as installed_suites
+from cse_testkit.checking import suite_of as suite_of
+from cse_testkit.completion import Needed as Needed
+from cse_testkit.completion import complete as complete
+from cse_testkit.evaluation_suites import ReporterSuite as ReporterSuite
+from cse_testkit.evaluation_suites import SuiteSuite as SuiteSuite
+from cse_testkit.losses import LossSuite as LossSuite
+from cse_testkit.pairing import Pairing as Pairing
+from cse_testkit.pairing import pairs as pairs
+from cse_testkit.pairing import try_pair as try_pair
+from cse_testkit.part_suite import PartSuite as PartSuite
+from cse_testkit.part_suite import RecordSuite as RecordSuite
+from cse_testkit.plugins import CommandSuite as CommandSuite
+from cse_testkit.plugins import PluginSuite as PluginSuite
+from cse_testkit.poolers import PoolerSuite as PoolerSuite
+from cse_testkit.promises import NotMeant as NotMeant
+from cse_testkit.promises import Suite as Suite
+from cse_testkit.promises import failures as failures
+from cse_testkit.recipes import ENCODERS as ENCODERS
+from cse_testkit.recipes import RecipeSuite as RecipeSuite
+from cse_testkit.recipes import settings_of as settings_of
+from cse_testkit.runs import Rig as Rig
+from cse_testkit.runs import StepRun as StepRun
+from cse_testkit.runs import Trial as Trial
+from cse_testkit.runs import compose as compose
+from cse_testkit.runs import installed_registry as installed_registry
+from cse_testkit.runs import run_steps as run_steps
+from cse_testkit.runs import tiny_facts as tiny_facts
+from cse_testkit.stores import MinerSuite as MinerSuite
+from cse_testkit.stores import StoreSuite as StoreSuite
+from cse_testkit.tiny import shared_encoder as shared_encoder
+from cse_testkit.tiny import tiny_corpus as tiny_corpus
+from cse_testkit.tiny import tiny_encoder as tiny_encoder
+from cse_testkit.tiny import write_corpus as write_corpus

@@ -14,23 +14,22 @@ import torch
 from torch import Tensor, nn
 
 from cse_cli.plugins.manager import load_plugins
-from cse_cli.terminal.quiet import libraries_quiet
+from cse_cli.terminal.progress import libraries_quiet
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import Dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.assembly import Assembly, build
-from cse_core.engine.optimizer import Optimizer
-from cse_core.engine.step import Engine, StepResult
+from cse_core.engine.step import StepResult
 from cse_core.parts import Loss, Part
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
-from cse_core.records import ComponentSpec, Kind, RecipeSpec, RunInfo
-from cse_core.registry.registry import Registered, Registry
+from cse_core.records import Kind, RunInfo
+from cse_core.registry.registry import Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.tokenization.training_rows import Batches, TrainingRows
+from cse_core.tokenization.training_rows import Batches
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop
@@ -53,16 +52,6 @@ _GIVEN = ("content", "reads", "forward", "next_round")
 def installed_registry() -> Registry:
     """Return the parts of every installed plugin, loaded once a process."""
     return Registry.from_plugins(load_plugins(environ={}).infos)
-
-
-def all_parts(kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
-    """Return every installed part, the built-in ones too, or those of one kind."""
-    return installed_registry().parts(kind)
-
-
-def all_recipes() -> tuple[Registered[RecipeSpec], ...]:
-    """Return every installed recipe."""
-    return installed_registry().recipes()
 
 
 def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> RunInfo:
@@ -188,21 +177,6 @@ class Rig:
         loop.before_update = self._check_gradients
         return loop
 
-    @property
-    def rows(self) -> TrainingRows:
-        """Rows of the round."""
-        return self.loop.rows
-
-    @property
-    def engine(self) -> Engine:
-        """Engine of the round."""
-        return self.loop.engine
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """Optimiser of the round."""
-        return self.loop.optimizer
-
     def begin(self) -> None:
         """Begin the round, where it has not begun."""
         _ = self.loop
@@ -215,7 +189,7 @@ class Rig:
             rows: Rows of each batch; by default ``train.batch_size``.
         """
         size = rows or self.composition.train.batch_size
-        self.loop.batches = Batches(len(self.rows), min(size, len(self.rows)))
+        self.loop.batches = Batches(len(self.loop.rows), min(size, len(self.loop.rows)))
         return [self.loop.step(count_negatives=True) for _ in range(count)]
 
     def encode(self, texts: Sequence[str]) -> Tensor:
@@ -237,10 +211,10 @@ class Rig:
 
     def restore(self, folder: Path) -> None:
         """Go on from a checkpoint of an equal composition."""
-        self.begin()
+        loop = self.loop
         read = Checkpoint.read(folder)
         saved.restore_assembly(self.assembly, read)
-        self.loop.restore(read)
+        loop.restore(read)
 
     def without_dropout(self) -> Rig:
         """Switch off all dropout, also that of heads, branches and parts; return the run."""
@@ -337,7 +311,7 @@ def run_steps(
         ),
         weights=rig.weights(),
         state=rig.state(),
-        unchanged=dict(rig.engine.builder.unchanged()),
+        unchanged=dict(rig.loop.engine.builder.unchanged()),
         composition=composition,
     )
 

@@ -16,7 +16,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from cse_cli.terminal.quiet import libraries_quiet
+from cse_cli.terminal.progress import libraries_quiet
 from cse_core.data import Corpus
 
 Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 import torch
 from cse_testkit import (
     Pairing,
-    all_parts,
     compose,
     installed_registry,
     make_batch,
@@ -27,7 +25,7 @@ from cse_testkit import (
     write_corpus,
 )
 from cse_testkit.completion import complete
-from cse_testkit.pairing import KINDS, covering
+from cse_testkit.pairing import KINDS
 from cse_testkit.watching import attached, difference, random_states, snapshot
 from transformers import AutoModel, AutoTokenizer
 
@@ -240,16 +238,6 @@ def test_a_pair_trains_or_is_refused() -> None:
     assert "one row pooler" in refused.reason
 
 
-def test_groups_of_parts_cover_every_pair_that_fits() -> None:
-    parts = [p for kind in ("pool", "negatives") for p in made_registry().parts(kind)]  # type: ignore[arg-type]
-    allowed = [p for p in combinations(parts, 2) if "cls" not in {each.name for each in p}]
-    groups = covering(allowed, lambda group: "mean" not in {p.name for p in group[2:]}, 5)
-    met = {frozenset(pair) for group in groups for pair in combinations(group, 2)}
-    assert met >= {frozenset(pair) for pair in allowed}
-    assert max(map(len, groups)) == 5 and len(groups) < len(allowed) / 3
-    assert not any("cls" in {part.name for part in group} for group in groups)
-
-
 def test_a_pair_without_a_finite_loss_is_an_error() -> None:
     with pytest.raises(ArithmeticError, match="loss.nan-loss with branch.ema: loss nan"):
         pairing(("loss", "nan-loss"), ("branch", "ema"))
@@ -257,7 +245,7 @@ def test_a_pair_without_a_finite_loss_is_an_error() -> None:
 
 def test_the_pairs_of_a_distribution_are_those_with_a_part_of_it() -> None:
     mine = list(pairs(installed_registry(), ["cse-simcse"]))
-    parts = [part for kind in KINDS for part in all_parts(kind)]
+    parts = [part for kind in KINDS for part in installed_registry().parts(kind)]
     own = sum(part.distribution == "cse-simcse" for part in parts)
     assert len(mine) == own * (len(parts) - own) + own * (own - 1) // 2
     assert all("cse-simcse" in (one.distribution, other.distribution) for one, other in mine)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cse_testkit import all_parts, all_recipes, installed_suites
+from cse_testkit import installed_registry, installed_suites
 
 PLUGINS = Path(__file__).parents[2]
 OWN = {
@@ -24,7 +24,7 @@ for _suite in installed_suites(without=OWN):
 
 def test_every_other_installed_part_has_its_suite_here() -> None:
     suites = {suite.part for suite in installed_suites(without=OWN) if hasattr(suite, "part")}
-    for found in all_parts():
+    for found in installed_registry().parts():
         name = {found.name, found.qualified}
         here = any(kind == found.spec.kind and each in name for kind, each in suites)
         assert here or found.distribution in OWN, found.name
@@ -34,9 +34,9 @@ def test_every_other_installed_part_has_its_suite_here() -> None:
 def test_a_plugin_of_this_repository_holds_its_suites_itself(distribution: str) -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in OWN[distribution].glob("test_*.py"))
     assert f'distribution = "{distribution}"' in text
-    for part in all_parts():
+    for part in installed_registry().parts():
         if part.distribution == distribution:
             assert f'part = ("{part.spec.kind}", "{part.name}")' in text, part.name
-    for recipe in all_recipes():
+    for recipe in installed_registry().recipes():
         if recipe.distribution == distribution:
             assert f'recipe = "{recipe.name}"' in text, recipe.name

@@ -36,7 +36,7 @@ Class = TypeVar("Class", bound=type)
 RUNS = "it_runs_and_pure_methods_change_nothing"
 ROWS = "it_keeps_rows_and_their_order"
 DRAWS = "it_draws_for_its_own_rows_or_for_all"
-OWNERS = "its_views_are_announced_and_have_owners"
+OWNERS = "its_views_have_owners"
 TRAINS = "trains_with_finite_numbers_and_its_parameters_move"
 REACHES = "its_gradient_reaches_the_vectors"
 FORM = "what_it_says_of_its_options_has_its_form"

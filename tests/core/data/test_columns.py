@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cse_core.data import load_corpus, peek_columns
-from cse_core.data.columns import match_columns
+from cse_core.data.columns import lacks_word_spaces, match_columns
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
@@ -70,6 +70,12 @@ def test_a_name_that_is_not_there() -> None:
     assert str(caught.value) == (
         "a.csv: no column c, which data.columns.text names; its columns: a, b"
     )
+
+
+def test_scripts_without_spaces_are_told_by_most_letters() -> None:
+    for text, wanted in {"一只鸟": True, "鸟 bird": False, "鸟鸟鸟 bi": True, "鸟鸟 birds": False,
+                         "いぬ": True, "": False, "123": False}.items():  # fmt: skip
+        assert lacks_word_spaces([text]) is wanted, text
 
 
 def write(path: Path, *lines: str) -> str:

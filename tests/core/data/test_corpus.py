@@ -221,6 +221,21 @@ def test_nothing_is_asked_from_the_hub_by_chance(
     assert not hub.calls
 
 
+def test_documents_of_several_files_are_counted_on_and_blank_ids_stay_outside(
+    tmp_path: Path,
+) -> None:
+    one = write(tmp_path / "a.tsv", "text\tdocument", "a\tx", "b\ty", "c\tx")
+    two = write(tmp_path / "b.tsv", "text\tdocument", "d\tx", "e\t", "f\tz")
+    documents = load(one, two).documents
+    assert documents is not None and documents.tolist() == [0, 1, 0, 2, -1, 3]
+
+
+def test_the_order_of_columns_changes_no_fingerprint() -> None:
+    one = Corpus.from_columns({"text": ["a", "b"], "title": ["c", "d"]})
+    other = Corpus.from_columns({"title": ["c", "d"], "text": ["a", "b"]})
+    assert one.fingerprint == other.fingerprint
+
+
 def test_facts(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.tsv", "text\tdocument", "one two\t1", "", "three\t1", "one two\t2", " \t3"

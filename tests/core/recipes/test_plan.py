@@ -104,6 +104,8 @@ def test_what_a_store_keeps_of_another_branch_is_one_pass_shared_by_equal_ones()
         ("online", ("anchor",), True),
         ("ema", ("positive",), False),
     ]
+    online = compose(None, "negatives.ring.branch=none", kinds={"negatives": ["ring"]})
+    assert [(p.branch, p.gradient) for p in online.passes] == [("online", True)]
     joined = compose(None, "views.positive.branch=ema", "negatives.ring.view=anchor",
                      kinds={"negatives": ["ring"]})  # fmt: skip
     assert [(p.branch, p.views, p.why) for p in joined.passes] == [

@@ -74,6 +74,8 @@ def test_a_round_of_its_own_texts(tokenizer: TextTokenizer, seen: list[list[str]
     assert rows.texts("positive", torch.tensor([2, 0])) == ["c", "a"]
     rows.content("text", torch.tensor([2, 1]), tokenizer)
     assert seen == [["ben", "anna"]]
+    other = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8, pairs, None, 3)
+    assert not {*rows.corpus_row.tolist()} & {*range(len(TEXTS)), *other.corpus_row.tolist()}
 
 
 def test_texts_of_a_column_stay_known_until_they_are_changed(

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.models.approximate import IndexOption
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -98,7 +97,6 @@ def evaluate(
         str,
         typer.Option(metavar="cosine|dot", help="What ranks titles; dot is the inner product."),
     ] = "cosine",
-    index: IndexOption = "auto",
     long_texts: Annotated[
         str | None,
         typer.Option(

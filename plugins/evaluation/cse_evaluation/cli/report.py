@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.models.approximate import IndexReport
 from cse_cli.terminal.console import echo_err, say_table, warn
 from cse_core.evaluation.suites import SuiteScore
 from cse_evaluation.geometry import MOST_SENTENCES
@@ -49,8 +48,6 @@ def show(found: Evaluation, *, subsets: bool) -> None:
             for key, value in result.facts.get("metrics", {}).items():
                 count = result.facts["pairs"]
                 echo_err(f"{each.model}, {result.name}: {key} {value:.4f} over {count} pairs")
-            if index := result.facts.get("index"):
-                echo_err(f"{each.model}, {result.name}: {IndexReport(**index)}")
     for result in found.models[0].documents:
         if untitled := result.facts["untitled"]:
             echo_err(f"{result.name}: {untitled} documents without a title are left out")

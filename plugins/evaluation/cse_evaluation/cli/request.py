@@ -27,7 +27,6 @@ class Request:
     documents: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
     similarity: str = "cosine"
-    index: str = "auto"
     long_texts: LongTexts | None = None
     classifier: str = "exact"
     seed: int = 1111

@@ -184,8 +184,8 @@ def _score(
             progress=progress,
         )
     for each in sources.documents:
-        beside, similarity, index = words.get(each.name), request.similarity, request.index
-        scores.documents.append(score_documents(encode, each, beside, progress, similarity, index))
+        beside, similarity = words.get(each.name), request.similarity
+        scores.documents.append(score_documents(encode, each, beside, progress, similarity))
     scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
     return scores, encoder.note
 

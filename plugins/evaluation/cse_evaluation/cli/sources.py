@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.machine.out_files import check_out_file
-from cse_cli.models.approximate import chosen_index
 from cse_cli.models.loading import check_model
 from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
 from cse_cli.plugins.installed import Installed
@@ -133,7 +132,6 @@ def _check_options(request: Request, plugins: Installed) -> None:
         if value is not None and value not in known:
             flag, hint = f"--{name.replace('_', '-')}", did_you_mean(value, known)
             raise CseError(f"unknown {noun}", where=flag, value=value, hint=hint)
-    chosen_index(request.index, 0, 0)
     if not request.documents and "retrieval" not in request.suite:
         hint = "name some with --documents FILE or --suite retrieval"
         if request.candidates or request.similarity != "cosine":

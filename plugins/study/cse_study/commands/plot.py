@@ -54,14 +54,15 @@ def plot(
         if name not in KINDS:
             hint = did_you_mean(name, list(KINDS))
             raise CseError("no such picture", where="--show", value=name, hint=hint)
-    from cse_study.pages.page import check_page
+    from cse_study.pages.page import check_drawing, check_file
     from cse_study.pages.runs import find_runs
 
     found = find_runs(runs, lambda error: warn(str(error)))
     if not found:
         raise CseError("there are no runs", where="cse plot", value=", ".join(map(str, runs)),
                        hint="name folders that `cse train` made, or one above them")  # fmt: skip
-    check_page(out, "--out")
+    check_drawing("--out")
+    check_file(out, "--out")
     page = run_page(found, wanted, installed(context))
     page.write(out)
     pictures = [picture.title for section in page.sections for picture in section.pictures]

@@ -121,22 +121,18 @@ def ranges(points: Sequence[Point]) -> str:
     return ",".join("-".join(map(str, each)) for each in found)
 
 
-def _labels(text: str, known: set[str]) -> set[str]:
-    """Return the labels that a text names, separated by commas, which labels may hold too."""
-    found: set[str] = set()
-    words = text.split(",")
-    while words:
-        ends = range(len(words), 0, -1)
-        tried = {end: ",".join(words[:end]).strip() for end in ends}
-        end = next((end for end in ends if tried[end] in known), None)
-        if end is None:
-            hint = did_you_mean(tried[1], known)
+def _labels(text: str, known: set[str]) -> list[str]:
+    """Return the labels that a text names: one, in which commas may stand, or several."""
+    if text.strip() in known:
+        return [text.strip()]
+    found = [label.strip() for label in text.split(",")]
+    for label in found:
+        if label not in known:
+            hint = did_you_mean(label, known)
             if not hint.startswith("did"):
                 hint = f"known: {'; '.join(sorted(known))}"
             what = "the axis has no such place"
-            raise CseError(what, where="--points", value=tried[1], hint=hint)
-        found.add(tried[end])
-        words = words[end:]
+            raise CseError(what, where="--points", value=label, hint=hint)
     return found
 
 

@@ -78,16 +78,11 @@ class StudyFolder:
     def step(self, key: str) -> int | None:
         """Return the last step in the metrics of a run that is under way."""
         try:
-            with (self.run(key) / METRICS).open("rb") as file:
-                file.seek(max(0, file.seek(0, 2) - 4096))
-                lines = file.read().decode(errors="replace").splitlines()
+            lines = (self.run(key) / METRICS).read_text(encoding="utf-8").splitlines()
         except OSError:
             return None
-        for line in reversed(lines):
-            found = parsed(line)
-            if isinstance(found.get("step"), int):
-                return int(found["step"])
-        return None
+        steps = (parsed(line).get("step") for line in reversed(lines))
+        return next((step for step in steps if step is not None), None)
 
     @contextmanager
     def locked(self, key: str, waiting: Callable[[], None]) -> Iterator[IO[str]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import MappingProxyType
 from typing import Any
 
-from cse_cli.terminal.console import echo_err
 from cse_study.execution.executors import Submit
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
@@ -18,7 +16,6 @@ from cse_study.planning.plan import Plan
 MAX_TRIES = 4
 """How often a run is given to a worker, when workers end before it does."""
 _POLL_SECONDS = 0.5
-_SECONDS_BETWEEN_LINES = 30.0
 
 
 def jobs_of(
@@ -70,9 +67,10 @@ def _placed(value: Any, folder: StudyFolder) -> Any:
 def carry_out(
     jobs: Mapping[str, Job],
     submit: Submit,
-    progress: Progress,
+    hear: Callable[[Done], object],
     before: Mapping[str, Done] = MappingProxyType({}),
     *,
+    look: Callable[[Collection[str]], object] = len,
     function: Callable[[Job], Done] = make,
 ) -> Mapping[str, Done]:
     """Make every job that is not there, and return what became of those that were given out.
@@ -83,8 +81,9 @@ def carry_out(
     Args:
         jobs: The jobs by key.
         submit: Gives one to a worker.
-        progress: Is called as they begin and end, and now and then.
+        hear: Is called with what became of each when it ends.
         before: What became of jobs in an earlier pass; those that failed are not tried again.
+        look: Is called again and again with the keys of those under way.
         function: What makes one.
 
     Raises:
@@ -107,11 +106,10 @@ def carry_out(
                 lost = [k for k in job.needs if k in ended and ended[k].status != "done"]
                 if lost:
                     ended[key] = Done(key, "failed", f"run {lost[0]}, which it starts from, failed")
-                    progress.ended(ended[key])
+                    hear(ended[key])
                     continue
                 tries[key] += 1
                 running[submit(function, job)] = key
-                progress.begun(key)
             finished, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
                 key = running.pop(future)
@@ -127,72 +125,11 @@ def carry_out(
                     waiting[key] = jobs[key]
                     continue
                 ended[key] = done
-                progress.ended(done)
-            progress.look()
+                hear(done)
+            look(running.values())
     except BaseException:
         for future in running:
             future.cancel()
         stop_children()
         raise
     return ended
-
-
-class Progress:
-    """Prints a line when a run ends, and now and then how far the others are.
-
-    Args:
-        plan: The plan.
-        folder: Where runs lie.
-        left: How many there are to make.
-        write: Called behind each end, to write the results.
-        shown: Whether anything is printed.
-    """
-
-    def __init__(
-        self, plan: Plan, folder: StudyFolder, left: int, write: Callable[[], None], shown: bool
-    ) -> None:
-        self._folder, self._left, self._write, self._shown = folder, left, write, shown
-        self._names = plan.names
-        self._steps = {key: run.steps for key, run in plan.runs.items()}
-        self._running: set[str] = set()
-        self._done = 0
-        self._printed = time.monotonic()
-
-    def begun(self, key: str) -> None:
-        """Note that a run was given to a worker."""
-        self._running.add(key)
-
-    def ended(self, done: Done) -> None:
-        """Print what became of a run."""
-        self._running.discard(done.key)
-        self._done += 1
-        self._write()
-        if self._shown:
-            what = f"in {in_words(done.seconds)}" if done.status == "done" else done.line
-            verb = "" if done.status == "done" else f"{done.status}: "
-            name = self._names.get(done.key, done.key)
-            echo_err(f"{self._done} of {self._left}: {name}: {verb}{what}")
-
-    def look(self) -> None:
-        """Show how far the runs under way are: those whose steps have begun."""
-        now = time.monotonic()
-        if not self._shown or now - self._printed < _SECONDS_BETWEEN_LINES:
-            return
-        self._printed = now
-        words = []
-        for key in self._running:
-            step, total = self._folder.step(key), self._steps.get(key)
-            if step is not None:
-                name = self._names.get(key, key)
-                words.append(f"{name}: step {step:,}" + (f" of {total:,}" if total else ""))
-        if words:
-            echo_err(f"{self._done} of {self._left} done; {'; '.join(words)}")
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration as people say it."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -30,8 +30,6 @@ from cse_study.results.text_table import Table, plain_number
 _FIRST = "Of the first seed of each point."
 _MAX_ROWS = 60
 """Rows of a table of texts."""
-_MAX_LINES = 8
-"""Points whose training is drawn."""
 _LOG_PLACES = 16
 """Ratio of the largest to the smallest place of a curve from which its axis is logarithmic."""
 
@@ -58,14 +56,7 @@ def study_page(results: Results) -> Page:
         if not drawn and figure.type != "table":
             what = figure.title or figure.type
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
-    elsewhere = sum(map(results.folder.without_model, {row.key for row in results.done}))
-    if elsewhere:
-        figures.notes.append(
-            f"{elsewhere} runs were unpacked: their lines over steps, pairs and vectors "
-            "are where they were made."
-        )
-    page.sections = [Section("Results", tables=results.layout()), figures]
-    page.sections += [_training(results), _ran(results)]
+    page.sections = [Section("Results", tables=results.layout()), figures, _ran(results)]
     return page
 
 
@@ -75,30 +66,9 @@ def study_pictures(results: Results) -> list[Picture]:
 
 
 def _drawn(results: Results) -> Iterator[tuple[Figure, list[Picture]]]:
-    for figure in results.definition.study.figures or _standard(results):
+    for figure in results.definition.study.figures:
         found = FIGURES[figure.type](results, figure) if results.done else []
         yield figure, [picture for picture in found if picture is not None]
-
-
-def _standard(results: Results) -> list[Figure]:
-    """Return the figures of a study that names none: its numbers along the longest axis."""
-    numeric = [
-        axis
-        for axis in results.definition.study.axes
-        if all(number_of(value) is not None for value in next(iter(axis.values.values())))
-    ]
-    longest = max(numeric, key=lambda axis: axis.size, default=None)
-    if longest is None or longest.size < 3:
-        return []
-    return [Figure(type="curve", x=longest.called)]
-
-
-def _training(results: Results) -> Section:
-    section, groups = Section("Training"), _groups(results)
-    if len(groups) <= _MAX_LINES:
-        dev = {"dev score": over_steps(groups, "dev")}
-        section.add(pictures.loss_picture(groups), lines_picture("Dev score", dev, "step"))
-    return section
 
 
 def _ran(results: Results) -> Section:

@@ -1,7 +1,8 @@
-"""The results of a study as a table with one row a run: parquet and csv."""
+"""The results of a study as a table with one row a run."""
 
 from __future__ import annotations
 
+import csv
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from cse_study.execution.jobs import Scoring
 from cse_study.planning.plan import Plan
 from cse_study.results.scores import flat_scores, scores_of
 
-PARQUET, CSV = "results.parquet", "results.csv"
+FILE = "results.csv"
 AXIS, COLUMN, OPTION, SCORE = "axis:", "column:", "option:", "score:"
 """What names of columns begin with: axes, columns of a study file, options and scores."""
 
@@ -171,25 +172,10 @@ def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write the table as parquet and as csv, each whole or not at all."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+    """Write the table as csv, whole or not at all; a column that a row lacks is empty there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic_file(folder / PARQUET) as beside:
-        pa.parquet.write_table(table, beside)
-    with atomic_file(folder / CSV) as beside:
-        pa.csv.write_csv(table, beside)
-
-
-def _column(values: Sequence[Any]) -> Any:
-    """Return a column of one type: that of its values, or text where they differ."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(values)
-    except pa.ArrowException:
-        return pa.array([None if value is None else str(value) for value in values])
+    with atomic_file(folder / FILE) as beside, beside.open("w", encoding="utf-8", newline="") as to:
+        writer = csv.DictWriter(to, names)
+        writer.writeheader()
+        writer.writerows(rows)

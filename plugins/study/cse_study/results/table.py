@@ -148,7 +148,6 @@ class Results:
         paper = study.paper.variants.get(self.variant, study.paper)
         untrained = {row.point.number for row in self.rows if row.untrained}
         lines: list[Line] = []
-        twins: dict[Any, str] = {}
         for point in self.points:
             own = scored.get(point.number, {})
             values = list({row.key: found.value for row, found in own.values()}.values())
@@ -165,15 +164,11 @@ class Results:
                 paper_deviation=paper_number(paper.deviations, name, column, point),
             )
             base = baseline_of(self.definition, self.points, point)
-            same = frozenset(row.key for row, _ in own.values()), base.number
             if point is base:
                 line = replace(line, words="baseline" if len(self.points) > 1 else "")
             elif not values or base.number not in scored or study.kind != "train":
                 pass
-            elif same in twins:  # with --steps, points that differ in their steps alone
-                line = replace(line, words=f"the same runs as {twins[same]}")
             else:
-                twins[same] = line.label
                 line = self._compared(line, own, scored[base.number])
             lines.append(line)
         return lines

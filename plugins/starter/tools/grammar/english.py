@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cse_starter.draws import Draws
-from cse_starter.lexicon import Forms, Noun
-from cse_starter.meaning import Event, Fact, Sentence, State
+from grammar.draws import Draws
+from grammar.lexicon import Forms, Noun
+from grammar.meaning import Event, Fact, Sentence, State
 
 _IRREGULAR = {
     line.split()[0]: (line.split()[1], line.split()[2], line.split()[3])

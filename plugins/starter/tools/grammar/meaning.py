@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-from cse_starter.draws import Draws
-from cse_starter.lexicon import FactFrame, Noun, Phrase, Topic, Word, common
+from grammar.draws import Draws
+from grammar.lexicon import FactFrame, Noun, Phrase, Topic, Word, common
 
 Number = tuple[str, str, str]
 SPLITS = ("train", "dev", "test")

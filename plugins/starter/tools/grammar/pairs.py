@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypedDict
 
-from cse_starter.draws import Draws
-from cse_starter.english import Wording, english
-from cse_starter.lexicon import Topic, common, topics
-from cse_starter.meaning import Cast, Event, Sentence, draw_event, hearts
+from grammar.draws import Draws
+from grammar.english import Wording, english
+from grammar.lexicon import Topic, common, topics
+from grammar.meaning import Cast, Event, Sentence, draw_event, hearts
 
 COUNTS = {"paraphrase": 320, "detail": 160, "negated": 80, "same-topic": 320, "unrelated": 320}
 # How eagerly a pair is reworded, drawn for each pair: 0 keeps every wording, 1 changes all it can.
@@ -124,7 +124,7 @@ def _pair(kind: str, topic: Topic, split: str, draws: Draws) -> ScoredPair:
     }
 
 
-def graded_pairs(split: str, seed: int) -> list[ScoredPair]:
+def graded_pairs(split: str, seed: int = 0) -> list[ScoredPair]:
     """Return the pairs of `dev` or `test`, shuffled; equal seeds give equal pairs."""
     draws = Draws(f"pairs {split} {seed}")
     seen: set[tuple[str, str]] = set()

@@ -10,10 +10,11 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 Forms = tuple[str, ...]
+TOPICS = Path(__file__).with_name("topics")
 
 _ARTICLES = {
     "m": {"nom": "der", "acc": "den", "dat": "dem"},
@@ -132,22 +133,18 @@ def _fact(line: str) -> FactFrame:
 
 
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("topics", name).read_text("utf-8"))
+    return tomllib.loads((TOPICS / f"{name}.toml").read_text("utf-8"))
 
 
 @cache
 def topics() -> tuple[Topic, ...]:
     """Return all topics, in order of their names."""
-    folder = files(__package__).joinpath("topics")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     result = []
-    for name in names:
-        if name == "common.toml":
-            continue
+    for name in sorted(path.stem for path in TOPICS.glob("*.toml") if path.stem != "common"):
         data = _read(name)
         result.append(
             Topic(
-                name=name.removesuffix(".toml"),
+                name=name,
                 headings=tuple(data["headings"]),
                 agents=tuple(_noun(line) for line in data["agents"]),
                 groups={
@@ -169,7 +166,7 @@ def topics() -> tuple[Topic, ...]:
 @cache
 def common() -> Common:
     """Return the words that all topics share."""
-    data = _read("common.toml")
+    data = _read("common")
     return Common(
         cities=_phrases(data["cities"]),
         surnames=tuple(data["surnames"]),

@@ -5,8 +5,8 @@ The perfect tense keeps every verb to one form, its participle, at the end of th
 
 from __future__ import annotations
 
-from cse_starter.draws import Draws
-from cse_starter.meaning import Event, Fact, Sentence, State
+from grammar.draws import Draws
+from grammar.meaning import Event, Fact, Sentence, State
 
 _CONTRACTIONS = {" von dem ": " vom ", " zu dem ": " zum ", " zu der ": " zur "}
 

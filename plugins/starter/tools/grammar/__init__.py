@@ -1,0 +1,1 @@
+"""The seeded grammar that the starter texts were made by."""
