@@ -77,8 +77,9 @@ def only(kernel: Kernel | None) -> Iterator[None]:
 def run(setting: Setting) -> None:
     """Outputs and gradients of each kernel that attention takes are compared with those of fp64.
 
-    A kernel may be as far away as padded attention in its own precision, times three. With dropout,
-    masks of heads and rows must differ, and outputs and gradients be those of weights with the mask.
+    A kernel may be as far away as padded attention in its own precision, times three. With
+    dropout, masks of heads and rows must differ, and outputs and gradients be those of weights
+    with the mask.
     """
     exact()
     sizes = (16,) if setting.small else (32, 64, 128)

@@ -19,9 +19,9 @@ from cse_core.training.run import resume, train
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Outcome
 from tests.benchmarks.inputs import Shape, make_model, read, registry, write
-from tests.benchmarks.steps import PEER, tokenising
-from tests.benchmarks.steps import run as measured
-from tests.benchmarks.work import Work
+from tests.benchmarks.report import PEER
+from tests.benchmarks.work import Work, tokenising
+from tests.benchmarks.work import run as measured
 from tests.gpu.setting import Setting, exact
 
 SIZES = {"MiniLM": Shape(6, 384), "BERT-base": Shape(12, 768), "tiny": Shape(2, 64)}

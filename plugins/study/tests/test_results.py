@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cse_study.definition.reading import read_study
-from cse_study.definition.schema import Claim
+from cse_study.definition.schema import Claim, PaperNumbers
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.inputs import Inputs
@@ -206,11 +206,11 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         assert far.difference.low < far.difference.value < far.difference.high
         said = caption(found[name], results.definition)
         assert f"draws of {kind}, Student's t over seeds" in said
-    page = results.markdown("cse x", {})
-    assert "| point | seeds | *.recall@5 | trec | mean(trec, *.recall@5) |" in page
-    far = found["trec"][2]
-    assert f"| {far.mean:.2f} ± {far.deviation:.2f}; **{far.difference.value:+.2f} [" in page
-    assert "draws of documents, Student's t over seeds, of 10,000 paired draws of labelled" in page
+    results = results_of(plan, folder, shown=shown, paper=PaperNumbers())
+    page, far = results.markdown("cse x", {}), found["trec"][2]
+    assert f"| point | seeds | {' | '.join(found[name][2].score for name in shown)} |" in page
+    assert far.difference is not None and f"; **{far.difference.value:+.2f} [" in page
+    assert "paired draws of documents, Student's t over seeds, of" in page
     assert "bold: p < 0.05, corrected by Holm for 2 comparisons of a score" in page
     mixed = found["mean(trec, *.recall@5)"][2]
     assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
