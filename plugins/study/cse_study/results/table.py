@@ -218,12 +218,12 @@ class Results:
             verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
         return verdicts
 
-    def layout(self) -> list[Table]:
-        """Return a table for each shown score, or one where no points are compared, and claims."""
+    def layout(self, *, page: bool = False) -> list[Table]:
+        """Return a table for each shown score, or one on a page and where none are compared."""
         lines = [line for each in self.tables.values() for line in each]
         compared_ = any(line.difference is not None for line in lines)
         together = self.definition.study.kind != "train" or (len(self.tables) > 1 and not compared_)
-        if together and self.tables:
+        if (together or (page and len(self.tables) > 1)) and self.tables:
             tables = [self._together()]
         else:
             tables = [self._alone(wanted, each) for wanted, each in self.tables.items()]
@@ -251,33 +251,15 @@ class Results:
         heads, columns = ["point"], [[line.label for line in first]]
         for wanted, lines in self.tables.items():
             heads.append(next((line.score for line in lines if line.seeds), wanted))
-            columns.append([number(line.mean, line.deviation) for line in lines])
+            columns.append([_cell(line) for line in lines])
             if any(line.paper is not None for line in lines):
                 heads.append("paper")
                 columns.append([number(line.paper, line.paper_deviation) for line in lines])
         rows = list(map(list, zip(*columns, strict=True)))
-        return Table(heads, rows, caption(first, self.definition), self.definition.name)
-
-    def _side_by_side(self) -> list[Table]:
-        """Return one table of points compared by several scores, and claims; else nothing."""
-        tables = list(self.tables.values())
-        compared_ = [[line for line in lines if line.difference is not None] for lines in tables]
-        special = any(line.paper is not None or line.stands_for for each in tables for line in each)
-        if len(tables) < 2 or not all(compared_) or special:
-            return []
-        rows = [
-            [lines[0].label, str(max(line.seeds for line in lines)), *map(_cell, lines)]
-            for lines in zip(*tables, strict=True)
-        ]
-        scores = [each[0].score for each in compared_]
-        drawn = list(dict.fromkeys(_drawn(lines) for lines in compared_))
-        counts = list(dict.fromkeys(str(len(lines)) for lines in compared_))
-        words = (
-            "mean and deviation over seeds; difference to the baseline, with the 95% interval "
-            f"{', '.join(drawn)}; bold: p < {LEVEL}, corrected by Holm for {', '.join(counts)} "
-            "comparisons of a score"
-        )
-        return [Table(["point", "seeds", *scores], rows, words, "Scores"), *self._claims()]
+        tables = [caption(lines, self.definition) for lines in self.tables.values()]
+        words = "; ".join(each for each in dict.fromkeys(tables) if each)
+        words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
+        return Table(heads, rows, words, self.definition.name)
 
     def _claims(self) -> list[Table]:
         """Return the table of claims; none where the study has no claims."""
@@ -304,7 +286,7 @@ class Results:
         parts += [f"{self.definition.paper}, {study.source}."] if self.definition.paper else []
         parts += [study.note.strip()] if study.note else []
         parts += [f"![{title}]({file})" for file, title in pictures.items()]
-        for table in self._side_by_side() or self.layout():
+        for table in self.layout(page=True):
             parts += [f"## {table.title}", table.markdown(), table.caption]
         hours = sum(float(row.facts.get("seconds") or 0) for row in self.done) / 3600
         names = ("steps", "commit", "processor", "device", "precision", "threads", "scored_by",
@@ -374,21 +356,17 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     said += [f"{absent} was not measured, this stands in for it"] if absent else []
     tested = [line for line in lines if line.difference is not None]
     if tested:
+        score = tested[0].score
+        items = "labelled texts" if ".accuracy" in score else "test pairs"
+        items = "documents" if ".recall@" in score else items
+        how = f"of {DRAWS:,} paired draws of {items}, Student's t over seeds"
+        if not any(line.difference.items for line in tested if line.difference is not None):
+            how = "of a paired t-test over seeds, in which other texts are not"
         said.append(
-            f"difference: to the baseline, with the 95% interval {_drawn(tested)}; p corrected by "
-            f"Holm for {len(tested)} comparison{'s' * (len(tested) != 1)}"
+            f"difference: to the baseline, with the 95% interval {how}; p corrected by Holm for "
+            f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
         )
     return "; ".join(said)
-
-
-def _drawn(tested: Sequence[Line]) -> str:
-    """Return what the intervals of compared lines are of."""
-    if not any(line.difference.items for line in tested if line.difference is not None):
-        return "of a paired t-test over seeds, in which other texts are not"
-    score = tested[0].score
-    items = "labelled texts" if ".accuracy" in score else "test pairs"
-    items = "documents" if ".recall@" in score else items
-    return f"of {DRAWS:,} paired draws of {items}, Student's t over seeds"
 
 
 def _cell(line: Line) -> str:
