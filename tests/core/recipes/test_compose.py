@@ -11,10 +11,9 @@ import pytest
 from cse_cli.options.paths import option_paths
 from cse_cli.training.feeds import feeds
 from cse_core.errors import CseErrors
-from cse_core.recipes.composition import Composition
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
-from tests.fixtures.parts import BERT, compose, paths, refused
+from tests.fixtures.parts import BERT, chosen, compose, made, paths, refused
 
 HARD = {"columns": ("text", "negative")}
 PAIRS = {"columns": ("text", "positive")}
@@ -28,24 +27,6 @@ def recipe(folder: Path, text: str) -> Path:
     path = folder / "mine.toml"
     path.write_text(text)
     return path
-
-
-def chosen(words: str) -> tuple[list[str], dict[Any, list[str]]]:
-    """Return the settings and the kinds of ``--aug fgsm,+nudge train.lr=1``."""
-    sets, kinds = [], {}
-    given = iter(words.split())
-    for word in given:
-        if word.startswith("--"):
-            kinds[word[2:]] = next(given).split(",")
-        else:
-            sets.append(word)
-    return sets, kinds
-
-
-def made(words: str = "", **facts: Any) -> Composition:
-    """Compose words of the command line; ``facts`` differ from those of a small BERT."""
-    sets, kinds = chosen(words)
-    return compose(None, *sets, kinds=kinds, facts=replace(BERT, **facts))
 
 
 def lines_of(words: str, **facts: Any) -> list[str]:
