@@ -49,7 +49,11 @@ def weighed(golden: dict[str, Any], weight: float = 0.0) -> tuple[Batch, Negativ
     store.near = torch.zeros(32, 1, dtype=torch.int32)
     store.near[query] = retrieved.int()
     ctx = make_context(batch)
-    return batch, store.weigh(core.of_loss(batch, LossOptions(), ["retrieved"]), batch, ctx), ctx
+    return (
+        batch,
+        store.weigh(core.negatives_for_loss(batch, LossOptions(), ["retrieved"]), batch, ctx),
+        ctx,
+    )
 
 
 def test_own_sentences_are_masked_and_logits_are_the_codes(golden: dict[str, Any]) -> None:

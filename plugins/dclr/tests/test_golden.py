@@ -53,7 +53,7 @@ def weighed(golden: dict[str, Any], case: dict[str, Any], batch: Batch) -> Negat
     fixed = make_batch({"anchor": tensor(case["z1_fixed"]), "positive": tensor(case["z2_fixed"])})
     ctx = make_context(batch, vectors=lambda view, branch: fixed.views[view])
     store = make_part("negatives", "instance-weights", phi=case["phi"])
-    return store.weigh(core.of_loss(batch, LossOptions(), ["noise"]), batch, ctx)
+    return store.weigh(core.negatives_for_loss(batch, LossOptions(), ["noise"]), batch, ctx)
 
 
 @pytest.mark.parametrize("number", CASES)

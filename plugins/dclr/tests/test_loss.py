@@ -18,7 +18,7 @@ def value_and_gradient(
     anchors = anchors.clone().requires_grad_(True)
     batch = make_batch({"anchor": anchors, "positive": positives})
     stored = Negatives.of(more, len(anchors), name="more")
-    negatives = Negatives.join([core.of_loss(batch, LossOptions(), ()), stored])
+    negatives = Negatives.join([core.negatives_for_loss(batch, LossOptions(), ()), stored])
     loss = make_part("loss", "dclr", variant="published", temperature=temperature, **options)
     value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
     (gradient,) = torch.autograd.grad(value, anchors)
@@ -68,7 +68,7 @@ def test_an_anchor_without_a_positive_does_not_count(variant: str) -> None:
     batch = make_batch(sentences=3)
     own = batch.targets["positive"].vectors
     weights = torch.tensor([[1.0], [1.0], [0.0]], dtype=torch.float64)
-    negatives = core.of_loss(batch, LossOptions(), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(), ())
     loss, ctx = make_part("loss", "dclr", variant=variant), make_context(batch)
     whole = make_part("loss", "dclr", variant=variant, reduction="sum")
     found = float(loss(batch, Positives(own, weights), negatives, ctx).value)
@@ -79,7 +79,7 @@ def test_an_anchor_without_a_positive_does_not_count(variant: str) -> None:
 def test_several_positives_each_compete_with_the_negatives_alone() -> None:
     batch = make_batch(sentences=2, groups={"found": 3})
     targets = batch.targets["found"]
-    negatives = core.of_loss(batch, LossOptions(target="found"), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(target="found"), ())
     loss, ctx = make_part("loss", "dclr", variant="published"), make_context(batch)
     weights = targets.weights
     assert weights is not None

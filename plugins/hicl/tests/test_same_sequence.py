@@ -76,7 +76,7 @@ def test_segments_as_positives_in_loops(in_batch: str) -> None:
     """Mean of -log p over one's own text's segments; each segment of other texts counts once."""
     batch, _ = with_siblings(batch_of([3, 1, 2]))
     options = LossOptions(target="same-sequence", in_batch=in_batch)
-    found = loss_of(batch, "same-sequence", core.of_loss(batch, options, ()))
+    found = loss_of(batch, "same-sequence", core.negatives_for_loss(batch, options, ()))
     second = batch.targets["positive"].vectors[:, 0]
     others = second if in_batch == "target" else batch.anchors
     total = 0.0
@@ -99,7 +99,7 @@ def test_segments_as_positives_in_loops(in_batch: str) -> None:
 def test_negatives_in_loops(in_batch: str, averaged: bool, siblings: str) -> None:
     batch = batch_of([3, 1, 2])
     options = LossOptions(in_batch=in_batch, same_sentence=siblings)
-    negatives = core.of_loss(batch, options, ())
+    negatives = core.negatives_for_loss(batch, options, ())
     if averaged:
         store = make_part("negatives", "averaging")
         negatives = store.weigh(negatives, batch, make_context(batch))
@@ -154,7 +154,7 @@ def test_a_text_alone_in_the_batch_has_no_loss() -> None:
     anchors = batch.anchors.clone().requires_grad_(True)
     batch = replace(batch, anchors=anchors)
     loss = make_part("loss", "infonce", temperature=0.05)
-    negatives = core.of_loss(batch, LossOptions(), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(), ())
     value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
     assert float(value.detach()) == 0.0
     (gradient,) = torch.autograd.grad(value, anchors)

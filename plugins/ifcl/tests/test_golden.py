@@ -66,7 +66,7 @@ def losses(golden: dict[str, Any], case: dict[str, Any], **options: Any) -> Tens
     loss = make_part("loss", "twins", temperature=golden["temp"], **options)
     found = stored(golden, case, batch)
     batch = replace(batch, stored={"hippocampus": found})
-    negatives = core.of_loss(batch, loss.options, ["hippocampus"])
+    negatives = core.negatives_for_loss(batch, loss.options, ["hippocampus"])
     assert negatives.blocks == (("in-batch", 4), ("hippocampus", 8))
     value: Tensor = loss(batch, batch.targets["identical"], negatives, make_context(batch)).value
     return value
@@ -99,7 +99,7 @@ def term_of(
     loss = make_part("loss", "twins", temperature=golden["temp"], reduction="sum", **off)
     batch = batch_of(golden)
     held = replace(batch, stored={"hippocampus": stored(golden, case, batch)})
-    negatives = core.of_loss(held, loss.options, ["hippocampus"])
+    negatives = core.negatives_for_loss(held, loss.options, ["hippocampus"])
     weights = torch.zeros(4, 1, dtype=torch.float64)
     weights[rows] = 1
     targets = replace(batch.targets["identical"], weights=weights)
@@ -126,9 +126,9 @@ def test_each_term_of_the_batch(golden: dict[str, Any], number: int, term: str) 
 def test_the_innate_margin(golden: dict[str, Any], number: int) -> None:
     batch = batch_of(golden)
     loss = make_part("loss", "twins")
-    found = loss(batch, batch.targets["identical"], core.nothing(batch), make_context(batch)).parts[
-        "innate_margin"
-    ]
+    found = loss(
+        batch, batch.targets["identical"], core.no_negatives(batch), make_context(batch)
+    ).parts["innate_margin"]
     wanted = golden["cases"][number]["margin_M"]
     assert float(found) == pytest.approx(
         sum(wanted) / len(wanted), rel=0, abs=golden["suggested_atol"]
@@ -147,7 +147,9 @@ def test_embeddings_have_no_gradient_from_the_margin(golden: dict[str, Any]) -> 
     anchors = batch.anchors.clone().requires_grad_(True)
     batch = replace(batch, views=views, anchors=anchors)
     loss = make_part("loss", "twins", identical=0.0, fraternal=0.0)
-    value = loss(batch, batch.targets["identical"], core.nothing(batch), make_context(batch)).value
+    value = loss(
+        batch, batch.targets["identical"], core.no_negatives(batch), make_context(batch)
+    ).value
     gradients = torch.autograd.grad(value, [anchors, *leaves], allow_unused=True)
     assert gradients[0] is not None and bool(gradients[0].any())
     assert gradients[1:] == (None, None, None)

@@ -38,7 +38,7 @@ def batch_of(gaps: list[float]) -> Batch:
 def value(batch: Batch, targets: Positives | None = None, **options: Any) -> Tensor:
     loss = make_part("loss", "bml", **options)
     targets = targets or batch.targets["positive"]
-    return loss(batch, targets, core.nothing(batch), make_context(batch)).value
+    return loss(batch, targets, core.no_negatives(batch), make_context(batch)).value
 
 
 def test_the_band_and_its_mean_and_sum_over_anchors() -> None:
@@ -110,7 +110,7 @@ def test_soft_negatives_are_never_negatives() -> None:
     soft = batch.views["soft_negative"]["sentence"].vectors
     sides: dict[Any, int] = {"target": 4, "anchor": 4, "both": 8}
     for side, count in sides.items():
-        negatives = core.of_loss(batch, LossOptions(in_batch=side), ())
+        negatives = core.negatives_for_loss(batch, LossOptions(in_batch=side), ())
         assert "soft_negative" not in dict(negatives.blocks) and len(negatives) == count
         assert not (negatives.vectors.unsqueeze(1) == soft.unsqueeze(0)).all(dim=2).any()
 
