@@ -1,4 +1,4 @@
-"""The encoder passes of a step, as the plan has them: encoder calls and their backward passes."""
+"""Encoder passes per step, as the plan has them: encoder calls and their backward passes."""
 
 from __future__ import annotations
 
