@@ -87,7 +87,7 @@ class Session:
     @cached_property
     def scoring(self) -> Scoring | None:
         """Return how runs are scored, None where there are none."""
-        if not self.plan.cells:
+        if self.definition.study.kind != "train":
             return None
         trained = roles_of(self.definition, scored=False)
         return plan_scoring(self.definition.study.scores, self.wish, self.plugins, trained)
@@ -104,7 +104,7 @@ class Session:
         """Return what is there already."""
         done = [key for key, job in self.jobs.items() if job.done]
         left = [key for key in self.jobs if key not in done]
-        begun = [key for key in left if key in self.plan.runs and self.folder.begun(key)]
+        begun = [key for key in left if self.folder.begun(key)]
         new = [key for key in left if key not in begun]
         return State(done, begun, new)
 
@@ -168,7 +168,7 @@ class Session:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
         if is_here(self.executor):
-            _check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
+            _check_models(self.plan.runs[key] for key in state.new)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]
@@ -195,7 +195,7 @@ class Session:
                 return
             printed = time.monotonic()
             for key in keys:
-                step, total = self.folder.step(key), runs[key].steps if key in runs else None
+                step, total = self.folder.step(key), runs[key].steps
                 if step is not None:
                     of = f" of {total:,}" if total else ""
                     echo_err(f"{names.get(key, key)}: step {step:,}{of}")
@@ -303,8 +303,8 @@ class Session:
             say_table(drawn)
             if table.caption:
                 echo(table.caption)
-        for name in self.definition.study.scores.columns if results.done else ():
-            if name not in results.tables and name.strip() and "*" not in name:
+        for name in self.definition.study.scores.shown if results.done else ():
+            if name not in results.tables and "*" not in name:
                 warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":

@@ -159,7 +159,7 @@ def study(
     session = Session(definition, wish, plugins, out, executor, workers, drop_checkpoints)
     for packed in unpack or ():
         session.unpack(packed)
-    if pack is not None and not session.plan.runs:
+    if pack is not None and definition.study.kind != "train":
         what = "is for runs, and this study calls commands or functions"
         raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
     if dry_run:

@@ -105,7 +105,7 @@ def text_tables(results: Results, figure: Figure) -> list[Table]:
     """
     found = []
     for point, row in _first_rows(results):
-        for path in (figure.model_extra or {}).get("show", []):
+        for path in figure.show:
             values = at(row.results, path)
             if isinstance(values, list) and values:
                 words = f"{point.label}: {path}" if point.labels else path
@@ -149,12 +149,6 @@ def _label(results: Results, point: Point, figure: Figure) -> str:
     return own if places.count(str(point.value(figure.lines, ""))) == 1 else point.label
 
 
-def _wanted(results: Results, figure: Figure) -> list[str]:
-    """Return the numbers that a figure shows, by default the shown scores."""
-    names = [figure.y] if isinstance(figure.y, str) else list(figure.y)
-    return [name for name in names if name] or list(results.tables)
-
-
 def _first_rows(results: Results) -> Iterator[tuple[Point, Row]]:
     """Yield each point with the first of its finished rows."""
     for point in results.points:
@@ -166,7 +160,6 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw each shown score along an axis or a column, a line for each place of the others."""
     axes = [axis.called for axis in results.definition.study.axes]
     x = figure.x or (axes[0] if axes else "")
-    where: Mapping[str, Sequence[Any]] = (figure.model_extra or {}).get("where", {})
 
     def place(line: Line) -> Any:
         value = line.point.value(x, x)
@@ -179,12 +172,15 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
         # Columns stand on an axis: its labels name no line.
         return point.label_without([x]) if x in point.labels else ""
 
-    names = [name for name in _wanted(results, figure) if name in results.tables]
+    names = [name for name in figure.y if name in results.tables]
     panels: dict[str, list[Series]] = {}
     for name in names or list(results.tables):
         by_line: dict[str, list[Line]] = {}
         for line in results.tables[name]:
-            if all(line.point.value(column, column) in values for column, values in where.items()):
+            if all(
+                line.point.value(column, column) in values
+                for column, values in figure.where.items()
+            ):
                 by_line.setdefault(line_of(line.point), []).append(line)
         series = []
         for label, lines in by_line.items():
@@ -225,7 +221,7 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
     groups = _groups(results, figure)
     if len(results.points) == 1:
         groups = [Group("", group.runs) for group in groups]
-    names = _wanted(results, figure) if figure.y else ["loss"]
+    names = figure.y or ["loss"]
     panels = {name: over_steps(groups, name) for name in names}
     title = figure.title or f"{', '.join(panels)} over steps"
     return [lines_picture(title, panels, "step")]
@@ -233,11 +229,11 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
 
 def _scatter(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw pairs by gold score and cosine, or points by two of their numbers."""
-    if (figure.x, figure.y) == ("gold", "cosine"):
+    if (figure.x, figure.y) == ("gold", ["cosine"]):
         return pictures.gold_scatters(_pairs_by_set(results, figure), figure.title, _FIRST)
     groups: dict[str, list[tuple[float, float, str]]] = {}
     ylabel = ""
-    for name in _wanted(results, figure):
+    for name in figure.y or results.tables:
         for point in results.points:
             rows = results.of_point(point)
             y, found_y = _mean_of(results, rows, point, name)

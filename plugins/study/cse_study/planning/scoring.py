@@ -155,7 +155,7 @@ def plan_scoring(
 def showing(definition: Definition, inputs: Inputs) -> Definition:
     """Return a study that shows the sets of the files that were named, in the places of roles."""
     scores, shown = definition.study.scores, list[str]()
-    for each in scores.columns:
+    for each in scores.shown:
         files = inputs.data.get(each.removeprefix("@"), ())
         shown += map(stem, files) if is_role(each) else [each]
     scores = scores.model_copy(update={"shown": shown})

@@ -15,7 +15,7 @@ from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, draws_of_run, holm
-from cse_study.results.rows import Row, Shown, columns_of, find_shown, first_score
+from cse_study.results.rows import ANY_TEST, Row, Shown, find_shown, first_score
 from cse_study.results.text_table import Table
 
 NOT_SHOWN = "no difference shown"
@@ -113,11 +113,10 @@ class Results:
     def tables(self) -> dict[str, list[Line]]:
         """Return the lines of each shown score, by what the study calls it."""
         study = self.definition.study
-        wanted = columns_of(study.scores.columns)
+        wanted = study.scores.shown or [ANY_TEST]
         if study.kind != "train":
-            own = [each for each in study.scores.columns if each.strip()]
             names = dict.fromkeys(name for row in self.rows for name in row.scores)
-            wanted = own or list(study.values) or list(names)
+            wanted = study.scores.shown or list(study.values) or list(names)
         there = {name for name in wanted if any(_found(name, row) for row in self.done)}
         tables = {}
         for number, name in enumerate(wanted):
@@ -205,7 +204,7 @@ class Results:
         names: list[str] = []
         differences: list[Difference | None] = []
         for claim in study.claims:
-            scored = self.scored_points(claim.score or columns_of(study.scores.columns)[0])
+            scored = self.scored_points(claim.score or next(iter(study.scores.shown), ANY_TEST))
             better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
             names.append(next((shown.name for _, shown in better.values()), ""))
             differences.append(self.difference(better, than) if better and than else None)
