@@ -179,6 +179,8 @@ def test_what_there_is_has_its_place() -> None:
     for path in ROOT.glob("plugins/*/pyproject.toml"):
         wanted.append((f"-e {path.parent.relative_to(ROOT)}\n", requirements))
     assert [what for what, text in wanted if what not in text] == []
+    for path in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.py)`", PAGES["docs/architecture.md"].text):
+        assert any((folder / path).is_file() for folder in (ROOT, ROOT / "cse_core")), path
     papers = {each.parents[1].name for each in ROOT.glob("plugins/*/cse_*/recipes")}
     assert {each.stem for each in (DOCS / "methods").glob("*.md")} == papers
 

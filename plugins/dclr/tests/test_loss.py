@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -47,3 +48,13 @@ def test_several_positives_each_compete_with_the_negatives_alone() -> None:
             one = Positives(targets.vectors[:, p : p + 1], chosen)
             wanted += share * float(loss(batch, one, negatives, ctx).value)
     assert float(loss(batch, targets, negatives, ctx).value) == pytest.approx(wanted / 2)
+
+
+def test_the_papers_loss_is_infonce() -> None:
+    batch = make_batch(sentences=3, groups={"found": 2})
+    negatives = core.negatives_for_loss(batch, LossOptions(target="found"), ())
+    negatives = replace(negatives, log_weights=torch.randn_like(negatives.log_weights))
+    losses = (make_part("loss", name, temperature=0.3) for name in ("dclr", "infonce"))
+    given = (batch, batch.targets["found"], negatives, make_context(batch))
+    one, other = (loss(*given).value for loss in losses)
+    assert torch.equal(one, other)

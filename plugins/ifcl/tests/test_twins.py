@@ -28,14 +28,6 @@ def value_of(batch: Batch, seen: Negatives | None = None, **options: Any) -> Los
     return output
 
 
-def test_its_terms_are_weighted_and_add_up() -> None:
-    batch = batch_of()
-    parts = value_of(batch).parts
-    whole = value_of(batch, identical=0.5, fraternal=2.0, margin=3.0).value
-    wanted = 0.5 * parts["identical"] + 2 * parts["fraternal"] + 3 * parts["margin"]
-    assert torch.allclose(whole, wanted)
-
-
 def test_a_term_of_weight_zero_is_not_computed() -> None:
     batch = replace(batch_of(), views={})
     assert set(value_of(batch, margin=0.0).parts) == {"identical", "fraternal"}
