@@ -10,26 +10,10 @@ import typer
 
 from cse_cli.machine.launcher import check_launch
 from cse_cli.options.completion import complete_reporter
+from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json
-from cse_cli.training.choosing import (
-    RUN,
-    SHOWN,
-    AdapterOption,
-    AugOption,
-    BranchOption,
-    DataOption,
-    LossOption,
-    MetricOption,
-    NegativesOption,
-    PoolOption,
-    PositivesOption,
-    RecipeOption,
-    SeedOption,
-    SetOption,
-    StartOption,
-    choice_of,
-)
+from cse_cli.training.choosing import RUN, SHOWN, choice_flags
 from cse_cli.training.train_checks import check_reporters, planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
 from cse_cli.training.train_report import outcome_json, show_outcome, show_plan
@@ -38,28 +22,10 @@ if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
 
 
+@choice_flags(dev=True)
 def train(
     context: typer.Context,
-    recipe: RecipeOption = None,
-    aug: AugOption = None,
-    pool: PoolOption = None,
-    positives: PositivesOption = None,
-    negatives: NegativesOption = None,
-    loss: LossOption = None,
-    branch: BranchOption = None,
-    metric: MetricOption = None,
-    adapter: AdapterOption = None,
-    model: StartOption = None,
-    data: DataOption = None,
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dev",
-            metavar="FILE|NAME",
-            help="Graded pairs that choose the checkpoint.",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
+    choice: Choice,
     report: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,7 +36,6 @@ def train(
             autocompletion=complete_reporter,
         ),
     ] = None,
-    settings: SetOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +54,6 @@ def train(
             rich_help_panel=RUN,
         ),
     ] = False,
-    seed: SeedOption = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -135,25 +99,8 @@ def train(
     --help-all lists every option of the run, --help loss.infonce those of one part.
     """
     check_launch()  # what contradicts itself is refused before anything is read
-    reports = [f"train.report={dumps(report)}"] if report else []
-    choice = choice_of(
-        recipe,
-        {
-            "aug": aug,
-            "pool": pool,
-            "positives": positives,
-            "negatives": negatives,
-            "loss": loss,
-            "branch": branch,
-            "metric": metric,
-            "adapter": adapter,
-        },
-        model=model,
-        data=data,
-        settings=[*reports, *(settings or [])],
-        seed=seed,
-        dev=dev,
-    )
+    if report:
+        choice.sets.insert(0, f"train.report={dumps(report)}")
     plugins = installed(context)
     if resume is not None:
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
