@@ -14,7 +14,7 @@ from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_cli.training.plan_scores import PlannedRun
+    from cse_cli.training.plan import PlannedRun
     from cse_core.recipes.composition import Composition
 
 Names = str | Sequence[str] | None
@@ -37,7 +37,7 @@ class Plan:
     run: PlannedRun = field(repr=False)
 
     def __str__(self) -> str:
-        from cse_cli.training.train_report import plan_text
+        from cse_cli.training.plan import plan_text
 
         return "\n".join(plan_text(self.composition, self.choice, self.plugins, self.run))
 
@@ -52,7 +52,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``cse train --dry-run --json`` prints it."""
-        from cse_cli.training.train_report import plan_json
+        from cse_cli.training.plan import plan_json
 
         return plan_json(self.composition, self.choice, self.plugins, self.run)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cse.plans import Chosen, File, Plan, compose
-from cse_cli.machine.launcher import check_launch
+from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
@@ -57,7 +57,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cse train --json`` prints."""
-        from cse_cli.training.train_report import outcome_json
+        from cse_cli.training.running import outcome_json
 
         return outcome_json(self.outcome, self.folder, self)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.machine.launcher import check_launch
+from cse_cli.models.processes import check_launch, is_first
 from cse_cli.options.completion import complete_reporter
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
@@ -16,7 +16,6 @@ from cse_cli.terminal.console import echo, echo_err, say_json
 from cse_cli.training.choosing import RUN, SHOWN, choice_flags
 from cse_cli.training.train_checks import check_reporters, planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
-from cse_cli.training.train_report import outcome_json, show_outcome, show_plan
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
@@ -106,6 +105,7 @@ def train(
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
         _run(None, resume, plugins, quiet=quiet, json=json)
         return
+    from cse_cli.training.plan import plan_json, plan_text
     from cse_cli.training.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
@@ -114,7 +114,10 @@ def train(
         write_recipe(composition, save_recipe)
     if dry_run:
         planned = planned_run(composition, plugins, out, force=force)
-        show_plan(composition, choice, plugins, planned, json=json)
+        if json:
+            say_json(plan_json(composition, choice, plugins, planned))
+        else:
+            echo("\n".join(plan_text(composition, choice, plugins, planned)))
         return
     _run(composition, out, plugins, quiet=quiet, json=json, force=force)
 
@@ -129,7 +132,7 @@ def _run(
     force: bool = False,
 ) -> None:
     """Train into a folder, or go on with the run that is there, and print what came of it."""
-    from cse_cli.training.running import is_first, run
+    from cse_cli.training.running import outcome_json, run, show_outcome
     from cse_core.training.signals import Stopped
 
     try:

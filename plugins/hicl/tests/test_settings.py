@@ -13,7 +13,7 @@ from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus
 from cse_cli.models.saved_model import load
 from cse_cli.plugins.directory import HintingRegistry
 from cse_cli.plugins.manager import load_plugins
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
@@ -290,8 +290,8 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
         sets=[SHORT, "negatives.queue.branch=ema", "negatives.queue.size=16"],
         steps=4,
     )
-    assert "negatives.queue (positive by branch ema) -> loss.global" in feeds(run.composition)
-    assert not any("queue" in line and "local" in line for line in feeds(run.composition))
+    assert "negatives.queue (positive by branch ema) -> loss.global" in data_flow(run.composition)
+    assert not any("queue" in line and "local" in line for line in data_flow(run.composition))
     assert run.scalars[-1]["global.negatives"] > 3, "more than the other texts of the batch"
 
 

@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from cse_cli.main import run as cse
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
@@ -243,7 +243,7 @@ def test_with_the_queue_and_perturbation_of_others() -> None:
     assert views["positive"].augmenters == ("aug.fgsm",)
     assert not views["identical"].augmenters and views["identical"].branch == "online"
     assert {view.branch for view in run.composition.views} == {"online"}
-    fed = feeds(run.composition)
+    fed = data_flow(run.composition)
     assert "identical -> loss.twins (in-batch: target)" in fed
     assert "positive -> loss.twins (view)" in fed
     assert any(line.startswith("negatives.queue (positive by branch ") for line in fed)

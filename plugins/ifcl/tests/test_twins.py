@@ -9,7 +9,7 @@ import pytest
 import torch
 from cse_testkit import compose, make_batch, make_context, make_part, run_steps, tiny_corpus
 
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.engine import negatives as core
 from cse_core.errors import CseError
 from cse_core.types import Batch, LossOutput, Negatives, Positives
@@ -129,8 +129,8 @@ def test_segments_have_the_margin_of_their_sentence() -> None:
 def test_its_views_are_there_and_the_plan_says_who_feeds_it() -> None:
     made = compose(kinds={"loss": ["twins"]}, corpus=tiny_corpus())
     assert [view.name for view in made.views] == ["anchor", "positive", "identical"]
-    assert "identical -> loss.twins (in-batch: target)" in feeds(made)
-    assert "positive -> loss.twins (view)" in feeds(made)
+    assert "identical -> loss.twins (in-batch: target)" in data_flow(made)
+    assert "positive -> loss.twins (view)" in data_flow(made)
 
 
 def test_a_negative_weight_is_refused() -> None:

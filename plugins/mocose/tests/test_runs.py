@@ -21,7 +21,7 @@ from cse_testkit import (
 from transformers import AutoModel
 
 from cse_cli.models.saved_model import load
-from cse_cli.training.equipment import attach_callbacks
+from cse_cli.training.collapse import attach_callbacks
 from cse_core.recipes.composition import Composition
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cse_cli.options.paths import option_paths
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.errors import CseError, CseErrors
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
@@ -294,7 +294,7 @@ def test_a_missing_level_names_the_part_that_slices() -> None:
     assert line.startswith("loss.infonce.level: no part of this run makes rows of this level")
     assert "--pool +window (cse-alpha 0.1.0)" in line
     made = compose(None, "loss.infonce.level=segment", kinds={"pool": ["+window"]})
-    assert "positive -> loss.infonce (level segment, in-batch: target)" in feeds(made)
+    assert "positive -> loss.infonce (level segment, in-batch: target)" in data_flow(made)
     assert "did you mean sentence?" in refused(None, "loss.infonce.level=sentense")[0]
 
 
@@ -401,7 +401,7 @@ def test_a_recipe_of_a_run_keeps_whose_parts_it_has(tmp_path: Path) -> None:
 def test_targets_are_views_or_groups() -> None:
     made = compose(None, "loss.infonce.target=neighbours", kinds={"positives": ["near"]})
     assert [view.name for view in made.views] == ["anchor"]
-    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in feeds(made)
+    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in data_flow(made)
     (line,) = refused(None, "loss.infonce.target=postive")
     assert "neither a view of this run nor a group that a miner finds" in line
     assert line.endswith("did you mean positive?")
@@ -578,7 +578,7 @@ def test_errors_are_errors_of_the_user() -> None:
 def test_nothing_heavy_is_imported() -> None:
     code = (
         "import sys; from cse_core.recipes.compose import resolve; "
-        "import cse_cli.training.plan_text, cse_cli.options.paths; "
+        "import cse_cli.training.plan, cse_cli.options.paths; "
         "heavy = {'torch', 'transformers', 'datasets', 'scipy', 'numpy', "
         "'huggingface_hub'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
     )

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cse_cli.training.feeds import feeds
-from cse_cli.training.plan_text import plan_dict, plan_lines
+from cse_cli.training.plan import data_flow, plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import PlannedPass
@@ -135,7 +134,7 @@ def test_feeds_say_who_feeds_whom() -> None:
             "loss": ["infonce", "infonce:near", "infonce:bare"],
         },
     )
-    assert tuple(feeds(made)) == (
+    assert tuple(data_flow(made)) == (
         "positive -> loss.infonce (in-batch: both)",
         "positives.near (group neighbours) -> loss.near (in-batch: target)",
         "negatives.noise (positive by branch online) -> loss.near",
@@ -148,7 +147,7 @@ def test_feeds_say_who_feeds_whom() -> None:
 
 def test_feeds_name_the_views_that_a_loss_reads_beside_its_target() -> None:
     made = compose(kinds={"loss": ["margin"], "aug": ["negate"]})
-    assert tuple(feeds(made)[:2]) == (
+    assert tuple(data_flow(made)[:2]) == (
         "positive -> loss.margin (in-batch: target)",
         "identical -> loss.margin (view)",
     )
@@ -279,4 +278,4 @@ def test_a_store_may_want_several_views_of_its_branch() -> None:
     last = made.passes[-1]
     assert (last.branch, last.views, last.gradient) == ("ema", ("anchor", "positive"), False)
     assert last.why == "negatives.ring"
-    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in feeds(made)
+    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in data_flow(made)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed
-from cse_cli.training.plan_text import plan_dict
+from cse_cli.training.plan import plan_dict
 from cse_cli.training.resolving import resolve_choice
 from cse_core.errors import CseError
 from cse_core.runtime.model_files import RUN_FILE
