@@ -143,7 +143,7 @@ def plan_scoring(
     if not made.named:
         made.add("data", STARTER, of="data")
     made.add("no-baselines", True)
-    version = next((c.label for c in plugins.commands.all if c.name == "eval"), "")
+    version = next((c.info.label for c in plugins.commands.all if c.name == "eval"), "")
     return Scoring(
         digest([made.content, version]), tuple(made.words), bool(made.named & set(_GRADED)),
         bool(made.named & set(_OF_ITEMS)), tuple(made.notes),
