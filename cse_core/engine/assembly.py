@@ -13,7 +13,7 @@ from cse_core.data import Corpus
 from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.recomputation import recompute_layers
+from cse_core.encoders.shortcuts import recompute_layers
 from cse_core.engine.negatives import unequal
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
@@ -106,7 +106,7 @@ def build(
     ``PackedEncoder.load_with_tokenizer``.
     """
     train, model = composition.train, composition.model
-    source = DropoutSource(bits=train.dropout_bits)
+    source = DropoutSource()
     read = load_encoder or PackedEncoder.load_with_tokenizer
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:

@@ -10,10 +10,15 @@ from typing import Any
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.recipes import checks
-from cse_core.recipes.composition import Composition, PlannedPart, Problem
+from cse_core.recipes.composition import (
+    Composition,
+    PlannedPart,
+    Problem,
+    plan_passes,
+    plan_views,
+)
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
-from cse_core.recipes.plan import plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
@@ -99,7 +104,7 @@ def _typed(
 ) -> Composition:
     """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
     reader = OptionReader(errors=errors)
-    reader.read_params(draft.params, facts.hidden)
+    reader.read_params(draft.tables["params"], facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
         for name, options in CORE_OPTIONS.items()
@@ -131,7 +136,7 @@ def _typed(
         parts=tuple(sorted(parts, key=_place)),
         view_options=views,
         facts=facts,
-        notes=tuple(draft.note_lines()),
+        notes=tuple(draft.notes),
     )
 
 

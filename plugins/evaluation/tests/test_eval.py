@@ -113,9 +113,11 @@ def test_all_suites_of_a_folder(cse: Cse, folder: Path, tmp_path: Path) -> None:
         if name != "mr":
             accuracy = 100 * sum(right) / len(right)
             assert accuracy == pytest.approx(found[name]["accuracy"], abs=1e-3)
-    assert toolkit.evaluate(
-        "starter", suite=list(suites), data_dir=".", pairs="lcqmc.dev.tsv", quiet=True
-    ) == answer  # fmt: skip
+    again = toolkit.evaluate(
+        "starter", suite=["sts", "retrieval"], data_dir=".", pairs="lcqmc.dev.tsv", quiet=True
+    )
+    assert list(again["results"]) == ["stsb.test", "lcqmc.dev", "b.all"]
+    assert again["results"].items() <= found.items()
 
 
 def test_two_models_side_by_side(cse: Cse, folder: Path) -> None:
@@ -124,16 +126,16 @@ def test_two_models_side_by_side(cse: Cse, folder: Path) -> None:
              "--suite", "transfer")  # fmt: skip
     said = cse(*words)
     assert said.code == 0, said.err
-    for shown in ("stsb.test", "transfer.mean-of-2", "+0.00", "majority"):
+    for shown in ("stsb.test", "transfer.mean-of-2", "majority"):
         assert shown in said.out
+    mean = next(line for line in said.out.splitlines() if "transfer.mean-of-2" in line)
+    assert "+0.00" in mean, "both are cut at 512 tokens"
     assert "TF-IDF" not in said.out and "short at 16 tokens" in said.err
     assert "classifiers of mr: 3 of 3" in said.err and "texts of starter: 48 of 48" in said.err
-    one, other = json.loads(cse(*words, "--json").out)["models"]
-    assert other["encoder"].endswith("at most 16 tokens")
-    assert other["results"]["mr"] == one["results"]["mr"]
     said = cse(*words, "--max-length", "12", "--json")
-    for model in json.loads(said.out)["models"]:
-        assert model["results"]["mr"]["texts"] == "cut at 12 tokens"
+    one, other = json.loads(said.out)["models"]
+    assert other["results"]["mr"] == one["results"]["mr"]
+    assert one["results"]["mr"]["texts"] == "cut at 12 tokens"
     assert "different lengths" not in said.err
 
 
@@ -248,7 +250,6 @@ def test_tables(results: list[Result]) -> None:
     assert cells == ["stsb.test", "test", "10", *scores]
     assert sum("p1" in line for line in text.splitlines()) == 3
     assert "All sets: setting all, score Spearman." in text
-    assert "idf from the sentences" in text
     two = [results, [Result.of(r.name, {"spearman": r.scores["spearman"] + 1.5}, r.facts,
                                split=r.split, setting=r.setting) for r in results]]  # fmt: skip
     narrow = shown(table(["one", "runs/infonce-2026-11-22-192600"], two, pair_numbers, ("pairs",),
@@ -288,17 +289,11 @@ def test_pairs_out_can_be_read_again(
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.tsv"]
 
 
-def test_data_stats_and_show_of_chinese(cse: Cse, tmp_path: Path) -> None:
+def test_data_stats_of_chinese(cse: Cse, tmp_path: Path) -> None:
     zh = tmp_path / "zh.jsonl"
     rows = [{"text": f"一只{t}在这里。", "fraternal": f"here is {t}"} for t in CHINESE]
     zh.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n")
     said = json.loads(cse("data", "stats", str(zh), "--json").out)
     assert said["words_mean"] is None and said["characters_mean"] == 7
     assert said["others"] == {"fraternal": {"words_mean": 3.0, "characters_mean": 9.0}}
-    text = cse("data", "stats", str(zh)).out
-    assert "written without spaces" in text and "3.0 words, 9.0 characters" in text
-    path = tmp_path / "lone.tsv"
-    path.write_text("\n".join(f"一只{t}在这里看着我" for t in CHINESE) + "\n")
-    refused(cse("data", "stats", str(path)), "the first line is not a header")
-    path.write_text("\n".join(["句子", *(f"一只{t}在这里看着我" for t in CHINESE)]) + "\n")
-    assert cse("data", "stats", str(path)).code == 0
+    assert "written without spaces" in cse("data", "stats", str(zh)).out

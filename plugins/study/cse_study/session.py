@@ -17,11 +17,9 @@ from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
 from cse_study.definition.reading import Definition
-from cse_study.execution.executors import executor_of, is_here, threads_of
-from cse_study.execution.folder import StudyFolder, write_json
+from cse_study.execution.folder import StudyFolder, pack, unpack
 from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
-from cse_study.execution.packing import pack, unpack
-from cse_study.execution.running import carry_out, jobs_of
+from cse_study.execution.running import carry_out, executor_of, is_here, jobs_of, threads_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
@@ -75,7 +73,7 @@ class Session:
     @cached_property
     def _composer(self) -> Composer:
         """Return what composes; a plan made again when trials have ended reads nothing twice."""
-        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows)
+        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows, self.plugins)
 
     @cached_property
     def plan(self) -> Plan:
@@ -89,7 +87,7 @@ class Session:
     @cached_property
     def scoring(self) -> Scoring | None:
         """Return how runs are scored, None where there are none."""
-        if not self.plan.cells:
+        if self.definition.study.kind != "train":
             return None
         trained = roles_of(self.definition, scored=False)
         return plan_scoring(self.definition.study.scores, self.wish, self.plugins, trained)
@@ -106,7 +104,7 @@ class Session:
         """Return what is there already."""
         done = [key for key, job in self.jobs.items() if job.done]
         left = [key for key in self.jobs if key not in done]
-        begun = [key for key in left if key in self.plan.runs and self.folder.begun(key)]
+        begun = [key for key in left if self.folder.begun(key)]
         new = [key for key in left if key not in begun]
         return State(done, begun, new)
 
@@ -170,14 +168,13 @@ class Session:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
         if is_here(self.executor):
-            _check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
+            _check_models(self.plan.runs[key] for key in state.new)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]
             for line in [self.plan.lines()[0], state.line, *notes]:
                 echo_err(line)
             echo_err(f"what runs say: {self.folder.runs}/KEY.log")
-            self._warn_of_plans(state)
         self.write()
         left = len(state.begun) + len(state.new) - len(failed)
         if not left:
@@ -198,7 +195,7 @@ class Session:
                 return
             printed = time.monotonic()
             for key in keys:
-                step, total = self.folder.step(key), runs[key].steps if key in runs else None
+                step, total = self.folder.step(key), runs[key].steps
                 if step is not None:
                     of = f" of {total:,}" if total else ""
                     echo_err(f"{names.get(key, key)}: step {step:,}{of}")
@@ -210,17 +207,6 @@ class Session:
         finally:
             self.write()
         return {key: done for key, done in found.items() if done.status != "done"}
-
-    def _warn_of_plans(self, state: State) -> None:
-        """Warn once of what plans of new runs warn of."""
-        names = self.plan.names
-        seen: dict[str, list[str]] = {}
-        for key in state.new:
-            for warning in self.plan.runs[key].warnings if key in self.plan.runs else ():
-                seen.setdefault(warning, []).append(names.get(key, key))
-        for warning, points in seen.items():
-            more = f" and {len(points) - 1} more" if len(points) > 1 else ""
-            warn(f"{points[0]}{more}: {warning}")
 
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""
@@ -238,10 +224,7 @@ class Session:
             paper = {f"paper:{each}": paper_number(several, each, 0, row.point) for each in several}
             paper = paper or {"paper": paper_number(numbers, "", 0, row.point)}
             found.append({**row.as_dict(name), **paper})
-        words = self.scoring.words if self.scoring is not None else ()
-        folder = self.folder.study(name)
-        write_rows(found, folder)
-        write_json(folder / "plan.json", {**self.plan.to_json(), "scored_by": words})
+        write_rows(found, self.folder.study(name))
 
     @property
     def results(self) -> Results:
@@ -320,8 +303,8 @@ class Session:
             say_table(drawn)
             if table.caption:
                 echo(table.caption)
-        for name in self.definition.study.scores.columns if results.done else ():
-            if name not in results.tables and name.strip() and "*" not in name:
+        for name in self.definition.study.scores.shown if results.done else ():
+            if name not in results.tables and "*" not in name:
                 warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":

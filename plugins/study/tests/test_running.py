@@ -14,16 +14,20 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cse_study.execution import jobs
-from cse_study.execution.executors import executor_of, threads_of
-from cse_study.execution.folder import StudyFolder, read_json, write_json
+from cse_study.execution.folder import StudyFolder, pack, read_json, unpack, write_json
 from cse_study.execution.jobs import Done, Job
-from cse_study.execution.packing import pack, unpack
-from cse_study.execution.running import MAX_TRIES, carry_out
-from cse_study.results.scores import scores_of
+from cse_study.execution.running import (
+    MAX_TRIES,
+    carry_out,
+    check_executor,
+    executor_of,
+    threads_of,
+)
+from cse_study.planning.composing import PlannedRun
+from cse_study.results.rows import scores_of
 
 from cse_core.errors import CseError
 from cse_core.runtime.model_files import RUN_FILE
@@ -36,7 +40,7 @@ PAGES = Path(__file__).parents[3] / "docs" / "studies"
 
 def work(folder: Path, needs: Mapping[str, tuple[str, ...]]) -> dict[str, Job]:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    return {key: Job(folder=str(folder), key=key, call="a:b", needs=each)
+    return {key: Job(folder=str(folder), run=PlannedRun(key, call="a:b", needs=each))
             for key, each in needs.items()}  # fmt: skip
 
 
@@ -129,7 +133,7 @@ def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> No
     folder = StudyFolder(tmp_path)
     jobs.stopping.clear()
     with folder.locked("k", lambda: None), ThreadPoolExecutor(1) as pool:
-        future = pool.submit(jobs.make, Job(folder=str(tmp_path), key="k", call="a:b"))
+        future = pool.submit(jobs.make, Job(folder=str(tmp_path), run=PlannedRun("k", call="a:b")))
         time.sleep(0.2)
         assert not future.done()
         jobs.stop_children()
@@ -158,11 +162,12 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
 
 def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
-    base: dict[str, Any] = {"folder": str(tmp_path)}
-    missing = jobs.make(Job(**base, key="m", call="json:nothing", settings={}))
+    folder = str(tmp_path)
+    missing = jobs.make(Job(folder=folder, run=PlannedRun("m", call="json:nothing")))
     assert missing.status == "failed"
     assert missing.line.startswith("call: module json has no nothing; the plugin's record names")
-    fine = Job(**base, key="f", call="builtins:dict", settings={"value": 2.5})
+    call = PlannedRun("f", call="builtins:dict", settings={"value": 2.5})
+    fine = Job(folder=folder, run=call)
     assert jobs.make(fine).status == "done" and fine.done
     output = StudyFolder(tmp_path).beside("f", "output.json")
     assert output.read_text().strip() == '{"value": 2.5}'
@@ -175,27 +180,18 @@ def test_executors_that_are_none_are_one_line(
         with pytest.raises(CseError, match=words), executor_of(name, 1, tmp_path):
             pass
 
-    refused("slurm", "no such executor")
-    refused("local:3", "no such executor")
+    for name in ("slurm", "local:3"):
+        with pytest.raises(CseError, match="no such executor"):
+            check_executor(name)
     pytest.importorskip("submitit")
     refused("submitit-local:partition", "is not NAME=VALUE")
-    for name, package in (("dask", "distributed"), ("submitit", "submitit")):
-        monkeypatch.setitem(sys.modules, package, None)
-        refused(name, rf"pip install 'cse-study\[{name}\]'")
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    refused("submitit", r"pip install 'cse-study\[submitit\]'")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    threads = [threads_of(*each) for each in (("local", None), ("local", 4), ("dask", None))]
-    assert threads == [None, 2, 4], "runs at a time share the cores"
+    assert [threads_of("local", count) for count in (None, 4)] == [None, 2], "cores are shared"
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads_of("local", 4) is None
-
-
-@pytest.mark.slow
-def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    with pytest.raises(CseError, match="the cluster does not answer"):
-        with executor_of("dask:tcp://127.0.0.1:1", 1, tmp_path):
-            pass
 
 
 def ended_once(folder: Path) -> Callable[[Job], Done]:
@@ -215,11 +211,11 @@ def ended_once(folder: Path) -> Callable[[Job], Done]:
     return make
 
 
-@pytest.mark.parametrize("name", ["dask", pytest.param("submitit-local", marks=pytest.mark.slow)])
-def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("distributed" if name == "dask" else "submitit")
+@pytest.mark.slow
+def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path) -> None:
+    pytest.importorskip("submitit")
     wanted = work(tmp_path, {key: () for key in "abc"})
-    with executor_of(name, 2, tmp_path / "logs") as submit:
+    with executor_of("submitit-local", 2, tmp_path / "logs") as submit:
         ended = carry_out(wanted, submit, id, function=ended_once(tmp_path))
     assert [ended[key].status for key in "abc"] == ["done"] * 3
     assert (tmp_path / "b.begun").exists()
@@ -286,7 +282,7 @@ def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> No
     again = tmp_path / "again.gz"
     assert pack(there, keys, again) == 3 and again.read_bytes() == file.read_bytes()
     recipe = {"model": {"name": f"@run:{TRAINED}"}}
-    done = jobs.make(Job(folder=str(there.path), key=UNDER_WAY, recipe=recipe))
+    done = jobs.make(Job(folder=str(there.path), run=PlannedRun(UNDER_WAY, recipe)))
     assert done.status == "failed"
     assert done.line == f"starts from run {TRAINED}, unpacked without its model; delete {TRAINED}"
 

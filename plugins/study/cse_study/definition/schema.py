@@ -21,7 +21,7 @@ from cse_core.errors import did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.runtime.loading import load_factory
 
-ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS, "without")
+ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS)
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
 HEADS = (*CORE_OPTIONS, "views", "params", *PART_FLAGS)
 """First words of the paths of options."""
@@ -84,6 +84,10 @@ def _numbers(given: object) -> object:
         return [None if each == MISSING else float(each) if type(each) is int else each
                 for each in given]  # fmt: skip
     return given
+
+
+def _listed(given: object) -> object:
+    return [given] if isinstance(given, str) else given
 
 
 Settings = Annotated[dict[str, Any], BeforeValidator(_settings)]
@@ -191,13 +195,8 @@ class Scores(Table):
     """
 
     suites: list[str] = []
-    shown: str | list[str] = ""
+    shown: Annotated[list[str], BeforeValidator(_listed)] = []
     options: dict[str, Any] = {}
-
-    @property
-    def columns(self) -> list[str]:
-        """Return the scores of the table."""
-        return [self.shown] if isinstance(self.shown, str) else list(self.shown)
 
 
 class Variant(Table):
@@ -265,18 +264,26 @@ class Claim(Table):
     score: str = ""
 
 
-class Figure(BaseModel):
-    """A picture or a table of the page; keys beside these are those of its type."""
+class Figure(Table):
+    """A picture or a table of the page.
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    Attributes:
+        type: Of what kind it is.
+        title: Above it.
+        x: The axis, column or number that it runs along.
+        y: Numbers that it shows; by default the shown scores.
+        lines: The axis or column that names its lines.
+        where: Of a curve, the places of columns that are shown.
+        show: Of a table, paths of lists in an output.
+    """
 
-    type: Literal[
-        "curve", "table", "box", "trace", "scatter", "density", "spectrum", "histogram", "diagram"
-    ]
+    type: Literal["curve", "table", "box", "trace", "scatter", "spectrum"]
     title: str = ""
     x: str = ""
-    y: str | list[str] = ""
+    y: Annotated[list[str], BeforeValidator(_listed)] = []
     lines: str = ""
+    where: dict[str, list[Any]] = {}
+    show: list[str] = []
 
 
 class Study(Table):

@@ -8,15 +8,13 @@ from math import isfinite
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_study.definition.points import Point
+from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
 from cse_study.measures.pair_scores import Cosines, read_cosines
-from cse_study.pages import run_pictures as pictures
-from cse_study.pages.diagram import plan_picture
+from cse_study.pages import run_page as pictures
 from cse_study.pages.figures import (
     Picture,
     Series,
-    bars_picture,
     box_picture,
     lines_picture,
     scatter_picture,
@@ -107,7 +105,7 @@ def text_tables(results: Results, figure: Figure) -> list[Table]:
     """
     found = []
     for point, row in _first_rows(results):
-        for path in (figure.model_extra or {}).get("show", []):
+        for path in figure.show:
             values = at(row.results, path)
             if isinstance(values, list) and values:
                 words = f"{point.label}: {path}" if point.labels else path
@@ -151,12 +149,6 @@ def _label(results: Results, point: Point, figure: Figure) -> str:
     return own if places.count(str(point.value(figure.lines, ""))) == 1 else point.label
 
 
-def _wanted(results: Results, figure: Figure) -> list[str]:
-    """Return the numbers that a figure shows, by default the shown scores."""
-    names = [figure.y] if isinstance(figure.y, str) else list(figure.y)
-    return [name for name in names if name] or list(results.tables)
-
-
 def _first_rows(results: Results) -> Iterator[tuple[Point, Row]]:
     """Yield each point with the first of its finished rows."""
     for point in results.points:
@@ -168,7 +160,6 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw each shown score along an axis or a column, a line for each place of the others."""
     axes = [axis.called for axis in results.definition.study.axes]
     x = figure.x or (axes[0] if axes else "")
-    where: Mapping[str, Sequence[Any]] = (figure.model_extra or {}).get("where", {})
 
     def place(line: Line) -> Any:
         value = line.point.value(x, x)
@@ -181,12 +172,15 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
         # Columns stand on an axis: its labels name no line.
         return point.label_without([x]) if x in point.labels else ""
 
-    names = [name for name in _wanted(results, figure) if name in results.tables]
+    names = [name for name in figure.y if name in results.tables]
     panels: dict[str, list[Series]] = {}
     for name in names or list(results.tables):
         by_line: dict[str, list[Line]] = {}
         for line in results.tables[name]:
-            if all(line.point.value(column, column) in values for column, values in where.items()):
+            if all(
+                line.point.value(column, column) in values
+                for column, values in figure.where.items()
+            ):
                 by_line.setdefault(line_of(line.point), []).append(line)
         series = []
         for label, lines in by_line.items():
@@ -227,7 +221,7 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
     groups = _groups(results, figure)
     if len(results.points) == 1:
         groups = [Group("", group.runs) for group in groups]
-    names = _wanted(results, figure) if figure.y else ["loss"]
+    names = figure.y or ["loss"]
     panels = {name: over_steps(groups, name) for name in names}
     title = figure.title or f"{', '.join(panels)} over steps"
     return [lines_picture(title, panels, "step")]
@@ -235,11 +229,11 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
 
 def _scatter(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw pairs by gold score and cosine, or points by two of their numbers."""
-    if (figure.x, figure.y) == ("gold", "cosine"):
+    if (figure.x, figure.y) == ("gold", ["cosine"]):
         return pictures.gold_scatters(_pairs_by_set(results, figure), figure.title, _FIRST)
     groups: dict[str, list[tuple[float, float, str]]] = {}
     ylabel = ""
-    for name in _wanted(results, figure):
+    for name in figure.y or results.tables:
         for point in results.points:
             rows = results.of_point(point)
             y, found_y = _mean_of(results, rows, point, name)
@@ -282,44 +276,10 @@ def _pairs_by_set(results: Results, figure: Figure) -> dict[str, Cosines]:
     )
 
 
-def _density(results: Results, figure: Figure) -> list[Picture | None]:
-    """Draw the density of cosines in groups of gold scores, a panel for each point."""
-    after = results.definition.study.after
-    extra = (after.model_extra if after is not None else None) or {}
-    count = int(extra.get("groups", pictures.GOLD_GROUPS))
-    pairs = _pairs_by_set(results, figure)
-    return pictures.gold_densities(pairs, count, figure.title, _FIRST)
-
-
 def _spectrum(results: Results, figure: Figure) -> list[Picture | None]:
     found = [(_label(results, point, figure), {"results": row.results})
              for point, row in _first_rows(results)]  # fmt: skip
     return [pictures.spectrum_picture(pictures.spectra_of(found))]
-
-
-def _histogram(results: Results, figure: Figure) -> list[Picture | None]:
-    """Draw numbers side by side, the paper's as bars of their own."""
-    groups: dict[str, dict[str, float]] = {}
-    for name in _wanted(results, figure):
-        for line in results.tables.get(name, ()):
-            if line.mean is not None:
-                groups.setdefault(line.point.label, {})[name] = line.mean
-            if line.paper is not None:
-                label = "paper" if len(results.points) == 1 else f"paper, {line.point.label}"
-                groups.setdefault(label, {})[name] = line.paper
-    study = results.definition.study
-    return [bars_picture(figure.title or study.summary, groups, figure.x or study.source,
-                         study.paper.metric or "number")]  # fmt: skip
-
-
-def _diagram(results: Results, figure: Figure) -> list[Picture | None]:
-    """Draw the plan that a command printed, one for each point."""
-    return [
-        plan_picture(figure.title or f"Plan of {row.results.get('recipe') or point.label}",
-                     row.results)
-        for point, row in _first_rows(results)
-        if {"parts", "views", "passes", "feeds"} <= row.results.keys()
-    ]  # fmt: skip
 
 
 FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
@@ -328,8 +288,5 @@ FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
     "box": _box,
     "trace": _trace,
     "scatter": _scatter,
-    "density": _density,
     "spectrum": _spectrum,
-    "histogram": _histogram,
-    "diagram": _diagram,
 }

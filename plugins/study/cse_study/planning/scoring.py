@@ -21,8 +21,8 @@ from cse_core.runtime.loading import load_factory
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
+from cse_study.planning.composing import digest
 from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
-from cse_study.planning.keys import digest
 from cse_study.planning.plan import Wish
 
 _GRADED = ("sts", "chinese", "pairs", "data")
@@ -153,7 +153,7 @@ def plan_scoring(
 def showing(definition: Definition, inputs: Inputs) -> Definition:
     """Return a study that shows the sets of the files that were named, in the places of roles."""
     scores, shown = definition.study.scores, list[str]()
-    for each in scores.columns:
+    for each in scores.shown:
         files = inputs.data.get(each.removeprefix("@"), ())
         shown += map(stem, files) if is_role(each) else [each]
     scores = scores.model_copy(update={"shown": shown})
