@@ -228,7 +228,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
             for each in composition.passes
         ],
         "inference_pool": composition.inference_pool and composition.inference_pool.use,
-        "feeds": data_flow(composition),
+        "data_flow": data_flow(composition),
         "notes": list(composition.notes),
         "warnings": list(composition.warnings),
     }

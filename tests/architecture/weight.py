@@ -62,30 +62,17 @@ BOUNDS = (
     Bound("  training", ("cse_core/training",), 1_400, held=1_900),
     Bound("  runtime", ("cse_core/runtime",), 800, held=1_180),
     Bound("  evaluation", ("cse_core/evaluation",), 250, held=270),
-<<<<<<< HEAD
     Bound("cse_cli and cse", ("cse_cli", "cse"), 7_500, held=8_120),
-    Bound("plugins", ("plugins",), 24_000, held=26_610),
-    Bound("  study", ("plugins/study",), 5_000, held=6_410),
-    Bound("  cse-evaluation", ("plugins/evaluation",), 3_500, held=3_860),
-=======
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_500, held=8_480),
-    Bound("plugins", ("plugins",), 24_000, held=25_690),
-    Bound("  study", ("plugins/study",), 5_000, held=5_730),
+    Bound("plugins", ("plugins",), 24_000, held=25_610),
+    Bound("  study", ("plugins/study",), 5_000, held=5_720),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_500, held=3_740),
->>>>>>> wt-next
     Bound("  testkit", ("plugins/testkit",), 3_000, held=4_310),
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-<<<<<<< HEAD
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=42_230, tests=True),
-    Bound("  gpu", ("tests/gpu",), 700, held=980, tests=True),
-    Bound("docs, words", ("docs",), 50_000, held=62_320, words=True),
-=======
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=38_160, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=38_330, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=860, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
->>>>>>> wt-next
 )
 
 

@@ -10,16 +10,9 @@ import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
 from cse_cli.models.saved_model import load
-<<<<<<< HEAD
-from cse_cli.plugins.directory import HintingRegistry
-from cse_cli.plugins.manager import load_plugins
 from cse_cli.training.plan import data_flow
-from cse_core.data import Corpus, load_corpus
-=======
-from cse_cli.training.feeds import feeds
 from cse_core.capabilities import Role
 from cse_core.data import Corpus
->>>>>>> wt-next
 from cse_core.errors import CseError
 from cse_core.records import Kind
 from cse_core.runtime.reporter import Reporter
@@ -173,7 +166,7 @@ def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:
     assert default["local.loss"] != pytest.approx(plain["local.loss"], rel=1e-5)
     assert literal["global.loss"] == pytest.approx(default["global.loss"], rel=1e-5)
     assert literal["global.loss"] != pytest.approx(plain["global.loss"], rel=1e-5)
-    found = feeds(run.composition)
+    found = data_flow(run.composition)
     assert any(line.startswith("identical -> loss.local") for line in found)
     assert any(line.startswith("positive -> loss.global") for line in found)
 

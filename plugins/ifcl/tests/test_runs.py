@@ -19,12 +19,7 @@ from cse_testkit import (
 )
 
 from cse_cli.main import run as cse
-<<<<<<< HEAD
 from cse_cli.training.plan import data_flow
-from cse_core.errors import CseError
-=======
-from cse_cli.training.feeds import feeds
->>>>>>> wt-next
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 

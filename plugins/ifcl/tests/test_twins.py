@@ -9,10 +9,6 @@ import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part, run_steps
 
-<<<<<<< HEAD
-from cse_cli.training.plan import data_flow
-=======
->>>>>>> wt-next
 from cse_core.engine import negatives as core
 from cse_core.types import Batch, LossOutput, Negatives, Positives
 
@@ -127,21 +123,6 @@ def test_segments_have_the_margin_of_their_sentence() -> None:
     assert torch.allclose(innate, wanted)
 
 
-<<<<<<< HEAD
-def test_its_views_are_there_and_the_plan_says_who_feeds_it() -> None:
-    made = compose(kinds={"loss": ["twins"]}, corpus=tiny_corpus())
-    assert [view.name for view in made.views] == ["anchor", "positive", "identical"]
-    assert "identical -> loss.twins (in-batch: target)" in data_flow(made)
-    assert "positive -> loss.twins (view)" in data_flow(made)
-
-
-def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(CseError, match=r"loss\.twins\.margin: must not be negative"):
-        compose(kinds={"loss": ["twins"]}, sets=["loss.twins.margin=-1"])
-
-
-=======
->>>>>>> wt-next
 def test_without_fraternal_terms_it_is_infonce() -> None:
     """The paper's Table 2: without the queue, the fraternal twin and the margin it is SimCSE."""
     sets = ["model.dropout=0", "loss.twins.fraternal=0", "loss.twins.margin=0"]

@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 
 from cse_cli.options.paths import option_paths
-<<<<<<< HEAD
 from cse_cli.training.plan import data_flow
-from cse_core.errors import CseError, CseErrors
-=======
-from cse_cli.training.feeds import feeds
 from cse_core.errors import CseErrors
->>>>>>> wt-next
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, chosen, compose, made, paths, refused
@@ -372,66 +367,14 @@ def test_views_levels_and_groups_that_parts_bring() -> None:
     assert [view.name for view in margin.views] == [
         "anchor", "positive", "identical", "soft_negative"
     ]  # fmt: skip
-<<<<<<< HEAD
-    negatives = replace(BERT, columns=("text", "negative"))
-    assert compose(kinds={"loss": ["margin"]}, facts=negatives).view("negative") is not None
-
-
-def test_a_missing_level_names_the_part_that_slices() -> None:
-    (line,) = refused(None, "loss.infonce.level=segment")
-    assert line.startswith("loss.infonce.level: no part of this run makes rows of this level")
-    assert "--pool +window (cse-alpha 0.1.0)" in line
-    made = compose(None, "loss.infonce.level=segment", kinds={"pool": ["+window"]})
-    assert "positive -> loss.infonce (level segment, in-batch: target)" in data_flow(made)
-    assert "did you mean sentence?" in refused(None, "loss.infonce.level=sentense")[0]
-
-
-def test_columns_are_checked_where_they_are_known() -> None:
-    (line,) = refused(kinds={"aug": ["foreign"]})
-    assert "needs a column 'fraternal', and the data has text" in line
-    assert line.endswith("--set data.columns.fraternal=COLUMN, or write it")
-    for columns in (None, ("text", "fraternal")):
-        compose(kinds={"aug": ["foreign"]}, facts=replace(BERT, columns=columns))
-    (line,) = refused(None, "views.positive.column=postive",
-                      facts=replace(BERT, columns=("text", "positive")))  # fmt: skip
-    assert line.startswith("views.positive.column: the data has no column 'postive'")
-    assert line.endswith("did you mean positive?")
-    (line,) = refused(None, "views.positive.column=positive")
-    assert line.endswith("say which column holds it: --set data.columns.positive=COLUMN")
-    (line,) = refused(facts=replace(BERT, columns=("sentence1", "score")))
-    assert line == (
-        "data.columns.text: the data has no column 'text'; it has sentence1, score; "
-        "say which column holds it: --set data.columns.text=COLUMN"
-    )
-
-
-def test_vocabularies_are_checked_where_they_are_known() -> None:
-    (line,) = refused(kinds={"aug": ["recase"]})
-    assert "keeps capital letters, but starter lower-cases" in line
-    assert "--aug ~recase" in line
-    compose(kinds={"aug": ["recase"]}, facts=ROBERTA)
-    compose(kinds={"aug": ["recase"]}, facts=replace(BERT, cased=None))
-    (line,) = refused(kinds={"pool": ["prompt"]}, facts=replace(BERT, mask_token=False))
-    assert "needs a mask token, but the vocabulary of starter has none" in line
-    compose(kinds={"pool": ["prompt"]})
-
-
-def test_pairs_come_from_a_miner_of_rounds_or_a_column() -> None:
-    (line,) = refused(kinds={"loss": ["pull"]})
-    assert "needs pairs" in line and "--positives +pairs (cse-alpha 0.1.0)" in line
-    compose(kinds={"loss": ["pull"], "positives": ["pairs"]})
-    compose(kinds={"loss": ["pull"]}, facts=replace(BERT, columns=("text", "positive")))
-    positive = compose(kinds={"positives": ["pairs"]}).view("positive")
-=======
     assert made("--loss margin", **HARD).view("negative") is not None
-    flow = feeds(made("loss.infonce.level=segment --pool +window"))
+    flow = data_flow(made("loss.infonce.level=segment --pool +window"))
     assert "positive -> loss.infonce (level segment, in-batch: target)" in flow
     positive = made("--positives pairs").view("positive")
->>>>>>> wt-next
     assert positive is not None and positive.column == "positive"
     near = made("loss.infonce.target=neighbours --positives near")
     assert [view.name for view in near.views] == ["anchor"]
-    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in feeds(near)
+    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in data_flow(near)
     assert made("loss.infonce.target=identical").view("positive") is None
     words = "positives.near.group={name} positives.again.group={name} loss.infonce.target=again"
     assert set(made(f"{words} --positives near,near:again").groups) == {"near", "again"}
@@ -448,129 +391,6 @@ def test_a_recipe_of_a_run_keeps_whose_parts_it_has(tmp_path: Path) -> None:
     assert refused(recipe(tmp_path, text)) == [
         "aug.fade: part of cse-gone 0.3, which is not installed (got 'cse-gone/fade'); "
         "pip install cse-gone==0.3"
-<<<<<<< HEAD
-    )
-
-
-def test_targets_are_views_or_groups() -> None:
-    made = compose(None, "loss.infonce.target=neighbours", kinds={"positives": ["near"]})
-    assert [view.name for view in made.views] == ["anchor"]
-    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in data_flow(made)
-    (line,) = refused(None, "loss.infonce.target=postive")
-    assert "neither a view of this run nor a group that a miner finds" in line
-    assert line.endswith("did you mean positive?")
-    assert compose(None, "loss.infonce.target=identical").view("positive") is None
-
-
-def test_views_that_augmenters_and_stores_name_must_be_there() -> None:
-    (line,) = refused(None, "aug.nudge.views=[positve]", kinds={"aug": ["nudge"]})
-    assert line.startswith("aug.nudge.views: this run has no such view (got 'positve')")
-    assert line.endswith("did you mean positive?")
-    (line,) = refused(None, "negatives.ring.view=twin", kinds={"negatives": ["ring"]})
-    assert line.startswith("negatives.ring.view: this run has no such view (got 'twin')")
-    made = compose(None, "loss.infonce.target=identical", kinds={"aug": ["nudge"]})
-    assert "view positive is encoded only because aug.nudge changes it" in made.warnings[0]
-
-
-# Branches
-
-
-def test_a_branch_is_added_where_its_record_is_asked_for() -> None:
-    made = compose(kinds={"negatives": ["ring", "noise"]})
-    assert paths(made, ["branch"]) == ["branch.online", "branch.ema", "branch.frozen"]
-    assert "branch.ema added with its defaults, for negatives.ring.branch" in made.notes
-    assert "branch.frozen added with its defaults, for negatives.noise" in made.notes
-    set_too = compose(None, "branch.ema.decay=0.5", kinds={"negatives": ["ring"]})
-    assert options(set_too, "branch.ema").decay.start == 0.5
-    assert not any("added" in note for note in set_too.notes)
-    (line,) = refused(None, "views.positive.branch=emma")
-    assert line.startswith("views.positive.branch: unknown branch (got 'emma')")
-    assert line.endswith("did you mean ema?")
-
-
-def test_branches_that_do_nothing_are_warned_of(tmp_path: Path) -> None:
-    made = compose(kinds={"branch": ["ema"]})
-    assert any("branch.ema encodes nothing" in line for line in made.warnings)
-    path = recipe(tmp_path, '[[branch]]\nuse = "ema"\nname = "target"')
-    made = compose(path, "views.positive.branch=target", kinds={"negatives": ["ring"]})
-    assert "branch.target and branch.ema have the same settings: one is enough" in made.warnings
-    (line,) = refused(recipe(tmp_path, '[[branch]]\nuse = "ema"\nname = "online"'))
-    assert "online is the encoder in training" in line
-
-
-# Negatives and sizes
-
-
-def test_contrastive_losses_without_a_possible_negative_are_refused() -> None:
-    (line,) = refused(None, "loss.infonce.negatives=none")
-    assert "loss.infonce.negatives: a contrastive loss needs negatives" in line
-    (line,) = refused(None, "loss.infonce.negatives=stored")
-    assert "no store of this run serves this loss" in line
-    compose(None, "loss.infonce.negatives=stored", kinds={"negatives": ["ring"]})
-    (line,) = refused(None, "train.batch_size=1")
-    assert line.startswith("train.batch_size: a batch of one sentence gives loss.infonce no")
-    compose(None, "train.batch_size=1", kinds={"negatives": ["ring"]})
-    assert refused(facts=replace(BERT, rows=1))[0].startswith("data.path: a batch of one")
-    hard = replace(BERT, columns=("text", "negative"))
-    compose(None, "train.batch_size=1", "views.negative.column=negative", facts=hard)
-    compose(
-        None, "train.batch_size=1", "loss.margin.negatives=none",
-        kinds={"loss": ["margin"], "aug": ["negate"]},
-    )  # fmt: skip
-    (line,) = refused(None, "loss.infonce.negatives=[rin]", kinds={"negatives": ["ring"]})
-    assert "unknown negative store (got 'rin'); did you mean ring" in line
-    (line,) = refused(None, "loss.infonce.negatives=ring,rin", kinds={"negatives": ["ring"]})
-    assert "unknown negative store (got 'rin'); did you mean ring" in line
-    (line,) = refused(None, "loss.infonce.negatives=stord")
-    assert "did you mean stored?" in line
-
-
-def test_stores_that_serve_no_loss_are_warned_of() -> None:
-    made = compose(None, "loss.infonce.negatives=in-batch", kinds={"negatives": ["ring"]})
-    assert "negatives.ring serves no loss: no loss takes stored negatives" in made.warnings
-    made = compose(
-        None, "negatives.ring.level=segment", kinds={"negatives": ["ring"], "pool": ["+window"]}
-    )
-    assert any("its level is segment, those of the losses sentence" in w for w in made.warnings)
-
-
-def test_miners_that_serve_no_loss_are_warned_of() -> None:
-    made = compose(kinds={"positives": ["near"]})
-    assert (
-        "positives.near serves no loss: none has target = neighbours; "
-        "--loss +infonce:more --loss.more.target neighbours adds one"
-    ) in made.warnings
-    made = compose(None, "loss.infonce.target=neighbours", kinds={"positives": ["near"]})
-    assert not [line for line in made.warnings if "serves no loss" in line]
-    assert not compose(kinds={"positives": ["pairs"]}).warnings
-
-
-def test_sizes_are_checked_against_the_model_and_the_data() -> None:
-    (line,) = refused(None, "model.max_length=513")
-    assert line == (
-        "model.max_length: exceeds the 512 positions of starter (got 513); "
-        "--set model.max_length=512"
-    )
-    compose(None, "model.max_length=512")
-    compose(None, "model.max_length=9999", facts=replace(BERT, positions=None))
-    (line,) = refused(None, "inference.max_length=513")
-    assert line == (
-        "inference.max_length: exceeds the 512 positions of starter (got 513); "
-        "--set inference.max_length=512"
-    )
-    sliced = ("inference.max_length=9999", "inference.slice=true")
-    assert compose(None, *sliced, kinds={"pool": ["+window"]}).inference.max_length == 9999
-    assert compose(None, "model.max_length=9999", kinds={"pool": ["+window"]}).model.max_length
-    hard = replace(BERT, columns=("text", "negative"))
-    assert "--set views.negative.column=negative" in compose(facts=hard).warnings[0]
-    assert compose(facts=hard, kinds={"negatives": ["hard"]}).warnings == ()
-
-
-def test_a_run_without_a_loss_is_refused() -> None:
-    assert refused(kinds={"loss": ["~infonce"]}) == [
-        "loss: nothing is minimised; add one: --loss infonce"
-=======
->>>>>>> wt-next
     ]
 
 
@@ -620,39 +440,3 @@ def test_every_option_has_a_path_that_can_be_set() -> None:
     assert [part.options for part in again.parts] == [part.options for part in first.parts]
     assert (again.train, again.model, again.data) == (first.train, first.model, first.data)
     assert "train.lr" in {each.path for each in option_paths()}
-<<<<<<< HEAD
-
-
-def test_errors_are_errors_of_the_user() -> None:
-    with pytest.raises(CseError):
-        compose(None, "train.lr=-1")
-
-
-def test_nothing_heavy_is_imported() -> None:
-    code = (
-        "import sys; from cse_core.recipes.compose import resolve; "
-        "import cse_cli.training.plan, cse_cli.options.paths; "
-        "heavy = {'torch', 'transformers', 'datasets', 'scipy', 'numpy', "
-        "'huggingface_hub'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("branch.frozen.embeddings=shared", "cannot be shared: a frozen branch keeps"),
-        ("branch.online.embeddings=shared", "has no effect: an online branch is the encoder"),
-        ("branch.online.copies=encoder", "has no effect: an online branch is the encoder"),
-    ],
-)
-def test_an_option_that_a_branch_would_ignore_is_refused(setting: str, said: str) -> None:
-    kinds: Any = {"branch": [setting.split(".")[1]], "negatives": ["ring"]}
-    (line,) = refused(None, setting, kinds=kinds)
-    assert line.startswith(f"{setting.partition('=')[0]}: {said}")
-    name = setting.partition("=")[0]
-    default = {"embeddings": "copied", "copies": "encoder+heads"}[name.rpartition(".")[2]]
-    assert compose(None, f"{name}={default}", kinds=kinds)
-=======
->>>>>>> wt-next

@@ -98,11 +98,7 @@ def test_feeds_say_who_feeds_whom() -> None:
         "loss.near.negatives=[noise] loss.bare.negatives=stored --negatives ring,noise "
         "--positives near --loss infonce,infonce:near,infonce:bare"
     )
-<<<<<<< HEAD
-    assert tuple(data_flow(made)) == (
-=======
-    assert tuple(feeds(several)) == (
->>>>>>> wt-next
+    assert tuple(data_flow(several)) == (
         "positive -> loss.infonce (in-batch: both)",
         "positives.near (group neighbours) -> loss.near (in-batch: target)",
         "negatives.noise (positive by branch online) -> loss.near",
@@ -112,14 +108,7 @@ def test_feeds_say_who_feeds_whom() -> None:
         "branch.frozen -> negatives.noise",
     )
 
-<<<<<<< HEAD
-
-def test_feeds_name_the_views_that_a_loss_reads_beside_its_target() -> None:
-    made = compose(kinds={"loss": ["margin"], "aug": ["negate"]})
-    assert tuple(data_flow(made)[:2]) == (
-=======
-    assert tuple(feeds(made("--loss margin --aug negate"))[:2]) == (
->>>>>>> wt-next
+    assert tuple(data_flow(made("--loss margin --aug negate"))[:2]) == (
         "positive -> loss.margin (in-batch: target)",
         "identical -> loss.margin (view)",
     ), "the views that a loss reads beside its target"
@@ -235,8 +224,4 @@ def test_a_store_may_want_several_views_of_its_branch() -> None:
     last = several.passes[-1]
     assert (last.branch, last.views, last.gradient) == ("ema", ("anchor", "positive"), False)
     assert last.why == "negatives.ring"
-<<<<<<< HEAD
-    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in data_flow(made)
-=======
-    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in feeds(several)
->>>>>>> wt-next
+    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in data_flow(several)

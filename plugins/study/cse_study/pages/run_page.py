@@ -10,16 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-from cse_cli.options.flags import Choice
-from cse_cli.plugins.installed import Installed
-from cse_cli.training.plan import plan_dict
-from cse_cli.training.resolving import resolve_choice
-from cse_core.errors import CseError
-from cse_core.runtime.model_files import RUN_FILE
-from cse_study.pages import run_pictures as pictures
-from cse_study.pages.diagram import plan_picture
-=======
 from cse_study.measures.pair_scores import Cosines, read_cosines
 from cse_study.pages.figures import (
     Picture,
@@ -27,7 +17,6 @@ from cse_study.pages.figures import (
     lines_picture,
     scatter_picture,
 )
->>>>>>> wt-next
 from cse_study.pages.page import Page, Section
 from cse_study.pages.runs import (
     Group,
