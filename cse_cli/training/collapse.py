@@ -12,7 +12,7 @@ from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, 
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
-from cse_core.training.meters import Callback
+from cse_core.training.trainer import Callback
 
 if TYPE_CHECKING:
     from torch import Tensor

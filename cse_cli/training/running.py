@@ -21,7 +21,7 @@ from cse_cli.training.whole_paths import with_whole_paths
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
     from cse_core.recipes.composition import Composition
-    from cse_core.training.trainer import Outcome
+    from cse_core.training.trainer import Outcome, Trainer
 
 
 def is_first() -> bool:
@@ -82,14 +82,15 @@ def run(
         reporter = open_.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.progress import libraries_quiet
-        from cse_cli.training.equipment import attach_callbacks
+        from cse_cli.training.callbacks import attach_callbacks
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped
 
         open_.enter_context(libraries_quiet())
 
-        def describe(folder: Path, result: Mapping[str, Any]) -> None:
-            _write_card(folder, result, plugins, reporter)
+        def attach(trainer: Trainer) -> None:
+            attach_callbacks(trainer)
+            trainer.describe = lambda folder, result: _write_card(folder, result, plugins, reporter)
 
         wanted = recorded_reports(folder) if composition is None else composition.train.report
         makers = reporters_of(wanted, plugins.registry) if first else {}
@@ -101,8 +102,7 @@ def run(
                         folder,
                         plugins.registry,
                         reporter=heard_by,
-                        describe=describe,
-                        attach_callbacks=attach_callbacks,
+                        attach_callbacks=attach,
                     )
             else:
                 outcome = training.train(
@@ -113,8 +113,7 @@ def run(
                     corpus=plugins.known_corpus(composition.data),
                     recorded=with_whole_paths(composition, plugins.registry),
                     replace_run=force,
-                    describe=describe,
-                    attach_callbacks=attach_callbacks,
+                    attach_callbacks=attach,
                 )
         except Stopped as stopped:
             stopped.folder = folder

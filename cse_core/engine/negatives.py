@@ -1,4 +1,4 @@
-"""The negatives of a loss: its batch's other rows, its stores' candidates, and the core's masks."""
+"""The negatives of a loss: other rows of its batch, candidates of stores, and the core's masks."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = F
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
             blocks.append(_rows(batch, name, rows.vectors, rows.owner))
-    return Negatives.join(blocks) if blocks else nothing(batch)
+    return Negatives.join(blocks) if blocks else no_negatives(batch)
 
 
-def nothing(batch: Batch) -> Negatives:
+def no_negatives(batch: Batch) -> Negatives:
     """Return no negatives at all."""
     return Negatives.of(
         batch.anchors.new_zeros(0, batch.anchors.shape[1]), len(batch.anchors), name="none"
     )
 
 
-def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negatives:
+def negatives_for_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negatives:
     """Return the negatives of a loss before any part weighs them.
 
     These are its in-batch negatives and the candidates of the stores of these names, with the masks
@@ -58,35 +58,35 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
         if (stored := batch.stored.get(name)) is not None:
             found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
             if found != wanted:
-                raise unequal(f"negatives.{name}", found, wanted)
+                raise dimension_mismatch(f"negatives.{name}", found, wanted)
             blocks.append(stored)
-    negatives = Negatives.join(blocks) if blocks else nothing(batch)
+    negatives = Negatives.join(blocks) if blocks else no_negatives(batch)
     return mask_known(batch, negatives, options)
 
 
-def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
+def negatives_for_reversed(batch: Batch, swapped: Batch, options: LossOptions) -> Negatives:
     """Return the negatives of a loss's second direction: in-batch rows alone.
 
-    For each positive of ``turned``, which ``reversed_batch`` made of the batch, the other
+    For each positive of ``swapped``, which ``reversed_batch`` made of the batch, the other
     sentences' anchors, each once, and with ``in_batch`` anchor or both their positives too.
     """
     blocks = []
     siblings = options.same_sentence == "keep"
     if options.negatives not in ("stored", "none"):
         if options.in_batch in ("target", "both"):
-            blocks.append(_anchors(turned, batch, "in-batch", siblings))
+            blocks.append(_anchors(swapped, batch, "in-batch", siblings))
         if options.in_batch in ("anchor", "both"):
-            blocks.append(_rows_of_group(turned, batch, options.target, "anchors", siblings))
-    negatives = Negatives.join(blocks) if blocks else nothing(turned)
-    return mask_known(turned, negatives, options)
+            blocks.append(_rows_of_group(swapped, batch, options.target, "anchors", siblings))
+    negatives = Negatives.join(blocks) if blocks else no_negatives(swapped)
+    return mask_known(swapped, negatives, options)
 
 
 def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Negatives:
     """Mask rows of the anchor's own document or very text, as the options say.
 
     Rows of views with role ``negative`` have texts of their own: an equal text of the sentence that
-    they came with masks none of them, and only their own text masks those of the anchor's sentence.
-    Its other segments in the batch stay where ``same_sentence`` keeps them.
+    they came with masks none of them. The anchor's other segments in the batch stay where
+    ``same_sentence`` keeps them.
     """
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
@@ -105,9 +105,30 @@ def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Nega
 
 
 def same_texts(batch: Batch, negatives: Negatives) -> Tensor:
-    """Return ``[A, N]`` which negatives are of a row with the anchor's text, its own row too."""
-    corpus = batch.corpus
-    return corpus.same(corpus.text_ids, batch.row, negatives.row) & ~_kinds(batch, negatives)[1]
+    """Return ``[A, N]`` which negatives are of a row with the anchor's text, its own among them."""
+    same = batch.corpus.same(batch.corpus.text_ids, batch.row, negatives.row)
+    return same & ~_kinds(batch, negatives)[1]
+
+
+@torch.no_grad()
+def negative_counts(
+    batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str]
+) -> dict[str, Tensor]:
+    """Return the scalars of docs/lifecycle.md#negatives-in-the-log; no device is waited for."""
+    seen = ~negatives.mask
+    shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
+    shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
+    sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
+    found = {name: total / max(len(seen), 1) for name, total in sums.items()}
+    for name, block in negatives.spans():
+        if name in batch.stored:
+            ages = (seen[:, block] * negatives.age[block]).sum()
+            found[f"negatives.{name}.age"] = ages / sums[f"negatives.{name}"].clamp_min(1)
+    kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
+    again = same_texts(batch, negatives) & ~negatives_for_loss(batch, kept, stores).mask
+    for name, which in (("masked", ~seen), ("seen", seen)):
+        found[f"same_text.{name}"] = (again & which).sum(dtype=torch.float32)
+    return found
 
 
 def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:
@@ -181,7 +202,7 @@ def _rows(
     return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])
 
 
-def unequal(where: str, found: int | None, wanted: int | None) -> CseError:
-    """Return the error of vectors that do not meet the anchors."""
+def dimension_mismatch(where: str, found: int | None, wanted: int | None) -> CseError:
+    """Return the error of vectors of another dimension than the anchors."""
     what = f"its vectors have {found} dimensions and the anchors {wanted}"
     return CseError(what, where=where, hint="give the heads of all branches one dimension")

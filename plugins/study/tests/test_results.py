@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cse_study.definition.reading import read_study
-from cse_study.definition.schema import Claim
+from cse_study.definition.schema import Claim, PaperNumbers
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.inputs import Inputs
@@ -178,7 +178,7 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     large = results_of(plan, folder, "large")
     assert [line.paper for line in large.tables["a.test"]] == [80, 81, 82]
     page = results.markdown("cse x", {"x-1.svg": "A curve"})
-    for words in ("Written by `cse x`.", "![A curve](x-1.svg)", "| 0.05 | 3 | ", NOT_SHOWN,
+    for words in ("Written by `cse x`.", "![A curve](x-1.svg)", "| 0.05 | ", "; **",
                   "9 rows of finished runs, 0.1 hours of training; model: starter; steps: 5; commit"
                   ": abc; precision: fp32; scored by: cse eval --pairs a.tsv"):  # fmt: skip
         assert words in page
@@ -205,6 +205,11 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         assert far.difference.low < far.difference.value < far.difference.high
         said = caption(found[name], results.definition)
         assert f"draws of {kind}, Student's t over seeds" in said
+    results = results_of(plan, folder, shown=shown, paper=PaperNumbers())
+    page, far = results.markdown("cse x", {}), found["trec"][2]
+    assert f"| point | {' | '.join(found[name][2].score for name in shown)} |" in page
+    assert far.difference is not None and f"; **{far.difference.value:+.2f} [" in page
+    assert page.count("for 2 comparisons") == 3 and "comparisons; bold: p < 0.05" in page
     mixed = found["mean(trec, *.recall@5)"][2]
     assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
 

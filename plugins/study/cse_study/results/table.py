@@ -217,12 +217,12 @@ class Results:
             verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
         return verdicts
 
-    def layout(self) -> list[Table]:
-        """Return a table for each shown score, or one where no points are compared, and claims."""
+    def layout(self, *, page: bool = False) -> list[Table]:
+        """Return a table for each shown score, or one on a page and where none are compared."""
         lines = [line for each in self.tables.values() for line in each]
         compared_ = any(line.difference is not None for line in lines)
         together = self.definition.study.kind != "train" or (len(self.tables) > 1 and not compared_)
-        if together and self.tables:
+        if (together or (page and len(self.tables) > 1)) and self.tables:
             tables = [self._together()]
         else:
             tables = [self._alone(wanted, each) for wanted, each in self.tables.items()]
@@ -250,12 +250,15 @@ class Results:
         heads, columns = ["point"], [[line.label for line in first]]
         for wanted, lines in self.tables.items():
             heads.append(next((line.score for line in lines if line.seeds), wanted))
-            columns.append([number(line.mean, line.deviation) for line in lines])
+            columns.append([_cell(line) for line in lines])
             if any(line.paper is not None for line in lines):
                 heads.append("paper")
                 columns.append([number(line.paper, line.paper_deviation) for line in lines])
         rows = list(map(list, zip(*columns, strict=True)))
-        return Table(heads, rows, caption(first, self.definition), self.definition.name)
+        tables = [caption(lines, self.definition) for lines in self.tables.values()]
+        words = "; ".join(each for each in dict.fromkeys(tables) if each)
+        words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
+        return Table(heads, rows, words, self.definition.name)
 
     def _claims(self) -> list[Table]:
         """Return the table of claims; none where the study has no claims."""
@@ -282,7 +285,7 @@ class Results:
         parts += [f"{self.definition.paper}, {study.source}."] if self.definition.paper else []
         parts += [study.note.strip()] if study.note else []
         parts += [f"![{title}]({file})" for file, title in pictures.items()]
-        for table in self.layout():
+        for table in self.layout(page=True):
             parts += [f"## {table.title}", table.markdown(), table.caption]
         hours = sum(float(row.facts.get("seconds") or 0) for row in self.done) / 3600
         names = ("steps", "commit", "processor", "device", "precision", "threads", "scored_by",
@@ -363,6 +366,15 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
             f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
         )
     return "; ".join(said)
+
+
+def _cell(line: Line) -> str:
+    """Return mean, deviation and difference, bold where it is shown."""
+    found = number(line.mean, line.deviation)
+    if line.difference is None:
+        return found
+    shown = "**" if line.words.startswith(("higher", "lower")) else ""
+    return f"{found}; {shown}{_interval(line.difference)}{shown}"
 
 
 def number(value: float | None, deviation: float | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What training works with beside the parts of its run: it runs without, and tells less."""
+"""Callbacks of training: token tables on disk, and the detection of a collapse."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from cse_core.training.trainer import Trainer
 def attach_callbacks(trainer: Trainer) -> None:
     """Keep the tokens of large columns on disk, and look for a collapse."""
     trainer.rounds.rows.make_table = token_table
-    trainer.watch = CollapseDetector(trainer.composition)
+    trainer.callback = CollapseDetector(trainer.composition)
