@@ -13,7 +13,7 @@ from cse_cli.texts.table_cache import token_table
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
-from cse_core.training.trainer import Callback
+from cse_core.training.trainer import Callback, Trainer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -112,4 +112,4 @@ def advice(composition: Composition) -> str:
 def attach_callbacks(trainer: Trainer) -> None:
     """Let a training keep the tokens of large columns on disk, and look for a collapse."""
     trainer.rounds.rows.make_table = token_table
-    trainer.watch = CollapseDetector(trainer.composition)
+    trainer.callback = CollapseDetector(trainer.composition)

@@ -77,7 +77,7 @@ def run(
         reporter = open_.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.progress import libraries_quiet
-        from cse_cli.training.callbacks import attach_callbacks
+        from cse_cli.training.collapse import attach_callbacks
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped
 
