@@ -86,7 +86,7 @@ def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
         "--loss.infonce.temp", "1", "--dry-run",
     )  # fmt: skip
     assert said.code == 2
-    for words in ("./nomodel", "'fast'", "did you mean lr?", "at least 1", "did you mean fgsm?",
+    for words in ("./nomodel", "'fast'", "did you mean lr?", "integer >= 1", "did you mean fgsm?",
                   "did you mean temperature?", "nothere.txt", "nodev.tsv"):  # fmt: skip
         assert words in said.err, words
     assert len(said.errors) == 8
