@@ -15,13 +15,7 @@ import pytest
 import torch
 from cse_evaluation import geometry
 from cse_evaluation.geometry import alignment, measure, uniformity
-from cse_evaluation.lexical import (
-    character_ngrams,
-    jaccard,
-    tfidf,
-    units_of,
-    words,
-)
+from cse_evaluation.lexical import character_ngrams, jaccard, tfidf, units_of, words
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
 from cse_evaluation.sts import STS_TESTS, PairDevSet, binary_scores, score_pairs, score_words
 from numpy.typing import NDArray

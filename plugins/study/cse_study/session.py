@@ -252,16 +252,6 @@ class Session:
                 atomic_write(file.with_name(name), picture.svg)
             atomic_write(file, results.markdown(command, titles))
 
-    def write_page(self, path: Path) -> None:
-        """Write the page with the table and the figures.
-
-        Raises:
-            CseError: If it cannot be written, or what makes it is not installed.
-        """
-        from cse_study.pages.study_page import study_page
-
-        study_page(self.results).write(path)
-
     def pack(self, file: Path) -> None:
         """Write what finished runs of the plan say, for another machine to add to.
 

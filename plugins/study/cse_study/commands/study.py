@@ -184,7 +184,9 @@ def study(
     if pack is not None:
         session.pack(pack)
     if html is not None:
-        session.write_page(html)
+        from cse_study.pages.study_page import study_page
+
+        study_page(session.results).write(html)
         echo_err(f"page: {html}")
     if failed:
         raise typer.Exit(1)

@@ -34,6 +34,9 @@ LENGTH = 16
 NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
+_GONE = {"dropout_bits": 16}
+"""Options of ``train`` that are gone, with the value of every run that was made before: it is
+found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
 
@@ -227,6 +230,7 @@ def key_of(
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
     train = {name: value for name, value in content["train"].items() if name not in NO_MATTER}
+    train |= _GONE
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
