@@ -16,9 +16,8 @@ from typing import Any
 
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
-from cse_cli.training.resolving import resolve_choice
+from cse_cli.training.resolving import resolve_choice, with_absolute_paths
 from cse_cli.training.train_checks import check_read
-from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
@@ -158,7 +157,7 @@ class Composer:
         )  # fmt: skip
         if read not in self._read:
             self._read[read] = bool(check_read(composition, plugins))
-        recipe = as_recipe(with_whole_paths(composition, plugins.registry))
+        recipe = as_recipe(with_absolute_paths(composition, plugins.registry))
         key = key_of(recipe, composition, plugins, start)
         needs = () if start is None else (start,)
         if start is not None:
