@@ -10,7 +10,7 @@ import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
 from cse_cli.models.saved_model import load
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.records import Kind
@@ -145,8 +145,8 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
         sets=[SHORT, "negatives.queue.branch=ema", "negatives.queue.size=16"],
         steps=4,
     )
-    assert "negatives.queue (positive by branch ema) -> loss.global" in feeds(run.composition)
-    assert not any("queue" in line and "local" in line for line in feeds(run.composition))
+    assert "negatives.queue (positive by branch ema) -> loss.global" in data_flow(run.composition)
+    assert not any("queue" in line and "local" in line for line in data_flow(run.composition))
     assert run.scalars[-1]["global.negatives"] > 3, "more than the other texts of the batch"
 
 
@@ -164,6 +164,6 @@ def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:
     assert default["local.loss"] != pytest.approx(plain["local.loss"], rel=1e-5)
     assert literal["global.loss"] == pytest.approx(default["global.loss"], rel=1e-5)
     assert literal["global.loss"] != pytest.approx(plain["global.loss"], rel=1e-5)
-    found = feeds(run.composition)
+    found = data_flow(run.composition)
     assert any(line.startswith("identical -> loss.local") for line in found)
     assert any(line.startswith("positive -> loss.global") for line in found)

@@ -70,12 +70,12 @@ class LossSuite(PartSuite):
     def promise_takes_no_candidates(self) -> None:
         """N = 0 gives a finite value."""
         batch = self.batch()
-        self._gradients("no candidates", batch, self.targets(batch), core.nothing(batch))
+        self._gradients("no candidates", batch, self.targets(batch), core.no_negatives(batch))
 
     def promise_takes_one_row(self) -> None:
         """A = 1 gives a finite value, with and without candidates."""
         batch = self.batch(sentences=1)
-        for negatives in (core.nothing(batch), self.negatives(batch, 5, "none", "zero")):
+        for negatives in (core.no_negatives(batch), self.negatives(batch, 5, "none", "zero")):
             self._gradients("one row", batch, self.targets(batch), negatives)
 
     def promise_takes_any_mask_and_weights(self) -> None:
@@ -235,7 +235,7 @@ class LossSuite(PartSuite):
         for sentences in (1, 4):
             batch = self.batch(sentences, dtype)
             targets = self.targets(batch)
-            in_batch = core.of_loss(batch, self.loss_options(), ())
+            in_batch = core.negatives_for_loss(batch, self.loss_options(), ())
             yield f"{sentences} sentences, in-batch negatives", batch, targets, in_batch
             for mask in _MASKS:
                 for weights in _WEIGHTS:

@@ -129,7 +129,7 @@ class CommandSuite(Suite):
     def found(self) -> Command:
         """Return the command as the metadata describes it."""
         wanted = (self.command, canonical(self.distribution))
-        found = [c for c in find_commands() if (c.name, canonical(c.distribution)) == wanted]
+        found = [c for c in find_commands() if (c.name, c.info.distribution) == wanted]
         assert found, f"{self.distribution} has no entry point {self.command!r} in cse.commands"
         return found[0]
 
@@ -138,7 +138,7 @@ class CommandSuite(Suite):
         command = self.found()
         words, summary = command.name.split(), command.spec().summary
         assert all(NAME.fullmatch(word) for word in words), f"{words} are not lower-case words"
-        assert command.summary.strip(), f"{self.distribution} has no summary"
+        assert command.info.summary.strip(), f"{self.distribution} has no summary"
         assert summary.strip() and "\n" not in summary, f"its summary is {summary!r}: not one line"
 
     def promise_its_record_imports_nothing_heavy(self) -> None:

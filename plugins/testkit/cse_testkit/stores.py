@@ -78,9 +78,9 @@ class StoreSuite(KeepingSuite):
         part = cast(NegativeStore, self.trial().part)
         for sentences in (1, 4):
             batch = self.batch(sentences)
-            several = core.of_loss(batch, LossOptions(), ())
+            several = core.negatives_for_loss(batch, LossOptions(), ())
             for given in (
-                core.nothing(batch),
+                core.no_negatives(batch),
                 several,
                 replace(several, mask=torch.ones_like(several.mask)),
                 replace(several, log_weights=torch.full_like(several.log_weights, -torch.inf)),
