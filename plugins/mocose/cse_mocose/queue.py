@@ -12,7 +12,7 @@ from cse_core.builtins.fifo import Fifo, Held
 from cse_core.functional import unit
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext, View
-from cse_mocose.growth import Growth
+from cse_mocose.distance import Growth
 from cse_mocose.options import QueueOptions
 
 QUEUED = "queued"
