@@ -28,7 +28,7 @@ from tests.benchmarks.measure import alternate, ratios, spread
 from tests.benchmarks.report import Report, parser
 
 if TYPE_CHECKING:
-    from cse_testkit import Needed
+    from cse_testkit.completion import Needed
 
     from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition

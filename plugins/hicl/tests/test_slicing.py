@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, installed_registry, least_seconds, make_part, tiny_corpus
+from cse_testkit import Rig, compose, installed_registry, make_part, tiny_corpus
 from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
+from tests.fixtures.seconds import least_seconds
 
 
 def texts(lengths: list[int], seed: int = 0) -> TokenBatch:
