@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from cse_cli.models.approximate import FaissIndex, IndexOption, IndexReport, chosen_index
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -44,7 +42,6 @@ def search(
         ),
     ],
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
-    index: IndexOption = "auto",
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     pooling: PoolingOption = None,
@@ -59,7 +56,6 @@ def search(
     blank = [query for query in queries if not query.strip()]
     if blank:
         raise CseError("is blank", where="QUERY", value=blank[0], hint="write what to look for")
-    chosen_index(index, 0, 0)
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
     texts = rows_of(data, plugins.datasets, named_columns(sets))
@@ -72,17 +68,13 @@ def search(
         precision=precision,
     )
     encode = TextEncoder(loaded, batch_tokens)
-    found, about = _nearest(encode, queries, texts, top, index)
+    found = _nearest(encode, queries, texts, top)
     if encode.note:
         warn(encode.note)
     if json:
-        shown: dict[str, Any] = {"model": model, "data": data, "texts": len(texts)}
-        shown |= {"queries": found} | ({"index": asdict(about)} if about else {})
-        say_json(shown)
+        say_json({"model": model, "data": data, "texts": len(texts), "queries": found})
         return
     echo_err(f"{len(texts):,} texts of {data}")
-    if about:
-        echo_err(str(about))
     for each in found:
         table = plain_table(each["query"], ("cosine", "row", "text"))
         for hit in each["results"]:
@@ -91,8 +83,8 @@ def search(
 
 
 def _nearest(
-    encode: TextEncoder, queries: list[str], texts: list[str], top: int, index: str
-) -> tuple[list[dict[str, Any]], IndexReport | None]:
+    encode: TextEncoder, queries: list[str], texts: list[str], top: int
+) -> list[dict[str, Any]]:
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np
 
@@ -102,37 +94,19 @@ def _nearest(
     wanted = unit(asked).astype(np.float32)
     distinct = list(dict.fromkeys(texts))
     blocks = (unit(vectors).astype(np.float32) for _, vectors in encode_blocks(encode, distinct))
-    about: IndexReport | None = None
-    if chosen_index(index, len(distinct), len(queries)):
-        vectors = np.empty((len(distinct), wanted.shape[1]), dtype=np.float32)
-        done = 0
-        for block in blocks:
-            vectors[done : done + len(block)] = block
-            done += len(block)
-        made = FaissIndex(vectors, wanted, min(top, len(distinct)))
-        about = made.report
-        scores, places = made.search(wanted, min(top, len(distinct)))
-        nearest = [
-            list(zip(*pair, strict=True))
-            for pair in zip(places.tolist(), scores.tolist(), strict=True)
-        ]
-    else:
-        cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
-        nearest = [
-            [(at, float(row[at])) for at in own] for own, row in zip(best, cosines, strict=True)
-        ]
+    cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
+    best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
     found = []
-    for query, own in zip(queries, nearest, strict=True):
+    for query, places, row in zip(queries, best, cosines, strict=True):
         results = [
             {
                 "rank": rank,
-                "cosine": round(cosine, 6),
+                "cosine": round(float(row[place]), 6),
                 "row": first[distinct[place]],
                 "text": distinct[place],
             }
-            for rank, (place, cosine) in enumerate(own, 1)
+            for rank, place in enumerate(places, 1)
         ]
         found.append({"query": query, "results": results})
-    return found, about
+    return found

@@ -122,17 +122,14 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
             raw.seek(0)
             if not magic:
                 raise CseError("the file is empty", where=file.name, hint="name a file with texts")
-            if not file.gzipped:
-                if magic == _GZIP_MAGIC:
-                    what = "compressed with gzip, but its name does not end in .gz"
-                    raise CseError(what, where=file.name, hint="add .gz to its name")
+            if file.gzipped != (magic == _GZIP_MAGIC):
+                negated, change = ("not ", "remove") if file.gzipped else ("", "add")
+                what = f"{negated}compressed with gzip, unlike its name says"
+                raise CseError(what, where=file.name, hint=f"{change} .gz at the end of its name")
+            if file.gzipped:
+                yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+            else:
                 yield raw
-                return
-            if magic != _GZIP_MAGIC:
-                what = "not compressed with gzip, although its name ends in .gz"
-                raise CseError(what, where=file.name, hint="remove .gz from its name")
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield cast("IO[bytes]", unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         what = f"the compressed file is cut short or damaged ({error})"
         hint = "copy or download it again; `gzip -t FILE` checks it"

@@ -98,7 +98,7 @@ def peek_columns(
     readings: list[Reading] = []
     found: list[tuple[str, list[str]]] = []
     for source in _sources(options, datasets):
-        if source.on_hub:
+        if source.hub is not None:
             return None
         reading = Reading.peek(source.name)
         first = next(source.tables(options.unit, reading), None)

@@ -62,11 +62,6 @@ class Source:
         """Tell whether its texts are made up."""
         return self.spec is not None and self.spec.synthetic
 
-    @property
-    def on_hub(self) -> bool:
-        """Tell whether it is a data set of the hub, of which a look shows nothing."""
-        return self.hub is not None
-
     def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
         """Yield its rows as ``pyarrow.Table``s of strings."""
         if self.file is not None:
@@ -74,7 +69,7 @@ class Source:
         if self.spec is not None:
             return record_tables(_rows(self.spec), unit, reading)
         assert self.hub is not None
-        return read_hub(self.hub, reading)
+        return _hub_tables(self.hub, reading)
 
 
 def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:
@@ -125,8 +120,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
     return Source(name, file=open_file(name, path))
 
 
-def read_hub(name: HubName, reading: Reading) -> Iterator[Any]:
-    """Yield the rows of a hub data set as ``pyarrow.Table``s of strings; as ``hub_rows``."""
+def _hub_tables(name: HubName, reading: Reading) -> Iterator[Any]:
     rows, resolved = hub_rows(name, TRAIN)
     reading.commit = resolved.revision
     if resolved.revision:

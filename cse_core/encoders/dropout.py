@@ -1,13 +1,13 @@
 """Cheap, seeded dropout.
 
 On a CPU torch's own masks take about a tenth of a training step (pytorch issue 138199). Here a mask
-is 16 (or 8) random bits a value, drawn 64 at a time and compared with a threshold. On a GPU torch's
-fused kernel is used.
+is 16 random bits a value, drawn 64 at a time and compared with a threshold. On a GPU torch's fused
+kernel is used.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,17 +23,11 @@ class DropoutSource:
     same masks again. On a GPU the masks come from the device's default generator, which
     :meth:`seed` restarts too, so that kernels with a dropout of their own draw the same as well.
 
-    A deep copy of a model shares the source of the original.
-
-    Args:
-        bits: Random bits a value on a CPU. The probability is rounded to a multiple of
-            ``2 ** -bits``: 0.1 becomes 0.100006 with 16 bits and 0.1016 with 8.
+    On a CPU the probability is rounded to a multiple of ``2 ** -16``: 0.1 becomes 0.100006. A deep
+    copy of a model shares the source of the original.
     """
 
-    def __init__(self, bits: Literal[8, 16] = 16) -> None:
-        if bits not in (8, 16):
-            raise ValueError(f"bits is 8 or 16, not {bits}")
-        self.bits = bits
+    def __init__(self) -> None:
         self.seed(0)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DropoutSource:
@@ -63,8 +57,7 @@ class DropoutSource:
 
     def effective_p(self, p: float) -> float:
         """Return the probability with which values are dropped where ``p`` is asked for (CPU)."""
-        draws = 1 << self.bits
-        return min(max(round(p * draws), 0), draws) / draws
+        return min(max(round(p * 2**16), 0), 2**16) / 2**16
 
     def draw(self, shape: torch.Size, p: float) -> tuple[Tensor, int]:
         """Draw an integer for each value of ``shape``, and the least one that keeps a value.
@@ -73,16 +66,15 @@ class DropoutSource:
         """
         count = shape.numel()
         with record_function("cse.dropout"):  # no operator of torch tells a profiler of it
-            words = self._words.random_raw(-(-count * self.bits // 64))
-        drawn = words.view(np.uint8 if self.bits == 8 else np.int16)[:count]
-        least = int(p * 2**self.bits) - (0 if self.bits == 8 else 2**15)
-        return torch.from_numpy(drawn).view(shape), least
+            words = self._words.random_raw(-(-count // 4))
+        drawn = torch.from_numpy(words.view(np.int16)[:count])
+        return drawn.view(shape), int(p * 2**16) - 2**15
 
 
 class _Masked(torch.autograd.Function):
     """Keep values whose draw reaches ``least``, times ``scale``; others become zero.
 
-    The draws are kept for the backward pass, 1 or 2 bytes a value, and compared again there. On a
+    The draws are kept for the backward pass, 2 bytes a value, and compared again there. On a
     CPU a comparison written straight into the values' own format, then a product of equal formats,
     is several times faster than a bool mask.
     """

@@ -106,7 +106,7 @@ def build(
     ``PackedEncoder.load_with_tokenizer``.
     """
     train, model = composition.train, composition.model
-    source = DropoutSource(bits=train.dropout_bits)
+    source = DropoutSource()
     read = load_encoder or PackedEncoder.load_with_tokenizer
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:

@@ -225,8 +225,7 @@ class ViewBuilder:
                 augmenter.part, "__call__", list(before), None, view, drawing
             )
             self._watch(augmenter, texts == before)
-        known = self.rows.content_of(texts, encoder.tokenizer)
-        return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
+        return encoder.tokenizer.content(texts, self.rows.longest)
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""

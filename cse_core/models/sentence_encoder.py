@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from cse_core.capabilities import Role
 from cse_core.encoders.encoder import InputHook, PackedEncoder
-from cse_core.errors import CseError, PartError
+from cse_core.errors import PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
 from cse_core.runtime.distributed import rank_and_size
 from cse_core.runtime.sharing import Share, gather_rows
-from cse_core.tokenization.shared_table import shared_table
-from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable, shared_table
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
 
 
@@ -78,10 +77,6 @@ class SentenceEncoder:
             longest = min(self.max_length, self.encoder.max_positions)
             return self.tokenizer.wrap(self.pooler.content(content), prompt, longest)
         if self.slicer.slices_wrapped:
-            if any(prompt):
-                what = "slices without special tokens of their own have no place for a prompt"
-                hint = "let every slice be wrapped, or take a row pooler without a prompt"
-                raise CseError(what, where="pool", value=" … ".join(prompt), hint=hint)
             content = self.pooler.content(content)
             return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
         # Sliced first: what a pooler adds to a text must not be a slice of its own.

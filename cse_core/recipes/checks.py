@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from cse_core.capabilities import flatten
+from cse_core.capabilities import CAPABILITIES, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
@@ -140,22 +140,18 @@ def check_positives(run: Composition) -> Iterator[Problem]:
 
 
 def check_branches(run: Composition) -> Iterator[Problem]:
-    """Refuse another branch named online; warn of branches that nothing uses and of equal ones."""
+    """Refuse another branch named online; warn of branches that nothing uses."""
     used = {"online", *(view.branch for view in run.views)}
     used |= {options.branch for _, options in run.stores() if options.branch is not None}
     for part in run.parts:
         used |= {capability.removeprefix("branch:") for capability in flatten(part.requires)}
-    branches = run.of("branch")
-    for place, branch in enumerate(branches):
+    for branch in run.of("branch"):
         if branch.name == "online" and branch.use != "online":
             what = "online is the encoder in training"
             hint = 'write name = "target" or another'
             yield CseError(what, where=branch.path, value=branch.use, hint=hint)
         if branch.name not in used:
             yield f"{branch.path} encodes nothing: name it in views.VIEW.branch or a store's branch"
-        for other in branches[:place]:
-            if (other.use, other.options) == (branch.use, branch.options):
-                yield f"{other.path} and {branch.path} have the same settings: one is enough"
 
 
 def check_sizes(run: Composition) -> Iterator[Problem]:
@@ -348,45 +344,31 @@ def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
     return capability == "gradient:inputs"
 
 
-_TAKE_OUT = "choose another --model, or remove it with --{part.kind} ~{part.name}"
-_UNMET = {
-    "view": (
-        "the view {names}, which nothing in this run makes",
-        "name its column: --set views.{name}.column=COLUMN",
-    ),
-    "level": ("rows of level {names}, which nothing in this run makes", ""),
-    "positives": ("positives {names}, which nothing in this run finds", ""),
-    "column": (
-        "a column {names}, and the data has {columns}",
-        "if another column holds it: --set data.columns.{name}=COLUMN",
-    ),
-    "vocab": ("a vocabulary that keeps capital letters, but {model} lower-cases", _TAKE_OUT),
-    "mask-token": ("a mask token, but the vocabulary of {model} has none", _TAKE_OUT),
-    "pairs": (
-        "pairs, but neither a part nor a column 'positive' provides them",
-        "name the column: --set data.columns.positive=COLUMN",
-    ),
+_REMEDIES = {
+    "view": "name its column: --set views.{name}.column=COLUMN",
+    "column": "say which column of {columns} it is: --set data.columns.{name}=COLUMN",
+    "pairs": "name the column: --set data.columns.positive=COLUMN",
+    "vocab": "choose another --model, or remove it with --{part.kind} ~{part.name}",
+    "mask-token": "choose another --model, or remove it with --{part.kind} ~{part.name}",
 }
-"""What is needed and what there is instead, and what helps where no part provides it."""
+"""What helps where no part provides what is needed."""
 
 
 def _unmet(
     run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
 ) -> CseError:
-    words: dict[str, list[str]] = {}
-    remedies = []
+    names, remedies = [], []
+    columns = ", ".join(run.facts.columns or ())
     for capability in alternatives:
         prefix, _, name = capability.partition(":")
-        text, hint = _UNMET.get(prefix, (prefix, ""))
-        words.setdefault(text, []).append(repr(name))
-        remedies.append(hint.format(name=name, part=part))
-    facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
-    needed = [text.format(names=" or ".join(names), **facts) for text, names in words.items()]
+        names.append(CAPABILITIES.get(capability, f"the {prefix} {name!r}"))
+        remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, columns=columns))
     added = [_how_to_add(registry, capability) for capability in alternatives]
     hints = [*(added if any(added) else remedies), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
-    hint = hint or f"remove it with --{part.kind} ~{part.name}"
-    return CseError(f"needs {', or '.join(needed)}", where=part.path, hint=hint)
+    what = f"needs {' or '.join(names)}, which this run does not have"
+    remove = f"remove it with --{part.kind} ~{part.name}"
+    return CseError(what, where=part.path, hint=hint or remove)
 
 
 def _how_to_add(registry: Registry, capability: str) -> str:

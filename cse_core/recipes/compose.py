@@ -99,7 +99,7 @@ def _typed(
 ) -> Composition:
     """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
     reader = OptionReader(errors=errors)
-    reader.read_params(draft.params, facts.hidden)
+    reader.read_params(draft.tables["params"], facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
         for name, options in CORE_OPTIONS.items()
@@ -131,7 +131,7 @@ def _typed(
         parts=tuple(sorted(parts, key=_place)),
         view_options=views,
         facts=facts,
-        notes=tuple(draft.note_lines()),
+        notes=tuple(draft.notes),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -34,34 +34,21 @@ class Instance:
         return f"{self.kind}.{self.name}"
 
 
-Change = tuple[Instance | None, str]
-"""What was changed, with the instance that it is about, None where that is none."""
-
-
-@dataclass(frozen=True)
-class WhenNote:
-    """What a ``[[when]]`` block changed; flags may yet replace the parts that it changed.
-
-    Attributes:
-        say: The block's own words.
-    """
-
-    label: str
-    changes: list[Change]
-    say: str | None
-
-
 @dataclass
 class Draft:
-    """A recipe in the making; ``notes`` are what was decided on the way, for the plan."""
+    """A recipe in the making.
 
-    params: dict[str, Any] = field(default_factory=dict)
+    Attributes:
+        tables: Parameters and the core's own options by their tables.
+        notes: What was decided on the way, for the plan.
+    """
+
     tables: dict[str, dict[str, Any]] = field(
-        default_factory=lambda: {name: {} for name in CORE_TABLES}
+        default_factory=lambda: {name: {} for name in ("params", *CORE_TABLES)}
     )
     views: dict[str, dict[str, Any]] = field(default_factory=dict)
     parts: dict[Kind, list[Instance]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    notes: list[str | WhenNote] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def find(self, kind: Kind, name: str) -> Instance | None:
         """Return an instance by its name."""
@@ -83,27 +70,6 @@ class Draft:
             raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.names(kind)))
         self.parts[kind].remove(found)
 
-    def note_lines(self) -> Iterator[str]:
-        """Yield the notes, without what they say of instances that are there no more.
-
-        A flag that replaces a list makes new instances, of the same names perhaps, and what a block
-        set of the old ones does not count for them.
-        """
-        instances = [item for items in self.parts.values() for item in items]
-        for note in self.notes:
-            if isinstance(note, str):
-                yield note
-                continue
-            kept = [text for item, text in note.changes if item is None or item in instances]
-            yield f"{note.label}: {'; '.join(kept)}" if kept else note.label
-            gone = [item for item, _ in note.changes if item is not None and item not in instances]
-            replaced = [item.path for item in gone if self.find(item.kind, item.name)]
-            if replaced:
-                paths = " and ".join(dict.fromkeys(replaced))
-                yield f"{note.label}: no effect on {paths}, which was replaced later"
-            elif note.say is not None:
-                yield note.say
-
 
 def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
     """Merge recipes, base first, each with its ``[[when]]`` blocks before the next.
@@ -120,7 +86,8 @@ def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
             conditions = [f"{key} {_in_words(block[key])}" for key in CONDITIONS if key in block]
             label = f"{document.label}: when {', '.join(conditions)}"
             changes = _merge_table(draft, block, label, near, overlay=True)
-            draft.notes.append(WhenNote(label, changes, block.get("say")))
+            draft.notes.append(f"{label}: {'; '.join(changes)}" if changes else label)
+            draft.notes += [block["say"]] if "say" in block else []
         if document.overlay and "say" in document.table:
             draft.notes.append(str(document.table["say"]))
     return draft
@@ -138,29 +105,28 @@ def holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
 
 def _merge_table(
     draft: Draft, table: Mapping[str, Any], label: str, near: str, *, overlay: bool
-) -> list[Change]:
+) -> list[str]:
     """Merge a recipe's table; ``overlay`` updates items of a list by name, else it replaces it.
 
     Returns:
-        What it changed.
+        What it changed, in words.
     """
-    changes: list[Change] = []
+    changes: list[str] = []
     for path in table.get("remove", ()):
         kind, _, name = path.partition(".")
         if kind not in KINDS:
             hint = did_you_mean(kind, KINDS)
             raise CseError("remove names kind.part", where=label, value=path, hint=hint)
         draft.remove(kind, name, where=f"{label}: remove")
-        changes.append((None, f"{path} removed"))
+        changes.append(f"{path} removed")
     for name in table.get("params", {}):
         check_name(name, f"{label}: params")
-    heads = [("params", draft.params), *draft.tables.items()]
-    settings = [(head, held, table.get(head, {})) for head, held in heads]
+    settings = [(head, held, table.get(head, {})) for head, held in draft.tables.items()]
     for name, content in table.get("views", {}).items():
         settings.append((f"views.{name}", draft.views.setdefault(name, {}), content))
     for head, held, content in settings:
         _update(held, content)
-        changes += [(None, f"{head}.{key} = {_in_words(value)}") for key, value in content.items()]
+        changes += [f"{head}.{key} = {_in_words(value)}" for key, value in content.items()]
     for kind in KINDS:
         if kind in table:
             changes += _merge_items(draft, kind, table[kind], label, near, overlay=overlay)
@@ -175,10 +141,10 @@ def _merge_items(
     near: str,
     *,
     overlay: bool,
-) -> list[Change]:
+) -> list[str]:
     if not overlay:
         draft.parts[kind] = []
-    changes: list[Change] = []
+    changes: list[str] = []
     seen: set[str] = set()
     for item in items:
         options = {key: value for key, value in item.items() if key not in ("use", "name")}
@@ -200,7 +166,7 @@ def _merge_items(
             found.use, found.options, found.near = use, {}, near
         _update(found.options, options)
         said = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
-        changes += [(found, found.path + text) for text in said]
+        changes += [found.path + text for text in said]
     return changes
 
 
@@ -291,17 +257,17 @@ def _options_at(
     """Return the table that a path is about, and the steps that are left inside it."""
     head, *rest = steps
     path = ".".join(steps)
-    heads = (*CORE_TABLES, "params", "views", *KINDS)
+    heads = (*draft.tables, "views", *KINDS)
     if head not in heads:
         paths = [".".join((known, *rest)) for known in heads]
         raise CseError("unknown option", where=path, hint=did_you_mean(path, paths))
-    if head in CORE_TABLES or head == "params":
+    if head in draft.tables:
         if not rest:
             raise CseError("names no option", where=path, hint=f"write {head}.OPTION=VALUE")
-        if head == "params" and ".".join(rest) not in draft.params:
-            hint = did_you_mean(rest[0], draft.params)
+        if head == "params" and ".".join(rest) not in draft.tables[head]:
+            hint = did_you_mean(rest[0], draft.tables[head])
             raise CseError("the recipe has no such parameter", where=path, hint=hint)
-        return draft.params if head == "params" else draft.tables[head], rest
+        return draft.tables[head], rest
     if len(rest) < 2:
         hint = f"write {head}.NAME.OPTION=VALUE"
         raise CseError("is not an option of a part", where=path, hint=hint)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
@@ -29,6 +29,14 @@ _RECORDS_OF_A_RUN = ("run", "versions")
 _SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
 _KEYS = (*_TEXTS, *_RECORDS_OF_A_RUN, "extends", *_SETTINGS, "when")
 _WHEN_KEYS = (*CONDITIONS, "say", *_SETTINGS)
+_TABLES = ("params", *CORE_TABLES, "views")
+_SHAPES: dict[str, tuple[type, type, str, str | None]] = {
+    **{key: (str, str, "a text", None) for key in _TEXTS},
+    **{key: (dict, object, "a table", f"write [{key}]") for key in _TABLES},
+    **{key: (list, dict, "a list of tables", f"write [[{key}]]") for key in (*KINDS, "when")},
+    "remove": (list, str, "a list of parts", 'write remove = ["aug.NAME"]'),
+}
+"""What a key of a recipe holds: the types of it and of what is in it, its noun, how to write it."""
 
 
 @dataclass(frozen=True)
@@ -158,10 +166,7 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
     if isinstance(train, dict) and train.get("precision") == "auto" and precision is not None:
         train["precision"] = precision  # that of the run: here auto may be another
     _check_shape(table, label, _KEYS)
-    blocks = table.get("when", [])
-    if not _is_tables(blocks):
-        raise CseError("when is a list of tables", where=label, hint="write [[when]]")
-    for number, block in enumerate(blocks, 1):
+    for number, block in enumerate(table.get("when", []), 1):
         where = f"{label}: when {number}"
         _check_shape(block, where, _WHEN_KEYS)
         if not any(key in block for key in CONDITIONS):
@@ -186,29 +191,20 @@ def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) ->
         if key not in keys:
             hint = did_you_mean(key, keys)
             raise CseError(f"a recipe has no key {key!r}", where=label, hint=hint)
-        if key in KINDS and not _is_tables(content):
-            raise CseError(f"{key} is a list of tables", where=label, hint=f"write [[{key}]]")
-        if key in (*CORE_TABLES, "params", "views") and not isinstance(content, dict):
-            raise CseError(f"{key} is a table", where=label, value=content, hint=f"write [{key}]")
-        if key in _TEXTS and not isinstance(content, str):
-            raise CseError(f"{key} is a text", where=label, value=content)
+        if key not in _SHAPES:
+            continue
+        kind, items, noun, write = _SHAPES[key]
+        if not isinstance(content, kind) or not all(isinstance(each, items) for each in content):
+            raise CseError(f"{key} is {noun}", where=label, value=content, hint=write)
     for name, settings in table.get("views", {}).items():
         check_name(name, f"{label}: views")
         if not isinstance(settings, dict):
             hint = f"write [views.{name}]"
             raise CseError(f"views.{name} is a table", where=label, value=settings, hint=hint)
-    removed = table.get("remove", [])
-    if not isinstance(removed, list) or not all(isinstance(path, str) for path in removed):
-        hint = 'write remove = ["aug.NAME"]'
-        raise CseError("remove is a list of parts", where=label, value=removed, hint=hint)
-    for kind in KINDS:
-        for item in cast(list[dict[str, Any]], table.get(kind, [])):
+    for part in KINDS:
+        for item in table.get(part, []):
             if "use" not in item and "name" not in item:
-                raise CseError(f"a [[{kind}]] has no use", where=label, hint='write use = "PART"')
+                raise CseError(f"a [[{part}]] has no use", where=label, hint='write use = "PART"')
             for key in ("use", "name"):
-                if key in item and not isinstance(item[key], str):
-                    raise CseError(f"{key} is a text", where=f"{label}: {kind}", value=item[key])
-
-
-def _is_tables(content: object) -> bool:
-    return isinstance(content, list) and all(isinstance(item, dict) for item in content)
+                if not isinstance(item.get(key, ""), str):
+                    raise CseError(f"{key} is a text", where=f"{label}: {part}", value=item[key])

@@ -101,9 +101,6 @@ class TrainOptions(Options):
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Number format of the encoder; auto is bf16 where the hardware computes in it, fp16 with a
     loss scale on other GPUs, else fp32."""
-    dropout_bits: Literal[8, 16] = 16
-    """Random bits per element of a dropout mask on a CPU; 8 draws half as many and rounds p = 0.1
-    to 0.1016."""
     seed: int = Field(default=42, ge=0, le=2**63 - 1)
     """Random seed."""
     dev: tuple[Location, ...] = ("auto",)

@@ -9,7 +9,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -190,42 +190,28 @@ def _mistakes(
     error: ValidationError, model: type[Options], written: Mapping[str, Any], path: str
 ) -> list[CseError]:
     """Return one error for each option that pydantic refused."""
-    grouped: dict[str, list[ErrorDetails]] = {}
+    first: dict[str, ErrorDetails] = {}
     for details in error.errors(include_url=False):
-        grouped.setdefault(str(details["loc"][0]) if details["loc"] else "", []).append(details)
+        first.setdefault(str(details["loc"][0]) if details["loc"] else "", details)
     return [
         CseError(
-            _in_plain_words(group, model.model_fields.get(name)),
+            _in_plain_words(details, model.model_fields.get(name)),
             where=f"{path}.{name}" if name else path,
             value=written.get(name),
         )
-        for name, group in grouped.items()
+        for name, details in first.items()
     ]
 
 
-def _in_plain_words(group: Sequence[ErrorDetails], info: FieldInfo | None) -> str:
-    bounds = {
-        "greater_than": ("gt", "be greater than {}"), "less_than": ("lt", "be less than {}"),
-        "greater_than_equal": ("ge", "be at least {}"), "less_than_equal": ("le", "be at most {}"),
-        "multiple_of": ("multiple_of", "be a multiple of {}"),
-        "too_short": ("min_length", "have at least {} items"),
-        "too_long": ("max_length", "have at most {} items"),
-        "string_too_short": ("min_length", "have at least {} characters"),
-        "string_too_long": ("max_length", "have at most {} characters"),
-        "string_pattern_mismatch": ("pattern", "match {}"),
-    }  # fmt: skip
-    texts = {"missing": "is required", "finite_number": "must be a finite number"}
-    for details in group:
-        context = details.get("ctx", {})
-        if details["type"] in bounds:
-            key, text = bounds[details["type"]]
-            bound = context[key]
-            return "must " + text.format(f"{bound:g}" if isinstance(bound, float) else bound)
-        if details["type"] in ("value_error", "assertion_error"):
-            return str(context.get("error", "is not accepted"))
-        if details["type"] in texts:
-            return texts[details["type"]]
-    return "is not accepted" if info is None else f"must be {in_words(field_accepts(info))}"
+def _in_plain_words(details: ErrorDetails, info: FieldInfo | None) -> str:
+    kind, said = details["type"], details["msg"]
+    if kind in ("value_error", "assertion_error"):
+        return str(details["ctx"]["error"])
+    if kind == "missing":
+        return "is required"
+    if info is None or kind.startswith(("string_too", "string_pattern", "too_")):
+        return f"must{said.partition(' should')[2]}"
+    return f"must be {in_words(field_accepts(info))}"
 
 
 def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:

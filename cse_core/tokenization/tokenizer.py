@@ -14,6 +14,8 @@ from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from cse_core.errors import CseError
+from cse_core.runtime.distributed import rank_and_size, share
+from cse_core.runtime.sharing import gather_rows
 from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
 
 AT_ONCE = 10_000
@@ -185,3 +187,25 @@ class TextTokenizer:
             found = self.hf(text, add_special_tokens=False, verbose=False) if text else {}
             self._prompts[text] = list(found.get("input_ids", ()))
         return self._prompts[text]
+
+
+def shared_table(
+    tokenizer: TextTokenizer, texts: Sequence[str], longest: int | None = None
+) -> TokenTable:
+    """Return the table of texts of which each process tokenises its share; every process has all.
+
+    ``texts`` are the same in every process; at most ``longest`` tokens of one are kept.
+
+    Raises:
+        ElsewhereError: If another process failed.
+    """
+    start, stop = share(len(texts), *rank_and_size())
+    own: list[TokenTable] = []
+
+    def lengths() -> Tensor:
+        own.append(tokenizer.table(texts[start:stop], longest))
+        return own[0].offsets.diff()
+
+    offsets = offsets_of(gather_rows(lengths))
+    tokens = gather_rows(lambda: torch.stack([own[0].ids, own[0].word], dim=1))
+    return TokenTable(tokens[:, 0].contiguous(), tokens[:, 1].contiguous(), offsets)

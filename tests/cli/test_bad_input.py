@@ -95,7 +95,6 @@ USES = [
     ("eval starter --max-length 600", "--max-length", "512"),
     ("eval starter --data strater", "--data", "strater", "starter"),
     ("eval starter --pairs-out ok.txt/x.tsv", "ok.txt/x.tsv"),
-    ("eval starter --idf nothere.txt", "nothere.txt"),
     ("eval starter --device gpu", "--device", "gpu"),
     ("eval starter --precision fp17", "--precision", "fp17"),
     ("eval starter starter --pairs-out x.tsv", "--pairs-out"),

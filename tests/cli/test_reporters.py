@@ -104,7 +104,7 @@ REGISTRY = Registry([Registered(NOTES, "cse-notes", "0.1.0", "cse-notes:notes")]
         ("note", "train.report: unknown reporter (got 'note'); did you mean"),
         ("notes:digit=1", "train.report: notes.digit: unknown option (got '1'); did you"),
         ("notes:digits=x", "train.report: notes.digits: must be an integer >= 0 (got"),
-        ("notes:digits=-1", "train.report: notes.digits: must be at least 0 (got '-1')"),
+        ("notes:digits=-1", "train.report: notes.digits: must be an integer >= 0 (got '-1')"),
         ("notes:file", "train.report: is not OPTION=VALUE (got 'file'); write notes:OPTION=VALUE"),
     ],
 )

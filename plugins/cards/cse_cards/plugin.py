@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from cse_cards.options import CaseSwitchOptions, RetrievedOptions
-from cse_cards.papers import PAPER
-from cse_core.records import AugmenterSpec, RecipeSpec, RunInfo, StoreSpec
+from cse_core.records import AugmenterSpec, Paper, RecipeSpec, RunInfo, StoreSpec
 from cse_core.specs import hookimpl
+
+PAPER = Paper(
+    "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022",
+    bibtex=r"""@inproceedings{wang-etal-2022-improving,
+    title = "Improving Contrastive Learning of Sentence Embeddings with Case-Augmented Positives
+        and Retrieved Negatives",
+    author = "Wang, Wei and Ge, Liangzhu and Zhang, Jingqiao and Yang, Cheng",
+    booktitle = "Proceedings of the 45th International ACM SIGIR Conference on Research and
+        Development in Information Retrieval",
+    year = "2022",
+}""",
+)
 
 
 @hookimpl

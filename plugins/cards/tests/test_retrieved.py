@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from cse_cards.approximate import nearest
 from cse_cards.retrieved import Retrieved, room
 from cse_testkit import (
     Rig,
     compose,
-    installed_registry,
     make_context,
     make_part,
     tiny_corpus,
     tiny_encoder,
-    write_corpus,
 )
 from torch import Tensor
 
-from cse_cli.models.approximate import nearest
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.options import PoolerOptions
 from cse_core.parts import RoundContext
-from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.training_rows import TrainingRows
-from cse_core.training.checkpoint import Checkpoint
-from cse_core.training.run import resume, train
-from cse_core.training.signals import Stopped
 
 KINDS: Any = {"negatives": ["retrieved"]}
 
@@ -68,28 +61,26 @@ def neighbours(made: Rig, corpus: Corpus, count: int, pool: Any = Mean) -> dict[
     return table
 
 
-@pytest.mark.parametrize(
-    ("pool", "kind", "index"),
-    [("mean", Mean, "auto"), ("cls", Cls, "exact"), ("mean", Mean, "faiss")],
-)
-def test_the_table_holds_the_nearest_other_texts(pool: str, kind: Any, index: str) -> None:
+def test_the_table_holds_the_nearest_other_texts() -> None:
     corpus = tiny_corpus()
-    made = rig("knn=6", f"pool={pool}", f"index={index}", corpus=corpus)
-    wanted = neighbours(made, corpus, 5, kind)
-    made.begin()
-    part = part_of(made)
-    assert part.known is not None and part.near is not None
-    assert len(part.known) == 23, "rows 3 and 4 have one text"
-    for number in range(23):
-        (text,) = part.known.texts(torch.tensor([number]))
-        assert part.known.texts(part.near[number].long()) == wanted[text]
-        assert text not in wanted[text]
+    for pool, kind, index in (("mean", Mean, "auto"), ("cls", Cls, "exact"),
+                              ("mean", Mean, "faiss")):  # fmt: skip
+        made = rig("knn=6", f"pool={pool}", f"index={index}", corpus=corpus)
+        wanted = neighbours(made, corpus, 5, kind)
+        made.begin()
+        part = part_of(made)
+        assert part.known is not None and part.near is not None
+        assert len(part.known) == 23, "rows 3 and 4 have one text"
+        for number in range(23):
+            (text,) = part.known.texts(torch.tensor([number]))
+            assert part.known.texts(part.near[number].long()) == wanted[text]
+            assert text not in wanted[text]
 
 
 def test_faiss_that_is_not_installed_is_said_before_anything_is_encoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cse_cli.models.approximate.find_spec", lambda name: None)
+    monkeypatch.setattr("cse_cards.approximate.find_spec", lambda name: None)
     with pytest.raises(CseError, match="negatives.retrieved.index: faiss is not installed.*pip"):
         rig("index=faiss")
 
@@ -133,68 +124,34 @@ def test_the_nearest_can_be_left_out() -> None:
         rig("knn=30", "skip=22", corpus=corpus).begin()
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_columns_that_are_not_shared_are_seen_by_their_own_anchor_alone(shared: bool) -> None:
-    corpus = tiny_corpus()
-    made = rig("knn=6", "take=2", f"shared={str(shared).lower()}", "weight=0.5", corpus=corpus)
-    made.begin()
-    part = part_of(made)
-    seen: list[tuple[Any, Any]] = []
-    weigh = part.weigh
-
-    def collect_errors(negatives: Any, batch: Any, ctx: Any) -> Any:
-        seen.append((weigh(negatives, batch, ctx), batch))
-        return seen[-1][0]
-
-    part.weigh = collect_errors  # type: ignore[method-assign]
-    made.step(1)
-    ((found, batch),) = seen
-    for anchor in range(4):
-        for column in range(8):
-            own = int(batch.views["negative-retrieved"]["sentence"].owner[column]) == anchor
-            assert float(found.log_weights[anchor, 4 + column]) == (0.5 if own else 0.0)
-            if not own and not shared:
-                assert bool(found.mask[anchor, 4 + column])
-        others = found.mask[anchor, 4:].sum() if shared else 0
-        assert int(others) < 6
-
-
 def test_a_process_draws_for_its_rows_what_the_whole_batch_draws() -> None:
-    made = rig("knn=6")
+    made = rig("knn=6", "take=2")
     made.begin()
     part, whole = part_of(made), torch.tensor([7, 4, 0, 9])
     ctx = replace(make_context(), rows=whole)
     (all_rows,), (later,) = part.views(whole, ctx), part.views(whole[2:], ctx)
-    assert all_rows.texts is not None and later.texts is not None
-    assert list(all_rows.texts)[2:] == list(later.texts)
+    assert all_rows.texts is not None and later.texts is not None and later.tokens is not None
+    assert list(all_rows.texts)[4:] == list(later.texts)
+    tokenized = made.assembly.online.tokenizer.content(list(later.texts), 32)
+    assert torch.equal(later.tokens.ids, tokenized.ids)
+    assert torch.equal(later.tokens.offsets, tokenized.offsets)
 
 
-def test_tokens_of_the_view_are_those_of_its_texts() -> None:
-    made = rig("knn=6", "take=2")
-    made.begin()
-    part, rows = part_of(made), torch.tensor([2, 5])
-    (view,) = part.views(rows, replace(make_context(), rows=rows))
-    assert view.tokens is not None and view.texts is not None
-    printed = made.assembly.online.tokenizer.content(list(view.texts), 32)
-    assert torch.equal(view.tokens.ids, printed.ids)
-    assert torch.equal(view.tokens.offsets, printed.offsets)
-
-
-def test_columns_of_all_anchors_with_gradient_and_own_texts_masked() -> None:
-    """In loops: who sees which retrieved column, at two columns a sentence."""
+@pytest.mark.parametrize("shared", [True, False])
+def test_who_sees_which_column_and_with_what_weight(shared: bool) -> None:
+    """In loops, at two columns a sentence; own texts are masked, and columns have a gradient."""
     corpus = tiny_corpus(6)
-    made = rig("knn=6", "take=2", corpus=corpus)
+    made = rig("knn=6", "take=2", f"shared={str(shared).lower()}", "weight=0.5", corpus=corpus)
     made.begin()
     part = part_of(made)
     calls: list[tuple[Any, Any, Any]] = []
     weigh = part.weigh
 
-    def collect_errors(negatives: Any, batch: Any, ctx: Any) -> Any:
-        found = weigh(negatives, batch, ctx)
-        calls.append((found, batch, ctx))
-        return found
+    def watched(negatives: Any, batch: Any, ctx: Any) -> Any:
+        calls.append((weigh(negatives, batch, ctx), batch, ctx))
+        return calls[-1][0]
 
-    part.weigh = collect_errors  # type: ignore[method-assign]
+    part.weigh = watched  # type: ignore[method-assign]
     (result,) = made.step(1)
     ((found, batch, ctx),) = calls
     assert found.blocks == (("in-batch", 4), ("negative-retrieved", 8))
@@ -205,7 +162,9 @@ def test_columns_of_all_anchors_with_gradient_and_own_texts_masked() -> None:
     for i, row in enumerate(batch.rows.tolist()):
         for column in range(8):
             own = texts[column] == corpus.column("text")[row]
-            assert bool(found.mask[i, 4 + column]) == own
+            mine = column // 2 == i
+            assert bool(found.mask[i, 4 + column]) == (own or not (mine or shared))
+            assert float(found.log_weights[i, 4 + column]) == (0.5 if mine else 0.0)
             hidden += own
     assert hidden, "six rows, so some sentence of the batch was retrieved"
     vectors = batch.views["negative-retrieved"]["sentence"].vectors
@@ -276,9 +235,6 @@ def test_a_static_table_is_kept_and_texts_of_a_round_are_searched_before_it() ->
 
 
 def test_the_plan_says_when_texts_of_rounds_are_searched() -> None:
-    registry = installed_registry()
-    if not registry.has("positives", "inverse-cloze"):
-        pytest.skip("no miner of texts is installed")
     corpus = tiny_corpus(columns=("document",))
     kinds = {"positives": ["inverse-cloze"], "negatives": ["retrieved"]}
     printed = compose(kinds=kinds, corpus=corpus).notes
@@ -287,82 +243,20 @@ def test_the_plan_says_when_texts_of_rounds_are_searched() -> None:
     assert not any("a round brings" in line for line in plain)
 
 
-@pytest.mark.parametrize(
-    ("sets", "word"),
-    [
-        (["knn=1"], "knn"),
+def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
+    for sets, words in (
         (["knn=3", "take=3"], "above take"),
         (["knn=4", "take=2", "skip=2"], "above take and skip together: 4, 2 and 2"),
         (["refresh=round", "model=starter"], "refresh = static"),
         (["view=positive"], "view"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(sets: list[str], word: str) -> None:
-    with pytest.raises(CseError) as caught:
-        rig(*sets)
-    line = str(caught.value)
-    assert word in line and "negatives.retrieved" in line and "\n" not in line
-
-
-def test_one_text_has_no_neighbour() -> None:
-    with pytest.raises(CseError) as caught:
+        ([f"model={tmp_path / 'nothing'}"], "negatives.retrieved.model: "),
+    ):
+        with pytest.raises(CseError) as caught:
+            rig(*sets)
+        line = str(caught.value)
+        assert words in line and "negatives.retrieved" in line and "\n" not in line
+    with pytest.raises(CseError, match="only one text"):
         rig(corpus=Corpus.from_columns({"text": ["Boat"] * 4})).begin()
-    assert "only one text" in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_missing_model_is_told_before_anything_is_written(tmp_path: Path) -> None:
-    composition = composed(tmp_path, f"negatives.retrieved.model={tmp_path / 'nothing'}")
-    with pytest.raises(CseError) as caught:
-        train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
-    assert str(caught.value).startswith("negatives.retrieved.model: ")
-    assert not (tmp_path / "run" / "run.toml").exists()
-
-
-class Stopping(Reporter):
-    """Asks the run to stop after the second step."""
-
-    def step(self, step: int) -> None:
-        if step == 2:
-            signal.raise_signal(signal.SIGTERM)
-
-
-class Hearing(Reporter):
-    """Notes what is searched."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[int, int, str]] = []
-
-    def progress(self, done: int, total: int, what: str) -> None:
-        self.heard.append((done, total, what))
-
-
-def composed(folder: Path, *sets: str) -> Any:
-    corpus = tiny_corpus()
-    file = write_corpus(corpus, folder / "rows.csv")
-    given = [f"data.path=[{file}]", "train.max_steps=5", "train.device=cpu", *sets]
-    return compose(recipe="cards", corpus=corpus, sets=given)
-
-
-def test_a_stopped_run_goes_on_bit_for_bit_without_a_second_search(tmp_path: Path) -> None:
-    composition, registry = composed(tmp_path), installed_registry()
-    first, second = Hearing(), Hearing()
-    train(composition, registry, out=tmp_path / "whole", reporter=first)
-    assert [what for *_, what in first.heard] == [
-        "retrieved: texts encoded",
-        "retrieved: texts searched",
-    ]
-    with pytest.raises(Stopped):
-        train(composition, registry, out=tmp_path / "broken", reporter=Stopping())
-    resume(tmp_path / "broken", registry, reporter=second)
-    assert not second.heard, "the table is kept"
-    one, other = (
-        Checkpoint.read(sorted((tmp_path / name / "checkpoints").glob("step-*"))[-1])
-        for name in ("whole", "broken")
-    )
-    assert one.values["step"] == other.values["step"] == 5
-    assert one.tensors.keys() == other.tensors.keys()
-    assert any(name.endswith("near") for name in one.tensors)
-    assert all(torch.equal(value, other.tensors[name]) for name, value in one.tensors.items())
 
 
 def test_vectors_beyond_the_limit_lie_in_a_file() -> None:

@@ -9,9 +9,23 @@ from cse_consert.options import (
     TokenCutoffOptions,
     TokenShuffleOptions,
 )
-from cse_consert.papers import PAPER
-from cse_core.records import AugmenterSpec, Point, RecipeSpec
+from cse_core.records import AugmenterSpec, Paper, Point, RecipeSpec
 from cse_core.specs import hookimpl
+
+PAPER = Paper(
+    "Yan, Li, Wang, Zhang, Wu and Xu: ConSERT, ACL 2021",
+    bibtex=r"""@inproceedings{yan-etal-2021-consert,
+    title = "{ConSERT}: A Contrastive Framework for Self-Supervised Sentence Representation
+        Transfer",
+    author = "Yan, Yuanmeng and Li, Rumei and Wang, Sirui and Zhang, Fuzheng and Wu, Wei and Xu,
+        Weiran",
+    booktitle = "Proceedings of the 59th Annual Meeting of the Association for Computational
+        Linguistics and the 11th International Joint Conference on Natural Language Processing
+        (Volume 1: Long Papers)",
+    year = "2021",
+    url = "https://aclanthology.org/2021.acl-long.393",
+}""",
+)
 
 
 def _point(options: EmbeddingsOptions) -> Point:
@@ -32,7 +46,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
         AugmenterSpec(
             name="token-cutoff",
             summary="sets the embeddings of some tokens of a row to zero",
-            factory="cse_consert.token_cutoff:TokenCutoff",
+            factory="cse_consert.embeddings:TokenCutoff",
             options=TokenCutoffOptions,
             point=_point,
             paper=PAPER,
@@ -40,7 +54,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
         AugmenterSpec(
             name="feature-cutoff",
             summary="sets some features to zero for all tokens of a row",
-            factory="cse_consert.feature_cutoff:FeatureCutoff",
+            factory="cse_consert.embeddings:FeatureCutoff",
             options=FeatureCutoffOptions,
             point=_point,
             paper=PAPER,
@@ -48,7 +62,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
         AugmenterSpec(
             name="embedding-dropout",
             summary="sets some elements of a row's embeddings to zero",
-            factory="cse_consert.embedding_dropout:EmbeddingDropout",
+            factory="cse_consert.embeddings:EmbeddingDropout",
             options=EmbeddingDropoutOptions,
             point=_point,
             paper=PAPER,

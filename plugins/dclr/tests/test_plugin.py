@@ -1,13 +1,12 @@
-"""The kit over DCLR's distribution, parts and recipe."""
+"""The kit over DCLR's distribution and parts."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
-from cse_testkit import LossSuite, PluginSuite, RecipeSuite, StoreSuite
+from cse_testkit import LossSuite, PluginSuite, StoreSuite
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
@@ -108,15 +107,3 @@ class TestPublished(LossSuite):
             for each in (weightless, orthogonal)
         )
         assert torch.isclose(one, other) and not torch.isclose(one, value)
-
-
-class TestDclr(RecipeSuite):
-    recipe = "dclr"
-    settings = Path(__file__).parent / "settings" / "dclr.toml"
-
-    def test_large_encoders_train_their_own_pooler_alone(self) -> None:
-        for encoder in ("bert-large", "roberta-large"):
-            pools = [part.name for part in self.resolved(encoder).of("pool")]
-            assert pools == ["cls", "mlp"]
-        pools = [part.name for part in self.resolved("bert-base").of("pool")]
-        assert pools == ["cls", "mlp", "projector"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +16,6 @@ from cse_evaluation.pairs import PairSet
 Units = Callable[[str], list[str]]
 
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class TextCollection:
-    """Texts, one document each, from which inverse document frequencies are counted.
-
-    Attributes:
-        name: What the report calls them.
-        texts: The texts, repeated ones counted again.
-    """
-
-    name: str
-    texts: Sequence[str]
 
 
 def words(text: str) -> list[str]:
@@ -75,20 +61,15 @@ def jaccard(pairs: PairSet) -> NDArray[np.float64]:
     return np.array(values)
 
 
-def tfidf(pairs: PairSet, idf: TextCollection | None = None) -> NDArray[np.float64]:
+def tfidf(pairs: PairSet) -> NDArray[np.float64]:
     """Return the cosine of both sentences' TF-IDF vectors, of each pair: ``[P]`` in [0, 1].
 
-    A word's weight is its count times log((N + 1) / (df + 1)), N texts of which df have the word;
-    a word that none has keeps the highest weight. Equal bags of words have the cosine 1, others
-    of which one has no weight 0.
-
-    Args:
-        pairs: The pairs.
-        idf: Texts to count document frequencies in; by default the sentences of the pairs, as
-            often as they stand there.
+    A word's weight is its count times log((N + 1) / (df + 1)), where df of the N sentences of the
+    pairs, as often as they stand there, have the word. Equal bags of words have the cosine 1,
+    others of which one has no weight 0.
     """
     units, _ = units_of(pairs.texts)
-    documents = idf.texts if idf else own_sentences(pairs)
+    documents = [text for pair in pairs.pairs for text in (pair.sentence1, pair.sentence2)]
     frequency = Counter(unit for text in documents for unit in set(units(text)))
     bags = {text: Counter(units(text)) for text in pairs.texts}
     weighted = {
@@ -113,8 +94,3 @@ def tfidf(pairs: PairSet, idf: TextCollection | None = None) -> NDArray[np.float
         else:
             values.append(sum(w * second.get(unit, 0.0) for unit, w in first.items()) / length)
     return np.array(values)
-
-
-def own_sentences(pairs: PairSet) -> list[str]:
-    """Return both sentences of every pair, repeated ones too."""
-    return [text for pair in pairs.pairs for text in (pair.sentence1, pair.sentence2)]

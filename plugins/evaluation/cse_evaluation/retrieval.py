@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.models.approximate import FaissIndex, IndexReport, chosen_index
 from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, unit
 from cse_core.evaluation.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
@@ -78,24 +77,6 @@ def titles_before(
     return before
 
 
-def titles_before_through(
-    documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], IndexReport]:
-    """Return what :func:`titles_before` does, of the titles that faiss finds, and its index.
-
-    A title that the index does not find is behind all others.
-    """
-    asked, held = documents.astype(np.float32), titles.astype(np.float32)
-    count = min(max(CUTS) + 1, len(held))
-    index = FaissIndex(held, asked, count)
-    scores, found = index.search(asked, count)
-    own = found == gold[:, None]
-    score = np.where(own, scores, -np.inf).max(axis=1)
-    before = (scores >= score[:, None]).sum(axis=1) - 1
-    before[~own.any(axis=1)] = len(held)
-    return before, index.report
-
-
 @dataclass(frozen=True)
 class DocumentDevSet(DevSet):
     """Documents with titles that training is scored on."""
@@ -133,7 +114,6 @@ def score_documents(
     words: Baseline | None = None,
     progress: Progress | None = None,
     similarity: str = "cosine",
-    index: str = "exact",
 ) -> Result:
     """Score an encoder on a set of documents; the items are what ``titles_before`` returns.
 
@@ -143,10 +123,9 @@ def score_documents(
         words: What ``score_words`` returned for them.
         progress: Hears how many sentences are encoded.
         similarity: ``cosine``, or ``dot``: the inner product of the vectors as they are.
-        index: How titles are found: ``exact``, ``faiss`` or ``auto``.
 
     Raises:
-        CseError: If the encoder's vectors are not finite, or faiss is wanted and not installed.
+        CseError: If the encoder's vectors are not finite.
     """
     vectors = document_vectors(encode, documents, progress)
     titles = EncodedTexts(encode, documents.titles)(documents.titles).astype(np.float64)
@@ -161,12 +140,7 @@ def score_documents(
         "untitled": documents.untitled,
         "fingerprint": documents.fingerprint,
     }
-    if chosen_index(index, len(titles), len(vectors)):
-        before, about = titles_before_through(vectors, titles, documents.gold)
-        setting += ", through faiss"
-        facts["index"] = asdict(about)
-    else:
-        before = titles_before(vectors, titles, documents.gold)
+    before = titles_before(vectors, titles, documents.gold)
     return Result.of(
         documents.name,
         recall_of(before),

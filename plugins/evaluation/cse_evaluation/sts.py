@@ -4,22 +4,28 @@ The setting is "all", that of Gao et al. (2021), "SimCSE", appendix B: one Spear
 over the pairs of all subsets of a set together, no regressor on top. Pairs labelled 0 or 1 also
 have the average precision and the area under the ROC curve: the ties bound Spearman's correlation
 (with half of the pairs labelled 1 a perfect ranking has 86.6), and these two reach 100.
+
+As a dev set, graded pairs are what training is scored on, to log and to choose a checkpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.suites import Encode
+from cse_core.evaluation.suites import DevSet, Encode
 from cse_evaluation.geometry import measure
-from cse_evaluation.lexical import TextCollection, jaccard, tfidf, units_of
+from cse_evaluation.lexical import jaccard, tfidf, units_of
 from cse_evaluation.pairs import PairSet, is_binary, spearman
 from cse_evaluation.results import Baseline, Result, check_names, mean_of, rounded
 from cse_evaluation.vectors import EncodedTexts, row_cosines
+
+if TYPE_CHECKING:
+    from cse_core.parts import Metric
 
 STS_TESTS = (
     "sts12.test",
@@ -124,18 +130,59 @@ def _subsets(pairs: PairSet, cosines: NDArray[np.float64]) -> dict[str, Any]:
     return subsets
 
 
-def score_words(pairs: PairSet, idf: TextCollection | None = None) -> Baseline:
-    """Score TF-IDF and Jaccard on the pairs of a set, in the setting "all".
-
-    Args:
-        pairs: The set.
-        idf: Texts for TF-IDF's document frequencies; by default the set's own sentences.
-    """
-    values = {"tfidf": tfidf(pairs, idf), "jaccard": jaccard(pairs)}
+def score_words(pairs: PairSet) -> Baseline:
+    """Score TF-IDF and Jaccard on the pairs of a set, in the setting "all"."""
+    values = {"tfidf": tfidf(pairs), "jaccard": jaccard(pairs)}
     found: dict[str, Any] = {name: spearman(pairs.gold, own) for name, own in values.items()}
-    source = idf.name if idf else f"the sentences of {pairs.file}"
-    found["lexical"] = {"idf": source, "units": units_of(pairs.texts)[1]}
+    found["lexical"] = {"idf": f"the sentences of {pairs.file}", "units": units_of(pairs.texts)[1]}
     if is_binary(pairs.gold):
         binary = {name: binary_scores(pairs.gold, own) for name, own in values.items()}
         found["binary"] = binary
     return found
+
+
+@dataclass(frozen=True)
+class PairDevSet(DevSet):
+    """Graded pairs that training is scored on."""
+
+    pairs: PairSet
+
+    @classmethod
+    def of(cls, pairs: PairSet) -> PairDevSet:
+        """Return the dev set of a file of pairs."""
+        more = ("average_precision",) if is_binary(pairs.gold) else ()
+        choices = ("spearman", *more)
+        return cls(pairs.name, choices, len(pairs.texts), pairs)
+
+    def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return its scores and the numbers of the metrics; each text is encoded once."""
+        known = EncodedTexts(encode, self.pairs.texts)
+        found = self.score(known)
+        for name, metric in metrics.items():
+            numbers = metric.compute(known, self.pairs)
+            found.update({f"{name}.{key}": value for key, value in numbers.items()})
+        return found
+
+    def score(self, encode: Encode) -> dict[str, float]:
+        """Score an encoder.
+
+        Returns:
+            ``spearman`` (x100, all pairs together; 0 where all cosines are equal, so that a
+            collapsed model is never chosen), ``alignment``, ``uniformity``, ``mean_cosine``,
+            ``effective_rank`` and of pairs labelled 0 and 1 ``average_precision``; one that the
+            pairs do not define (alignment without a pair above the threshold) is left out.
+
+        Raises:
+            CseError: If the encoder's vectors are not finite.
+        """
+        encoded = EncodedTexts(encode, self.pairs.texts)
+        first, second = encoded.pair_vectors(self.pairs)
+        geometry = measure(self.pairs, first, second, encoded.unit(self.pairs.texts))
+        cosines = row_cosines(first, second)
+        scores = {"spearman": spearman(self.pairs.gold, cosines) or 0.0}
+        if "average_precision" in self.choices:
+            binary = binary_scores(self.pairs.gold, cosines)
+            scores["average_precision"] = binary["average_precision"]
+        names = ("alignment", "uniformity", "mean_cosine", "effective_rank")
+        measured = {name: geometry[name]["value"] for name in names}
+        return scores | {name: value for name, value in measured.items() if value is not None}

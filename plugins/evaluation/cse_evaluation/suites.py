@@ -121,15 +121,15 @@ class Sts(Graded):
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet:
         """Return a file of graded pairs as a dev set."""
-        from cse_evaluation.dev import PairDevSet
         from cse_evaluation.pairs import read_pairs
+        from cse_evaluation.sts import PairDevSet
 
         return PairDevSet.of(read_pairs(path))
 
     def dev_of_pairs(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DevSet:
         """Return the graded pairs of a data set as a dev set."""
-        from cse_evaluation.dev import PairDevSet
         from cse_evaluation.pairs import pairs_from_rows
+        from cse_evaluation.sts import PairDevSet
 
         return PairDevSet.of(pairs_from_rows(name, rows))
 

@@ -262,7 +262,7 @@ def test_without_the_column_it_is_refused() -> None:
     with pytest.raises(CseError) as caught:
         compose(kinds={"aug": ["fusion"]}, corpus=tiny_corpus())
     line = str(caught.value)
-    assert "\n" not in line and line.startswith("aug.fusion: needs a column 'fraternal'")
+    assert "\n" not in line and line.startswith("aug.fusion: needs the column 'fraternal'")
     assert line.endswith(
         "--set data.columns.fraternal=COLUMN, or make it as docs/translate.md shows"
     )

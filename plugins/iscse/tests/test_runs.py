@@ -157,10 +157,10 @@ def test_batches_that_push_all_else_out_are_warned_of() -> None:
     ("setting", "wanted"),
     [
         ("positives.knn-smoothing.k=1024", "k = 1024 neighbours need a larger buffer"),
-        ("positives.knn-smoothing.beta=0", "beta: must be greater than 0"),
+        ("positives.knn-smoothing.beta=0", "beta: must be a number > 0"),
         ("positives.knn-smoothing.view=negative", "view: only a positive can be smoothed"),
         ("positives.kmeans-smoothing.clusters=2000", "2000 clusters need as many vectors"),
-        ("positives.kmeans-smoothing.gamma=1.5", "gamma: must be at most 1"),
+        ("positives.kmeans-smoothing.gamma=1.5", "gamma: must be a number >= 0 and <= 1"),
         ("loss.smoothed.weight=quarter-cosine(0.05,0.005)", "quarter-cosine(a,b) needs a <= b"),
     ],
 )

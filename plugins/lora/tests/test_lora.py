@@ -12,13 +12,14 @@ import numpy as np
 import peft
 import pytest
 import torch
+from cse_testkit import Rig, compose, shared_encoder, tiny_corpus
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 import cse
-from tests.fixtures.tiny import sentences
 
+TEXTS = list(tiny_corpus(40).column("text"))
 SHORT = {
     "train.max_steps": 6, "train.batch_size": 8, "train.lr": 1e-2, "train.precision": "fp32",
     "train.save_steps": 2,
@@ -26,29 +27,24 @@ SHORT = {
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "texts.txt"
-    path.write_text("\n".join(sentences(40)), encoding="utf-8")
-    return path
-
-
-def train(encoder: str, data: Path, out: Path, recipe: str = "simcse", **given: Any) -> cse.Run:
-    options = {**SHORT, **given.pop("options", {})}
-    return cse.train(
-        recipe, model=encoder, data=data, dev="none", adapter="lora", out=out, quiet=True,
-        options=options, **given,
-    )  # fmt: skip
+def encoder() -> str:
+    return str(shared_encoder())
 
 
 @pytest.fixture(scope="module")
-def run(encoder: str, data: Path, tmp_path_factory: pytest.TempPathFactory) -> cse.Run:
-    return train(encoder, data, tmp_path_factory.mktemp("run") / "run")
+def run(encoder: str, tmp_path_factory: pytest.TempPathFactory) -> cse.Run:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    return cse.train(
+        "simcse", model=encoder, data=folder / "texts.txt", dev="none", adapter="lora",
+        out=folder / "run", quiet=True, options=SHORT,
+    )  # fmt: skip
 
 
 def first_tokens(model: Any, folder: str) -> torch.Tensor:
     """Return the last state of [CLS] of a few texts, by transformers."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    batch = tokenizer(sentences(9), padding=True, return_tensors="pt")
+    batch = tokenizer(TEXTS[:9], padding=True, return_tensors="pt")
     with torch.no_grad():
         states: torch.Tensor = model(**batch)[0][:, 0]
     return states
@@ -62,8 +58,8 @@ def test_the_saved_model_is_the_base_with_its_adapter(run: cse.Run, encoder: str
     adapted = peft.PeftModel.from_pretrained(base, str(run.model / "adapter")).eval()
     torch.testing.assert_close(first_tokens(adapted, encoder), found, rtol=1e-5, atol=1e-5)
     assert float((found - plain).abs().max()) > 1e-2
-    ours = run.load().encode(sentences(9))
-    theirs = SentenceTransformer(str(run.model), device="cpu").encode(sentences(9))
+    ours = run.load().encode(TEXTS[:9])
+    theirs = SentenceTransformer(str(run.model), device="cpu").encode(TEXTS[:9])
     np.testing.assert_allclose(ours, found.numpy(), atol=1e-5)
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
@@ -112,30 +108,17 @@ def test_only_its_matrices_have_moments_and_a_resumed_run_writes_the_same(
         assert (again / "model" / file).read_bytes() == (run.model / file).read_bytes(), file
 
 
-def test_it_trains_beside_other_branches_and_parts(
-    encoder: str, data: Path, tmp_path: Path
-) -> None:
-    """MoCoSE: an ema branch, a queue, gradients of the inputs; in chunks, with dropout."""
-    options = {"train.max_steps": 15, "train.precision": "bf16", "train.chunk_size": 3,
-               "adapter.lora.dropout": 0.1, "adapter.lora.targets": "all-linear"}  # fmt: skip
-    run = train(encoder, data, tmp_path / "run", "mocose", options=options)
-    vectors = run.load().encode(sentences(4))
-    assert np.isfinite(vectors).all()
-    found = load_file(run.model / "adapter/adapter_model.safetensors")
-    assert any(name.endswith("lora_B.weight") and value.any() for name, value in found.items())
-
-
-def test_the_seed_alone_draws_its_matrices(encoder: str, data: Path, tmp_path: Path) -> None:
-    files = []
+def test_the_seed_alone_draws_its_matrices() -> None:
+    found = []
     for number, seed in enumerate((1, 1, 2)):
         torch.manual_seed(number)
-        short = {"train.max_steps": 1, "train.lr": 0.0}
-        run = train(encoder, data, tmp_path / str(number), options=short, seed=seed)
-        files.append(load_file(run.model / "adapter/adapter_model.safetensors"))
-    one, same, other = ({n: v for n, v in each.items() if "lora_A" in n} for each in files)
-    assert all(torch.equal(value, same[name]) for name, value in one.items())
+        made = compose(kinds={"adapter": ["lora"]}, sets=[f"train.seed={seed}"])
+        state = Rig(made, tiny_corpus()).assembly.online.encoder.state_dict()
+        assert not any(value.any() for name, value in state.items() if "lora_B" in name)
+        found.append({name: value for name, value in state.items() if "lora_A" in name})
+    one, same, other = found
+    assert one and all(torch.equal(value, same[name]) for name, value in one.items())
     assert not any(torch.equal(value, other[name]) for name, value in one.items())
-    assert not any(value.any() for name, value in files[0].items() if "lora_B" in name)
 
 
 def refused(encoder: str, options: dict[str, Any]) -> str:

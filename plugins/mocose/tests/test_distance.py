@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cse_mocose.distance import distance, lag
 from cse_mocose.growth import Growth
 from cse_testkit import ENCODERS, installed_registry, settings_of
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.training.recipe_file import as_recipe
 
 
 def planned(*sets: str, encoder: str = "bert-base", recipe: str | None = "mocose") -> Composition:
@@ -40,37 +38,23 @@ def test_the_papers_setting() -> None:
     assert not [each for made in (base, large) for each in made.warnings if "distance" in each]
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.5, 0.85, 0.99])
-def test_the_lag_is_the_sum_of_the_appendix(decay: float) -> None:
-    """A.11: ``sum (1 - d) d**i (i + 1)`` goes to ``1 / (1 - d)``."""
-    total = sum((1 - decay) * decay**i * (i + 1) for i in range(5000))
-    assert lag(decay) == pytest.approx(total)
-    assert distance(decay, 512, 64) == pytest.approx(total + 8)
-
-
-@pytest.mark.parametrize(
-    ("sets", "encoder", "warned"),
-    [
-        (["negatives.queue.size=512"], "bert-base", False),
-        (["negatives.queue.size=792"], "bert-base", False),  # 19.04
-        (["negatives.queue.size=800"], "bert-base", True),  # 19.17 is above 1.3 * 14.67
-        (["negatives.queue.size=256"], "bert-base", False),  # 10.67
-        (["negatives.queue.size=192"], "bert-base", True),  # 9.67
-        (["negatives.queue.size=256"], "bert-large", True),  # 14.67, and 22 is the best
-        (["branch.target.decay=0"], "bert-base", True),
-        (["branch.target.decay=1"], "bert-base", True),
-        (["negatives.queue.update=oldest"], "bert-base", True),  # 22.67: twice the size is held
-        (["negatives.queue.update=latest"], "bert-base", False),
-    ],
-)
-def test_a_distance_far_from_the_papers_best_is_warned_of(
-    sets: list[str], encoder: str, warned: bool
-) -> None:
-    found = [each for each in planned(*sets, encoder=encoder).warnings if "distance" in each]
-    assert bool(found) == warned, found
-    if warned:
-        assert found[0].startswith("negatives.queue: traceable distance")
-        assert ("for large encoders" in found[0]) == (encoder == "bert-large")
+def test_a_distance_far_from_the_papers_best_is_warned_of() -> None:
+    for setting, encoder, warned in (
+        ("negatives.queue.size=512", "bert-base", False),
+        ("negatives.queue.size=792", "bert-base", False),  # 19.04
+        ("negatives.queue.size=800", "bert-base", True),  # 19.17 is above 1.3 * 14.67
+        ("negatives.queue.size=256", "bert-base", False),  # 10.67
+        ("negatives.queue.size=192", "bert-base", True),  # 9.67
+        ("negatives.queue.size=256", "bert-large", True),  # 14.67, and 22 is the best
+        ("branch.target.decay=1", "bert-base", True),
+        ("negatives.queue.update=oldest", "bert-base", True),  # 22.67: twice the size is held
+        ("negatives.queue.update=latest", "bert-base", False),
+    ):
+        found = [each for each in planned(setting, encoder=encoder).warnings if "distance" in each]
+        assert bool(found) == warned, found
+        if warned:
+            assert found[0].startswith("negatives.queue: traceable distance")
+            assert ("for large encoders" in found[0]) == (encoder == "bert-large")
 
 
 def test_the_default_branch_lags_by_its_own_decay() -> None:
@@ -81,64 +65,31 @@ def test_the_default_branch_lags_by_its_own_decay() -> None:
     assert "9.00 at the start (1/(1-0) + 512/64)" in printed(own)
 
 
-@pytest.mark.parametrize(
-    ("sets", "size"),
-    [
-        (["negatives.queue.distance=14.67"], 512),
-        (["negatives.queue.distance=14.67", "train.batch_size=128"], 1024),
-        (["negatives.queue.distance=22.67", "negatives.queue.update=oldest"], 512),
-        (["negatives.queue.distance=10", "branch.target.decay=0.5"], 512),
-        (["negatives.queue.distance=9", "negatives.queue.size=7", "branch.target.decay=0"], 512),
-    ],
-)
-def test_a_wished_distance_sets_the_size(sets: list[str], size: int) -> None:
-    made = planned(*sets)
-    assert settings_of(made)["negatives.queue.size"] == size
-    assert f"size {size} was set for distance" in printed(made)
-    again = resolve_raw(made)
-    assert settings_of(again)["negatives.queue.size"] == size
-
-
-def resolve_raw(made: Composition) -> Composition:
-    """Resolve what a run's own recipe would."""
-    queue = next(each for each in as_recipe(made)["negatives"])
-    sets = [f"negatives.queue.{k}={v}" for k, v in queue.items() if k not in ("use", "name")]
-    decay = as_recipe(made)["branch"][-1]["decay"]
-    return planned(
-        *sets, f"branch.target.decay={decay}", f"train.batch_size={made.train.batch_size}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("sets", "why"),
-    [
-        (["negatives.queue.distance=6.66"], "alone makes it 6.67"),
-        (["negatives.queue.distance=6.67"], "out of reach"),
-        (["negatives.queue.distance=50", "branch.target.decay=1"], "alone makes it inf"),
-        (["negatives.queue.distance=20", "negatives.queue.update=latest"], "give size"),
-        (["negatives.queue.distance=1e8"], "a queue holds at most 1,048,576"),
-        (
-            ["negatives.queue.distance=14.67", "branch.target.decay=0.995"],
-            'lower that decay (--branch.target.decay "cosine(0.85,1)")',
-        ),
-    ],
-)
-def test_an_impossible_distance_is_refused_in_one_line(sets: list[str], why: str) -> None:
-    with pytest.raises(CseError) as caught:
-        planned(*sets)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith("negatives.queue: ") and why in str(caught.value)
-
-
-def test_a_queue_that_no_memory_holds_is_refused() -> None:
-    with pytest.raises(CseError, match="negatives.queue.size: must be at most 1048576"):
-        planned("negatives.queue.size=9000000000")
-
-
-def test_a_wish_below_the_papers_own_decay_is_not_told_of_it() -> None:
-    with pytest.raises(CseError) as caught:
-        planned("negatives.queue.distance=6")
-    assert str(caught.value).endswith("or lower that decay")
+def test_a_wished_distance_sets_the_size_or_is_refused_in_one_line() -> None:
+    for wish, sets, size in (
+        ("14.67", [], 512),
+        ("14.67", ["train.batch_size=128"], 1024),
+        ("22.67", ["negatives.queue.update=oldest"], 512),
+        ("10", ["branch.target.decay=0.5"], 512),
+        ("9", ["negatives.queue.size=7", "branch.target.decay=0"], 512),
+    ):
+        made = planned(f"negatives.queue.distance={wish}", *sets)
+        assert settings_of(made)["negatives.queue.size"] == size
+        assert f"size {size} was set for distance" in printed(made)
+    for wish, sets, why in (
+        ("6.66", [], "alone makes it 6.67"),
+        ("6.67", [], "out of reach"),
+        ("6", [], "or lower that decay\n"),  # below what the paper's own decay reaches
+        ("50", ["branch.target.decay=1"], "alone makes it inf"),
+        ("20", ["negatives.queue.update=latest"], "give size"),
+        ("1e8", [], "a queue holds at most 1,048,576"),
+        ("14.67", ["branch.target.decay=0.995"],
+         'lower that decay (--branch.target.decay "cosine(0.85,1)")'),
+    ):  # fmt: skip
+        with pytest.raises(CseError) as caught:
+            planned(f"negatives.queue.distance={wish}", *sets)
+        line = str(caught.value)
+        assert line.startswith("negatives.queue: ") and "\n" not in line and why in f"{line}\n"
 
 
 def test_a_branch_without_a_decay_has_no_distance() -> None:
@@ -148,33 +99,23 @@ def test_a_branch_without_a_decay_has_no_distance() -> None:
         planned(*sets, "negatives.queue.distance=20", recipe=None)
 
 
-@pytest.mark.parametrize(
-    ("growth", "batch", "wanted"),
-    [
-        # methods of the paper: 128 random rows, a batch of 64 more each step, all real from step 8
-        (
-            Growth(512, 128),
-            64,
-            [(128, 128), (192, 128), (256, 128), (320, 128), (384, 128), (448, 128), (512, 128),
-             (512, 64), (512, 0)],
-        ),
+def test_the_trace_of_a_growing_queue() -> None:
+    traces = [
+        # the paper's: 128 random rows, a batch of 64 more each step, all real from step 8 on
+        (Growth(512, 128), 64,
+         [(128, 128), (192, 128), (256, 128), (320, 128), (384, 128), (448, 128), (512, 128),
+          (512, 64), (512, 0)]),
         # the public code at the paper's setting, as traced
-        (
-            Growth(512, 128, official=True),
-            64,
-            [(256, 256), (320, 256), (384, 256), (448, 256), (768, 512), (832, 512), (896, 512),
-             (512, 64), (512, 0)],
-        ),
+        (Growth(512, 128, official=True), 64,
+         [(256, 256), (320, 256), (384, 256), (448, 256), (768, 512), (832, 512), (896, 512),
+          (512, 64), (512, 0)]),
         (Growth(256, 128, official=True), 256, [(256, 256), (256, 0)]),
         (Growth(4, 0), 4, [(0, 0), (4, 0)]),
         (Growth(4, 2), 6, [(2, 2), (4, 0)]),
         (Growth(8, 2, shown=4), 2, [(2, 2), (4, 2), (4, 2), (4, 2), (4, 0)]),
-    ],
-)  # fmt: skip
-def test_the_trace_of_a_growing_queue(
-    growth: Growth, batch: int, wanted: list[tuple[int, int]]
-) -> None:
-    assert growth.trace(batch) == wanted
+    ]  # fmt: skip
+    for growth, batch, wanted in traces:
+        assert growth.trace(batch) == wanted
 
 
 def test_the_plan_says_how_it_fills() -> None:

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part, make_setup
-from torch import Tensor, nn
+from torch import nn
 
 from cse_core.builtins.branches import Ema
 from cse_core.builtins.options import EmaOptions
 from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Batch, View
-from tests.shared import shared_path
+from tests.shared import golden, tensor
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, Any]:
-    path = shared_path("golden/mocose_loss_queue.json")
-    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))
+def numbers() -> dict[str, Any]:
+    found: dict[str, Any] = golden("mocose_loss_queue")
+    return found
 
 
-def tensor(rows: Any) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def batch_of(golden: dict[str, Any], store: Any) -> Batch:
+def batch_of(numbers: dict[str, Any], store: Any) -> Batch:
     """Return the batch with the file's queue in the store."""
     vectors = {
-        "anchor": tensor(golden["query"]).requires_grad_(True),
-        "positive": tensor(golden["keys"]).requires_grad_(True),
+        "anchor": tensor(numbers["query"]).requires_grad_(True),
+        "positive": tensor(numbers["keys"]).requires_grad_(True),
     }
     batch = make_batch(vectors)
-    held = tensor(golden["queue_columns_D_x_K"]).T
+    held = tensor(numbers["queue_columns_D_x_K"]).T
     row = torch.full((len(held),), -1)
     state = {"vectors": held, "row": row, "age": torch.ones_like(row), "entered": 0}
     store.load_state_dict(state)
@@ -43,51 +38,44 @@ def batch_of(golden: dict[str, Any], store: Any) -> Batch:
     return make_batch(vectors, stored={store.name: found})
 
 
-def test_loss_and_gradients(golden: dict[str, Any]) -> None:
+def test_loss_and_gradients(numbers: dict[str, Any]) -> None:
     """Keys of the batch and of the queue are negatives; keys with a gradient as in the code."""
     store = make_part("negatives", "queue", size=10)
-    batch = batch_of(golden, store)
+    batch = batch_of(numbers, store)
     negatives = core.of_loss(batch, LossOptions(), [store.name])
     assert negatives.blocks == (("in-batch", 4), ("queue", 10))
-    loss = make_part("loss", "infonce", temperature=golden["temp"])
+    loss = make_part("loss", "infonce", temperature=numbers["temp"])
     value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
-    atol = golden["suggested_atol"]
-    assert float(value.detach()) == pytest.approx(golden["loss"], abs=atol)
+    atol = numbers["suggested_atol"]
+    assert float(value.detach()) == pytest.approx(numbers["loss"], abs=atol)
     views = [batch.views[name]["sentence"].vectors for name in ("anchor", "positive")]
     for found, name in zip(torch.autograd.grad(value, views), ("query", "keys"), strict=True):
-        assert torch.allclose(found, tensor(golden[f"grad_{name}"]), rtol=0, atol=atol)
+        assert torch.allclose(found, tensor(numbers[f"grad_{name}"]), rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("case", [0, 1])
-def test_columns_of_the_official_growth(golden: dict[str, Any], case: int) -> None:
+def test_columns_of_the_official_growth(numbers: dict[str, Any]) -> None:
     """Keys are numbers here: random rows -1, -2, ..., real keys 1, 2, ... in their order."""
-    wanted = golden["queue_trace"][case]
-    size, batch_size = wanted["K"], wanted["batch"]
-    store = make_part(
-        "negatives",
-        "queue",
-        dimension=1,
-        size=size,
-        first_fill=wanted["K_start"],
-        growth="official",
-    )
-    random = -torch.arange(1, size + 1)
-    store.load_state_dict(
-        {
+    assert len(numbers["queue_trace"]) == 2
+    for wanted in numbers["queue_trace"]:
+        size, fill = wanted["K"], wanted["K_start"]
+        options = {"size": size, "first_fill": fill, "growth": "official"}
+        store = make_part("negatives", "queue", dimension=1, **options)
+        random = -torch.arange(1, size + 1)
+        state = {
             "vectors": random.double().unsqueeze(1),
             "row": torch.full((size,), -1),
             "age": torch.zeros(size, dtype=torch.long),
             "entered": 0,
         }
-    )
-    for step in wanted["trace"]:
-        number = step["step"]
-        keys = torch.arange(batch_size) + 1 + number * batch_size
-        batch = make_batch(dict.fromkeys(("anchor", "positive"), keys.double().unsqueeze(1)))
-        ctx = make_context(batch, step=number)
-        found = store.candidates(batch, ctx)
-        assert found.vectors.squeeze(1).tolist() == step["columns_used_in_loss"], number
-        store.after_step(batch, ctx)
+        store.load_state_dict(state)
+        for step in wanted["trace"]:
+            number = step["step"]
+            keys = torch.arange(wanted["batch"]) + 1 + number * wanted["batch"]
+            batch = make_batch(dict.fromkeys(("anchor", "positive"), keys.double().unsqueeze(1)))
+            ctx = make_context(batch, step=number)
+            found = store.candidates(batch, ctx)
+            assert found.vectors.squeeze(1).tolist() == step["columns_used_in_loss"], number
+            store.after_step(batch, ctx)
 
 
 class OneWeight(nn.Module):
@@ -101,13 +89,13 @@ class OneWeight(nn.Module):
         return OneWeight(float(self.weight.detach()))
 
 
-def test_the_branch_follows_as_the_code_does(golden: dict[str, Any]) -> None:
+def test_the_branch_follows_as_the_code_does(numbers: dict[str, Any]) -> None:
     """Its decay is that of the paper over the real number of steps.
 
     Beyond them the code's decay falls again, since its 15,000 steps are written into it; a
     Schedule stays at its end.
     """
-    wanted = golden["ema"]
+    wanted = numbers["ema"]
     total = wanted["total_step"]
     online = OneWeight(wanted["start_target"])
     options = EmaOptions(decay=f"cosine({wanted['decay0']},1)", copies="encoder")
@@ -123,19 +111,19 @@ def test_the_branch_follows_as_the_code_does(golden: dict[str, Any]) -> None:
         target = float(cast(Any, branch.encoder).weight)
         if update["update"] <= total:
             assert logged["target.decay"] == pytest.approx(update["decay"], abs=1e-12)
-            assert target == pytest.approx(update["target"], abs=golden["suggested_atol"])
+            assert target == pytest.approx(update["target"], abs=numbers["suggested_atol"])
         else:
             assert logged["target.decay"] == 1.0 > update["decay"]
             assert target == pytest.approx(wanted["updates"][total - 1]["target"], abs=1e-9)
 
 
-def test_fgsm(golden: dict[str, Any]) -> None:
-    wanted = golden["fgsm"]
+def test_fgsm(numbers: dict[str, Any]) -> None:
+    wanted = numbers["fgsm"]
     part = make_part("aug", "fgsm", epsilon=wanted["epsilon"], relative=False, gradient="previous")
     x, view = tensor(wanted["embeddings"]), View("anchor", "anchor", "online")
     tokens = cast(Any, object())
     gradient = tensor(wanted["gradient_of_previous_step"])
     found = part(x, tokens, view, make_context(gradient=gradient))
     expected = tensor(wanted["perturbed"])
-    assert torch.allclose(found, expected, rtol=0, atol=golden["suggested_atol"])
+    assert torch.allclose(found, expected, rtol=0, atol=numbers["suggested_atol"])
     assert part(x, tokens, view, make_context(gradient=None)) is x, "the first step has none"

@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from cse_testkit import make_context, make_part
-from cse_testkit.batches import tiny_tokenizer
 from torch import Tensor
 
 from cse_core.types import TokenBatch, View
+from tests.fixtures.token_rows import token_rows
 
 VIEW = View("positive", "positive", "online")
-TEXTS = ["anna paints the boat", "emil", "clara finds the old clock and not the attic boat " * 6]
-
-
-def rows_of(texts: list[str]) -> TokenBatch:
-    tokenizer = tiny_tokenizer()
-    return tokenizer.wrap(tokenizer.content(texts))
 
 
 def dropped(tokens: TokenBatch, step: int = 0, **options: object) -> list[Tensor]:
@@ -29,23 +23,20 @@ def dropped(tokens: TokenBatch, step: int = 0, **options: object) -> list[Tensor
     return list(gone.split(tokens.lengths.tolist()))
 
 
-@pytest.mark.parametrize(
-    ("rate", "places", "wanted"),
-    [(0.0, 7, 1), (0.1, 7, 1), (0.5, 7, 3), (0.9, 7, 6), (0.1, None, 1), (0.34, None, 2)],
-)
-def test_a_share_of_the_places_and_one_at_least(
-    rate: float, places: int | None, wanted: int
-) -> None:
+def test_a_share_of_the_places_and_one_at_least() -> None:
     """A full row of 6 tokens; a seventh place is padding, which takes one away or does not."""
-    tokens = rows_of(["anna paints the boat"])
-    assert tokens.lengths.tolist() == [6]
-    counts = {int(dropped(tokens, step, rate=rate, places=places)[0].sum()) for step in range(60)}
-    assert counts == ({wanted} if places is None else {wanted - 1, wanted})
+    tokens = token_rows(4)
+    for rate, places, wanted in ((0.0, 7, 1), (0.1, 7, 1), (0.5, 7, 3), (0.9, 7, 6),
+                                 (0.1, None, 1), (0.34, None, 2)):  # fmt: skip
+        counts = {
+            int(dropped(tokens, step, rate=rate, places=places)[0].sum()) for step in range(60)
+        }
+        assert counts == ({wanted} if places is None else {wanted - 1, wanted})
 
 
 def test_padding_is_drawn_too() -> None:
     """Of 32 places int(32 * 0.1) = 3 are drawn; a row of 3 tokens loses 3 * 3 / 32 in the mean."""
-    tokens = rows_of(["emil"] * 400)
+    tokens = token_rows(*[1] * 400)
     counts = torch.stack(dropped(tokens, rate=0.1)).sum(dim=1)
     size = int(tokens.lengths[0])
     assert float(counts.float().mean()) == pytest.approx(3 * size / 32, abs=0.1)
@@ -53,20 +44,17 @@ def test_padding_is_drawn_too() -> None:
 
 
 def test_every_place_has_its_turn_special_tokens_too() -> None:
-    tokens = rows_of(["anna paints the boat"] * 300)
+    tokens = token_rows(*[4] * 300)
     seen = torch.stack(dropped(tokens, rate=0.1, places=None)).sum(dim=0)
     assert (seen > 25).all() and int(seen.sum()) == 300
 
 
 def test_a_long_row_counts_its_own_length() -> None:
-    tokens = rows_of(TEXTS)
-    long = int(tokens.lengths[2])
-    assert long > 32
-    assert int(dropped(tokens, rate=0.5)[2].sum()) == long // 2
+    assert int(dropped(token_rows(4, 1, 51), rate=0.5)[2].sum()) == 53 // 2
 
 
 def test_rows_draw_by_themselves_and_steps_anew() -> None:
-    tokens = rows_of(["anna paints the boat"] * 8)
+    tokens = token_rows(*[4] * 8)
     one, other = (dropped(tokens, step, rate=0.5, places=None) for step in (0, 1))
     assert len({tuple(row.tolist()) for row in one}) > 1
     assert any(not torch.equal(a, b) for a, b in zip(one, other, strict=True))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from cse_core.records import AugmenterSpec, LossSpec, RecipeSpec, RowPoolerSpec
+from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, RowPoolerSpec
 from cse_core.specs import hookimpl
 from cse_sncse.options import BmlOptions, MaskPromptOptions, NegationOptions
-from cse_sncse.papers import PAPER
 
 VIEW = "soft_negative"
+
+PAPER = Paper(
+    "Wang and Dou: SNCSE, ICIC 2023",
+    bibtex=r"""@inproceedings{wang-dou-2023-sncse,
+    title = "{SNCSE}: Contrastive Learning for Unsupervised Sentence Embedding with Soft Negative
+        Samples",
+    author = "Wang, Hao and Dou, Yong",
+    booktitle = "Advanced Intelligent Computing Technology and Applications (ICIC 2023)",
+    year = "2023",
+}""",
+)
 
 
 def _negation_provides(options: NegationOptions) -> tuple[str, ...]:

@@ -17,11 +17,9 @@ from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
 from cse_study.definition.reading import Definition
-from cse_study.execution.executors import executor_of, is_here, threads_of
-from cse_study.execution.folder import StudyFolder, write_json
+from cse_study.execution.folder import StudyFolder, pack, unpack
 from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
-from cse_study.execution.packing import pack, unpack
-from cse_study.execution.running import carry_out, jobs_of
+from cse_study.execution.running import carry_out, executor_of, is_here, jobs_of, threads_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
@@ -75,7 +73,7 @@ class Session:
     @cached_property
     def _composer(self) -> Composer:
         """Return what composes; a plan made again when trials have ended reads nothing twice."""
-        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows)
+        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows, self.plugins)
 
     @cached_property
     def plan(self) -> Plan:
@@ -177,7 +175,6 @@ class Session:
             for line in [self.plan.lines()[0], state.line, *notes]:
                 echo_err(line)
             echo_err(f"what runs say: {self.folder.runs}/KEY.log")
-            self._warn_of_plans(state)
         self.write()
         left = len(state.begun) + len(state.new) - len(failed)
         if not left:
@@ -211,17 +208,6 @@ class Session:
             self.write()
         return {key: done for key, done in found.items() if done.status != "done"}
 
-    def _warn_of_plans(self, state: State) -> None:
-        """Warn once of what plans of new runs warn of."""
-        names = self.plan.names
-        seen: dict[str, list[str]] = {}
-        for key in state.new:
-            for warning in self.plan.runs[key].warnings if key in self.plan.runs else ():
-                seen.setdefault(warning, []).append(names.get(key, key))
-        for warning, points in seen.items():
-            more = f" and {len(points) - 1} more" if len(points) > 1 else ""
-            warn(f"{points[0]}{more}: {warning}")
-
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""
         return rows_of(self.plan, self.folder, self.scoring)
@@ -238,10 +224,7 @@ class Session:
             paper = {f"paper:{each}": paper_number(several, each, 0, row.point) for each in several}
             paper = paper or {"paper": paper_number(numbers, "", 0, row.point)}
             found.append({**row.as_dict(name), **paper})
-        words = self.scoring.words if self.scoring is not None else ()
-        folder = self.folder.study(name)
-        write_rows(found, folder)
-        write_json(folder / "plan.json", {**self.plan.to_json(), "scored_by": words})
+        write_rows(found, self.folder.study(name))
 
     @property
     def results(self) -> Results:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cse_study.definition.points import chosen_points
-from cse_study.definition.reading import Definition, read_study
+from cse_study.definition.reading import Definition, chosen_points, read_study
 from cse_study.results.table import baseline_of
 
 from cse_core.errors import CseError
@@ -130,7 +129,6 @@ def test_every_mistake_is_a_line(tmp_path: Path) -> None:
         f"{axis}values = {{ aug = ['a', 'b'] }}\ncolumns = {{ a = [1] }}":
             ["columns.a: 1 of them for 2 places"],
         f"{axis}values = {{ recpe = ['a'] }}": ["unknown setting 'recpe'"],
-        f"{axis}values = {{ without = ['a'] }}": ["axes: without is a setting of all runs"],
         f"{axis}places = ['simcse']": ["is not a list of tables; write [[axes.places]]"],
         f"{axis}places = [{{ recipe = 'simcse' }}]": ["places: 1 without a label"],
         f"{axis}places = [{{ label = 'a' }}]\nlabels = ['a']":

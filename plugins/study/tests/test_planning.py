@@ -12,7 +12,7 @@ from cse_study.definition.schema import Scores
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.measures.pair_scores import by_gold
 from cse_study.measures.settings import settings
-from cse_study.planning import keys
+from cse_study.planning import composing
 from cse_study.planning.composing import Composer
 from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
@@ -108,12 +108,12 @@ def test_an_option_that_is_new_leaves_keys_as_they_were(
 ) -> None:
     """Runs that others have made are found again by the next version of the toolkit.
 
-    If this fails, an option has come that every recipe file names: say in keys.py with which value
-    it changes nothing, so that it is left out there. If the same settings give other weights now,
-    write the new key here.
+    If this fails, an option has come that every recipe file names: say in composing.py with which
+    value it changes nothing, so that it is left out there. If the same settings give other weights
+    now, write the new key here.
     """
-    monkeypatch.setattr(keys, "model_digest", lambda *_: "model")
-    monkeypatch.setattr(keys, "_data", lambda *_: {})
+    monkeypatch.setattr(composing, "model_digest", lambda *_: "model")
+    monkeypatch.setattr(composing, "_data", lambda *_: {})
     file = tmp_path / "study.toml"
     file.write_text('summary = "One run"\nseeds = [1]\n[settings]\nrecipe = "simcse"\n')
     plan = plan_study(find_study(str(file), plugins()), Wish())
@@ -166,7 +166,7 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
         planned(f'{text}[[axes]]\nname = "method"\n{axis}')
     lines = str(caught.value).splitlines()
     assert 'in its file: "data.columns.document" = "COLUMN"' in lines[0] and "--set" not in lines[0]
-    assert lines[-1].endswith("3 of 4 points can be composed; run those alone: --points 1,3-4")
+    assert lines[-1].endswith("3 of 4 points can be composed; run those alone: --points 1,3,4")
 
 
 def test_a_command_has_its_words_before_anything_runs(
@@ -186,7 +186,7 @@ values = { recipe = ["simcse", "mocose"], more = [[], ["--seed", "2"]] }
     start = ["bench", "--recipe", "simcse", "--data", "a.txt", "--data", "b.txt", "--steps=2"]
     assert list(calls[0].command) == start
     assert calls[1].command[-3:-1] == ("--seed", "2")
-    function = 'summary = "x"\nkind = "function"\ncall = "cse_study.planning.keys:nothing"\n'
+    function = 'summary = "x"\nkind = "function"\ncall = "cse_study.planning.composing:nothing"\n'
     for wrong, line in (
         (text.replace("{recipe}", "{recip}"), "no setting of this name"),
         (text.replace('"bench"', '"bensh"'), "no such command"),

@@ -17,8 +17,7 @@ from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.results import bootstrap
 from cse_study.results.bootstrap import compared, draws_of, draws_of_hits, holm
-from cse_study.results.rows import at, numbers_of, rows_of, write_rows
-from cse_study.results.scores import find_shown, flat_scores
+from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
 from cse_study.results.table import NOT_SHOWN, Results, caption
 from scipy.stats import spearmanr
 

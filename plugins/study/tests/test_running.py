@@ -18,12 +18,16 @@ from typing import Any
 
 import pytest
 from cse_study.execution import jobs
-from cse_study.execution.executors import executor_of, threads_of
-from cse_study.execution.folder import StudyFolder, read_json, write_json
+from cse_study.execution.folder import StudyFolder, pack, read_json, unpack, write_json
 from cse_study.execution.jobs import Done, Job
-from cse_study.execution.packing import pack, unpack
-from cse_study.execution.running import MAX_TRIES, carry_out
-from cse_study.results.scores import scores_of
+from cse_study.execution.running import (
+    MAX_TRIES,
+    carry_out,
+    check_executor,
+    executor_of,
+    threads_of,
+)
+from cse_study.results.rows import scores_of
 
 from cse_core.errors import CseError
 from cse_core.runtime.model_files import RUN_FILE
@@ -175,27 +179,18 @@ def test_executors_that_are_none_are_one_line(
         with pytest.raises(CseError, match=words), executor_of(name, 1, tmp_path):
             pass
 
-    refused("slurm", "no such executor")
-    refused("local:3", "no such executor")
+    for name in ("slurm", "local:3"):
+        with pytest.raises(CseError, match="no such executor"):
+            check_executor(name)
     pytest.importorskip("submitit")
     refused("submitit-local:partition", "is not NAME=VALUE")
-    for name, package in (("dask", "distributed"), ("submitit", "submitit")):
-        monkeypatch.setitem(sys.modules, package, None)
-        refused(name, rf"pip install 'cse-study\[{name}\]'")
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    refused("submitit", r"pip install 'cse-study\[submitit\]'")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    threads = [threads_of(*each) for each in (("local", None), ("local", 4), ("dask", None))]
-    assert threads == [None, 2, 4], "runs at a time share the cores"
+    assert [threads_of("local", count) for count in (None, 4)] == [None, 2], "cores are shared"
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads_of("local", 4) is None
-
-
-@pytest.mark.slow
-def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    with pytest.raises(CseError, match="the cluster does not answer"):
-        with executor_of("dask:tcp://127.0.0.1:1", 1, tmp_path):
-            pass
 
 
 def ended_once(folder: Path) -> Callable[[Job], Done]:
@@ -215,11 +210,11 @@ def ended_once(folder: Path) -> Callable[[Job], Done]:
     return make
 
 
-@pytest.mark.parametrize("name", ["dask", pytest.param("submitit-local", marks=pytest.mark.slow)])
-def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("distributed" if name == "dask" else "submitit")
+@pytest.mark.slow
+def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path) -> None:
+    pytest.importorskip("submitit")
     wanted = work(tmp_path, {key: () for key in "abc"})
-    with executor_of(name, 2, tmp_path / "logs") as submit:
+    with executor_of("submitit-local", 2, tmp_path / "logs") as submit:
         ended = carry_out(wanted, submit, id, function=ended_once(tmp_path))
     assert [ended[key].status for key in "abc"] == ["done"] * 3
     assert (tmp_path / "b.begun").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -130,23 +129,6 @@ def test_a_folder(tmp_path: Path) -> None:
     assert "is a folder, not a file" in load_error(tmp_path)
     (tmp_path / "a.csv.gz").write_bytes(b"")
     assert "name a file in it: a.csv.gz" in load_error(tmp_path)
-
-
-def test_unreadable(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("a text\n")
-    path.chmod(0)
-    if os.access(path, os.R_OK):
-        pytest.skip("this user may read every file")
-    assert "a.txt: permission denied; make it readable" in load_error(path)
-
-
-def test_a_device_that_fails(tmp_path: Path) -> None:
-    if not Path("/proc/self/mem").exists():
-        pytest.skip("no /proc/self/mem here, a file whose reading fails")
-    path = tmp_path / "a.txt"
-    path.symlink_to("/proc/self/mem")
-    assert "a.txt: cannot be read: Input/output error" in load_error(path)
 
 
 def test_peek_sees_the_same_mistakes(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import datasets
 import numpy as np
 import pytest
-from huggingface_hub import constants
 
 from cse_cli.texts.corpus_facts import describe
 from cse_core.data import Corpus, FileReport, load_corpus, peek_columns
@@ -150,75 +148,17 @@ def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         load_corpus(options, datasets=broken)
 
 
-class Hub:
-    """Stands for the hub: answers with what it is given, and counts."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-        self.calls: list[tuple[Any, ...]] = []
-
-    def __call__(self, *names: Any, **options: Any) -> Any:
-        self.calls.append((*names, options, datasets.config.HF_HUB_OFFLINE))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError("no network")
-
-    monkeypatch.setattr("huggingface_hub.get_session", refuse)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
-    yield
-    assert (constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE) == (False, False)
-
-
-@pytest.mark.usefixtures("no_network")
-def test_hub_data_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = datasets.Dataset.from_dict(
-        {"sent0": [" a ", "b", ""], "sent1": ["c", "d", "e"], "hard_neg": ["f", "g", "h"]}
-    )
-    hub = Hub(datasets.DatasetDict(train=rows))
-    monkeypatch.setattr(datasets, "load_dataset", hub)
-    corpus = load("owner/nli:triplet")
-    assert corpus.table.to_pydict() == {
-        "text": ["a", "b"],
-        "positive": ["c", "d"],
-        "negative": ["f", "g"],
-    }
-    assert hub.calls == [("owner/nli", "triplet", {}, True)]
-    assert peek_columns(DataOptions(path=("owner/nli",)), datasets={}) is None
-    hub.answer = datasets.DatasetDict(dev=rows, test=rows)
-    with pytest.raises(CseError, match="owner/nli: has no split train; its splits: dev, test"):
-        load("owner/nli")
-    hub.answer = datasets.DatasetDict(all=rows)
-    assert len(load("owner/nli")) == 2
-
-
-@pytest.mark.usefixtures("no_network")
-def test_hub_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    with pytest.raises(CseError) as caught:
-        load("owner/no-such-set")
-    line = str(caught.value)
-    assert line.startswith("owner/no-such-set: cannot load this data set from the hub")
-    assert "the hub cannot be reached: name a file" in line
-
-
 def test_nothing_is_asked_from_the_hub_by_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = Hub(ValueError("asked"))
-    monkeypatch.setattr(datasets, "load_dataset", hub)
+    asked: list[Any] = []
+    monkeypatch.setattr(datasets, "load_dataset", lambda *names, **_: asked.append(names))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     for name in ("wiki", "data/wiki", "./a/b", "owner/wiki.txt", "/tmp/none/b", "a/b/c", "~/x"):
         with pytest.raises(CseError):
             load(name)
-    assert not hub.calls
+    assert not asked
 
 
 def test_documents_of_several_files_are_counted_on_and_blank_ids_stay_outside(
@@ -247,15 +187,10 @@ def test_facts(tmp_path: Path) -> None:
     assert facts.characters_mean == pytest.approx(19 / 3)
     assert facts.first == ({"text": "one two", "document": "1"},)
     assert facts.as_dict()["columns"] == ("text", "document")
-    assert describe(load(write(tmp_path / "b.txt", "x"))).documents is None
-
-
-def test_the_report(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.txt", "one", "", "two")
-    report = load(path).report
-    assert (report.blank_dropped, report.incomplete_dropped, report.synthetic) == (1, 0, False)
-    assert report.messages == (f"{path}: 1 blank lines dropped",)
-    assert report.files == (FileReport(path, 2, 1, 0, ("text",)),)
+    plain = load(write(tmp_path / "b.txt", "one", "", "two"))
+    assert describe(plain).documents is None
+    assert plain.report.messages == (f"{tmp_path / 'b.txt'}: 1 blank lines dropped",)
+    assert plain.report.files == (FileReport(str(tmp_path / "b.txt"), 2, 1, 0, ("text",)),)
 
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:

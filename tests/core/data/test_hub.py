@@ -12,7 +12,7 @@ import pytest
 from huggingface_hub import constants
 
 from cse_cli.training.train_checks import _look_at_hub
-from cse_core.data import load_corpus
+from cse_core.data import load_corpus, peek_columns
 from cse_core.data.sources import DEV, TEST, HubName, hub_rows
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
@@ -79,16 +79,24 @@ def cached(
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The library's cache, and no network."""
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    """The library's cache, and no network; its switches are found as they were."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.get_session", refuse)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     work = tmp_path / "work"
     work.mkdir()
     cached(tmp_path / "cache", work, "owner/name", "default", {"train": ROWS["train"]})
     pairs = {split: ROWS[split] for split in ("validation", "test")}
     cached(tmp_path / "cache", work, "owner/pairs", "default", pairs)
+    triplets = [{"sent0": " a ", "sent1": "b", "hard_neg": "c"}]
+    cached(tmp_path / "cache", work, "owner/nli", "triplet", {"whole": triplets})
     yield tmp_path / "cache"
+    assert (constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE) == (False, False)
 
 
 def load(*paths: str) -> Any:
@@ -109,8 +117,11 @@ def test_rows_of_the_librarys_cache_and_their_commit() -> None:
         load("owner/name@dev")
     with pytest.raises(CseError, match=f"only commit {COMMIT} is in the cache"):
         load(f"owner/name#{OTHER}")
-    with pytest.raises(CseError, match="cannot load this data set.*hub cannot be reached"):
+    with pytest.raises(CseError, match="cannot load this data set.*hub cannot be reached: name a"):
         _look_at_hub(HubName("owner/none"))
+    triplets = load("owner/nli:triplet")
+    assert triplets.table.to_pylist() == [{"text": "a", "positive": "b", "negative": "c"}]
+    assert peek_columns(DataOptions(path=("owner/nli",)), datasets={}) is None
 
 
 @pytest.mark.usefixtures("cache")

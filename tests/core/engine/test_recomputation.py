@@ -41,7 +41,7 @@ def gradients(
         (MEAN, ("model.attention=padded",)),
         (QUEUE, ("train.chunk_size=3",)),
         (FGSM, ()),
-        (FGSM, ("train.chunk_size=3", "train.dropout_bits=8")),
+        (FGSM, ("train.chunk_size=3",)),
         (CLS, ("train.precision=bf16",)),
     ],
     ids=["packed", "padded", "chunks", "fgsm", "fgsm in chunks", "bf16"],

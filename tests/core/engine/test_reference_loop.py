@@ -92,8 +92,8 @@ def test_scores_and_the_saved_model_leave_the_train_only_head_out(
 def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     encoder: str, folder: Path
 ) -> None:
-    from cse_evaluation.dev import PairDevSet
     from cse_evaluation.pairs import pairs_from_rows
+    from cse_evaluation.sts import PairDevSet
 
     from cse_core.training.selection import Scorer
 

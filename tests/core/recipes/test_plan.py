@@ -16,7 +16,7 @@ from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
 from cse_core.schedule import Schedule
 from cse_core.training.recipe_file import as_recipe
-from tests.fixtures.parts import BERT, compose, made_up_registry, refused
+from tests.fixtures.parts import BERT, compose, made_up_registry
 
 
 def recipe(folder: Path, text: str) -> Path:
@@ -213,10 +213,6 @@ def test_the_plan_for_machines_is_json(tmp_path: Path) -> None:
     assert plan["facts"]["columns"] == ["text"]
     assert plan["settings"]["negatives"][0]["size"] == 64
     assert any("params: alpha = 0.5" in line for line in plan_lines(made))
-
-
-def test_a_refused_composition_has_no_plan() -> None:
-    assert refused(None, "loss.infonce.target=x", "views.y.branch=online")[0].startswith("loss.")
 
 
 # -- what follows from the run --------------------------------------------------------------------

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_evaluation.dev import PairDevSet
 from cse_evaluation.plugin import cse_suites
+from cse_evaluation.sts import PairDevSet
 from cse_evaluation.vectors import EncodedTexts
 
 from cse_core.errors import CseError

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.models.approximate import IndexOption
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -20,9 +19,8 @@ from cse_cli.options.completion import complete_data, complete_model, complete_s
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import say_json
 from cse_evaluation.cli.report import show
-from cse_evaluation.cli.request import Request
 from cse_evaluation.cli.scoring import score_models, shown_progress
-from cse_evaluation.cli.sources import read_sources, show_sources
+from cse_evaluation.cli.sources import Request, read_sources, show_sources
 
 
 @shared
@@ -98,7 +96,6 @@ def evaluate(
         str,
         typer.Option(metavar="cosine|dot", help="What ranks titles; dot is the inner product."),
     ] = "cosine",
-    index: IndexOption = "auto",
     long_texts: Annotated[
         str | None,
         typer.Option(
@@ -118,13 +115,6 @@ def evaluate(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of labelled texts' folds.")
     ] = 1111,
-    idf: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Texts whose document frequencies TF-IDF uses; by default each set's own.",
-        ),
-    ] = None,
     pooling: PoolingOption = None,
     max_length: MaxLengthOption = None,
     device: DeviceOption = "auto",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cse_cli.models.approximate import IndexReport
 from cse_cli.terminal.console import echo_err, say_table, warn
 from cse_core.evaluation.suites import SuiteScore
-from cse_evaluation.geometry import MOST_SENTENCES
-from cse_evaluation.transfer import CLASSIFIERS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,6 +21,10 @@ for an undefined one."""
 _BASELINES = {"tfidf": "TF-IDF", "jaccard": "Jaccard", "majority": "majority"}
 _BINARY = {"average precision": "average_precision", "ROC AUC": "roc_auc"}
 _HEADS = ("split", "setting")
+_GEOMETRY = (
+    "Alignment: mean squared distance of pairs scored above the threshold; uniformity: "
+    "log mean exp(-2 d^2) over all pairs of the distinct sentences; unit vectors."
+)
 
 
 def show(found: Evaluation, *, subsets: bool) -> None:
@@ -33,7 +34,7 @@ def show(found: Evaluation, *, subsets: bool) -> None:
         echo_err(f"{each.model}: {each.encoder}")
     if (pairs := [each.pairs for each in found.models])[0]:
         say_table(table(models, pairs, pair_numbers, ("pairs",), pair_lines(pairs), subsets))
-        say_table(table(models, pairs, geometry_numbers, (), geometry_lines(pairs), places=3))
+        say_table(table(models, pairs, geometry_numbers, (), [_GEOMETRY], places=3))
     if (tasks := [each.tasks for each in found.models])[0]:
         lines = task_lines(models, tasks)
         say_table(table(models, tasks, task_numbers, ("train", "test"), lines))
@@ -49,8 +50,6 @@ def show(found: Evaluation, *, subsets: bool) -> None:
             for key, value in result.facts.get("metrics", {}).items():
                 count = result.facts["pairs"]
                 echo_err(f"{each.model}, {result.name}: {key} {value:.4f} over {count} pairs")
-            if index := result.facts.get("index"):
-                echo_err(f"{each.model}, {result.name}: {IndexReport(**index)}")
     for result in found.models[0].documents:
         if untitled := result.facts["untitled"]:
             echo_err(f"{result.name}: {untitled} documents without a title are left out")
@@ -191,59 +190,23 @@ def other_numbers(result: SuiteScore) -> Numbers:
 def pair_lines(results: Results) -> list[str]:
     """Return what stands below the scores of graded pairs."""
     lines = ["Spearman x100 of cosines; setting all: the pairs of all subsets of a set together."]
-    if units := _units(results[0]):
-        idf = {each.facts["lexical"]["idf"] for each in results[0] if "lexical" in each.facts}
-        source = idf.pop() if len(idf) == 1 else "the sentences of each file"
-        lines.append(f"TF-IDF and Jaccard: {units}, lower-cased; idf from {source}.")
     if any("spearman" not in result.scores for own in results for result in own):
         lines.append("undefined: all cosines are equal, the model has collapsed.")
-    for result in results[0]:
-        if binary := result.facts.get("binary"):
-            count = f"{binary['positives']} of {result.facts['pairs']}"
-            lines.append(f"{result.name}: labels 0 and 1, {count} are 1; ties keep Spearman "
-                         "below 100.")  # fmt: skip
+    if any("binary" in result.facts for result in results[0]):
+        lines.append("Of labels 0 and 1, ties keep Spearman below 100.")
     return lines
-
-
-def geometry_lines(results: Results) -> list[str]:
-    """Return what stands below the geometry."""
-    lines = [
-        "Alignment: mean squared distance of pairs scored above the threshold; uniformity: "
-        "log mean exp(-2 d^2) over all pairs of the distinct sentences; unit vectors."
-    ]
-    over = []
-    for result in results[0]:
-        if near := result.facts.get("alignment"):
-            sentences = result.facts["mean_cosine"]["sentences"]
-            over.append(f"{result.name} {near['pairs']} pairs above {near['scored_above']:g}, "
-                        f"{sentences} sentences")  # fmt: skip
-            if result.facts["uniformity"]["sentences"] < sentences:
-                lines.append(f"{result.name}: uniformity is of {MOST_SENTENCES} sentences drawn.")
-    return [*lines, f"Over: {'; '.join(over)}."]
 
 
 def task_lines(models: Sequence[str], results: Results) -> list[str]:
     """Return what stands below the scores of labelled texts."""
-    first = [result for result in results[0] if "classifier" in result.facts]
-    classifier = first[0].facts["classifier"]
+    classifier = results[0][0].facts["classifier"]
     lines = [
-        f"Accuracy x100 of {classifier} on frozen vectors; cross-validation: the mean of the folds."
+        f"Accuracy x100 of {classifier} on frozen vectors; cross-validation: the mean of folds.",
+        "Majority: always the most frequent label of the training part.",
     ]
-    by = dict.fromkeys(f"{each.name} {each.facts['c_chosen_by']}" for each in first)
-    strength = "C" if classifier == CLASSIFIERS["exact"] else "Weight decay"
-    lines.append(f"{strength} was chosen by: {', '.join(by)}.")
-    if units := _units(first):
-        exact = CLASSIFIERS["exact"]
-        lines.append(f"TF-IDF: {units}, lower-cased, {exact}; idf of training texts.")
     for name, own in zip(models, results, strict=True):
-        ways: dict[str, list[str]] = {}
-        for result in own:
-            if tokens := result.facts.get("tokens"):
-                shown = f"{result.name} {tokens['mean']:.1f} ({tokens['longer']:.1f} % longer)"
-                ways.setdefault(result.facts["texts"], []).append(shown)
-        for way, tasks in ways.items():
-            lines.append(f"Texts of {name}: {way}; tokens a text: {', '.join(tasks)}.")
-    lines.append("Majority: always the most frequent label of the training part.")
+        ways = dict.fromkeys(result.facts["texts"] for result in own if "texts" in result.facts)
+        lines.append(f"Texts of {name}: {'; '.join(ways)}.")
     lazy = {each.name for own in results for each in own if each.facts.get("converged") is False}
     if lazy:
         lines.append(f"The classifier did not converge: {', '.join(sorted(lazy))}.")
@@ -257,12 +220,4 @@ def document_lines(results: Results) -> list[str]:
     if others:
         counts = " or ".join(f"{count:,}" for count in others)
         lines.append(f"Of the titles {counts} are candidates of --candidates alone.")
-    if units := _units(results[0]):
-        lines.append(f"TF-IDF: {units}, lower-cased; idf from the documents.")
     return lines
-
-
-def _units(results: Sequence[SuiteScore]) -> str:
-    """Return what words alone counted, an empty string where they were not scored."""
-    found: set[Any] = {r.facts["lexical"]["units"] for r in results if "lexical" in r.facts}
-    return " or ".join(sorted(found))

@@ -14,8 +14,7 @@ from cse_cli.terminal.console import echo_err, warn
 from cse_cli.terminal.progress import reporter_for
 from cse_core.evaluation.suites import Progress, SuiteScore
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
-from cse_evaluation.cli.request import Request
-from cse_evaluation.cli.sources import Sources, read_sources
+from cse_evaluation.cli.sources import Request, Sources, read_sources
 from cse_evaluation.results import Baseline, Result, check_names
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
     tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
     seed = request.seed
     return {
-        **{each.name: sts.score_words(each, sources.idf) for each in sources.pairs},
+        **{each.name: sts.score_words(each) for each in sources.pairs},
         **{each.name: transfer.score_words(each, seed=seed, progress=progress) for each in tasks},
         **{each.name: retrieval.score_words(each) for each in sources.documents},
     }
@@ -184,8 +183,8 @@ def _score(
             progress=progress,
         )
     for each in sources.documents:
-        beside, similarity, index = words.get(each.name), request.similarity, request.index
-        scores.documents.append(score_documents(encode, each, beside, progress, similarity, index))
+        beside, similarity = words.get(each.name), request.similarity
+        scores.documents.append(score_documents(encode, each, beside, progress, similarity))
     scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
     return scores, encoder.note
 

@@ -1,15 +1,18 @@
-"""What models are scored on: read, and refused, before any model is loaded."""
+"""What ``cse eval`` and ``cse.evaluate`` are asked for, and what models are scored on.
+
+Both are checked, and texts are read, before any model is loaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.machine.out_files import check_out_file
-from cse_cli.models.approximate import chosen_index
 from cse_cli.models.loading import check_model
 from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
 from cse_cli.plugins.installed import Installed
@@ -19,13 +22,11 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.evaluation.suites import Suite
 from cse_core.records import SuiteSpec
 from cse_core.runtime.loading import load_factory
-from cse_evaluation.cli.request import Request
 from cse_evaluation.results import check_names
 
 if TYPE_CHECKING:
     from cse_evaluation.documents import DocumentSet
     from cse_evaluation.labelled import LongTexts, Task
-    from cse_evaluation.lexical import TextCollection
     from cse_evaluation.pairs import PairSet
 
 _CHOICES = {
@@ -33,6 +34,77 @@ _CHOICES = {
     "classifier": ("classifier", ("exact", "senteval")),
     "similarity": ("similarity", ("cosine", "dot")),
 }
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to score, on what, how; each field is the option of ``cse eval`` of its name."""
+
+    models: tuple[str, ...]
+    suite: tuple[str, ...] = ()
+    data_dir: Path | None = None
+    pairs: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    labelled: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    similarity: str = "cosine"
+    long_texts: LongTexts | None = None
+    classifier: str = "exact"
+    seed: int = 1111
+    pooling: str | None = None
+    max_length: int | None = None
+    device: str = "auto"
+    precision: str = "fp32"
+    batch_tokens: int | None = None
+    pairs_out: Path | None = None
+    items_out: Path | None = None
+    metric: tuple[str, ...] = ()
+    no_baselines: bool = False
+
+    @classmethod
+    def of(cls, models: Sequence[str], options: Mapping[str, Any]) -> Request:
+        """Return a request; in Python one name stands for a list of one.
+
+        Raises:
+            CseError: If an option is unknown, or no model is named.
+        """
+        known = {each.name: each for each in fields(cls) if each.name != "models"}
+        values: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise CseError("unknown option", where=name, value=value, hint=hint)
+            if known[name].default == ():
+                one = isinstance(value, str | Path)
+                value = tuple(map(str, [value] if one else value or ()))
+            elif name in ("data_dir", "pairs_out", "items_out") and value is not None:
+                value = Path(value)
+            values[name] = value
+        if not models:
+            raise CseError("no model is named", hint="name a run, a model folder or starter")
+        return cls(tuple(models), **values)
+
+    @property
+    def outs(self) -> dict[str, Path | None]:
+        """Return the files to write, by flag."""
+        return {"--pairs-out": self.pairs_out, "--items-out": self.items_out}
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that are not the defaults, files by their whole paths."""
+        found: dict[str, Any] = {}
+        for each in fields(self)[1:]:
+            value = getattr(self, each.name)
+            if isinstance(value, tuple) and value:
+                found[each.name] = [_whole(one) for one in value]
+            elif value != each.default:
+                found[each.name] = _whole(value)
+        return found
+
+
+def _whole(value: Any) -> Any:
+    there = isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
+    return os.path.abspath(value) if there else value
 
 
 @dataclass(frozen=True)
@@ -57,7 +129,6 @@ class Sources:
         missing: Names of the suites' sets that are not there.
         folder: Where the first suite is.
         notes: What to tell about the choice.
-        idf: Texts whose document frequencies TF-IDF uses, None for each set's own.
     """
 
     pairs: list[PairSet] = field(default_factory=list)
@@ -68,7 +139,6 @@ class Sources:
     missing: list[str] = field(default_factory=list)
     folder: Path | None = None
     notes: list[str] = field(default_factory=list)
-    idf: TextCollection | None = None
 
     def add_tasks(self, tasks: Sequence[Task], long_texts: LongTexts) -> None:
         """Add tasks whose long texts are treated so."""
@@ -117,8 +187,6 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         found.documents = [each.among(others) for each in found.documents]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
     _check_outs(request, found)
-    if request.idf is not None:
-        found.idf = _read_texts(request.idf, plugins)
     return found
 
 
@@ -133,7 +201,6 @@ def _check_options(request: Request, plugins: Installed) -> None:
         if value is not None and value not in known:
             flag, hint = f"--{name.replace('_', '-')}", did_you_mean(value, known)
             raise CseError(f"unknown {noun}", where=flag, value=value, hint=hint)
-    chosen_index(request.index, 0, 0)
     if not request.documents and "retrieval" not in request.suite:
         hint = "name some with --documents FILE or --suite retrieval"
         if request.candidates or request.similarity != "cosine":
@@ -230,16 +297,6 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     if option == "labelled" and isinstance(files, TableFiles) and files.others:
         others = ", ".join(path.name for path in files.others)
         found.notes.append(f"left out of {spec.name}, without label and text: {others}")
-
-
-def _read_texts(file: str, plugins: Installed) -> TextCollection:
-    """Read the texts whose document frequencies TF-IDF uses."""
-    from cse_core.data import load_corpus
-    from cse_core.recipes.settings import DataOptions
-    from cse_evaluation.lexical import TextCollection
-
-    corpus = load_corpus(DataOptions(path=(file,)), datasets=plugins.datasets)
-    return TextCollection(Path(file).name, list(corpus.column("text")))
 
 
 def show_sources(sources: Sources, *, json: bool) -> None:

@@ -76,12 +76,12 @@ def study(
         str,
         _run(
             metavar="NAME",
-            help="local; submitit:slurm_partition=P,timeout_min=M for a cluster; dask[:tcp://HOST:PORT].",
+            help="local, or submitit:slurm_partition=P,timeout_min=M for a cluster.",
         ),
     ] = "local",
     workers: Annotated[
         int | None,
-        _run(min=1, metavar="N", help="Runs at a time on this machine; by default 1, of dask 2."),
+        _run(min=1, metavar="N", help="Runs at a time on this machine; by default 1."),
     ] = None,
     drop_checkpoints: Annotated[
         bool,
@@ -144,7 +144,7 @@ def study(
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
-    from cse_study.execution.executors import check_executor
+    from cse_study.execution.running import check_executor
     from cse_study.pages.page import check_drawing, check_file
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish

@@ -21,7 +21,7 @@ from cse_core.errors import did_you_mean
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.runtime.loading import load_factory
 
-ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS, "without")
+ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS)
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
 HEADS = (*CORE_OPTIONS, "views", "params", *PART_FLAGS)
 """First words of the paths of options."""
@@ -270,9 +270,7 @@ class Figure(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    type: Literal[
-        "curve", "table", "box", "trace", "scatter", "density", "spectrum", "histogram", "diagram"
-    ]
+    type: Literal["curve", "table", "box", "trace", "scatter", "spectrum"]
     title: str = ""
     x: str = ""
     y: str | list[str] = ""

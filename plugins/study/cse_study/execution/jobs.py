@@ -64,7 +64,6 @@ class Job:
         command: Words of ``cse`` whose JSON is kept.
         call: A function whose result is kept.
         settings: What the function is called with.
-        without: Plugins to leave out.
         threads: CPU threads of its process; None leaves them.
         drop_checkpoints: Whether the run's checkpoints are deleted at the end.
     """
@@ -78,14 +77,8 @@ class Job:
     command: tuple[str, ...] = ()
     call: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
     threads: int | None = None
     drop_checkpoints: bool = False
-
-    @property
-    def flags(self) -> list[str]:
-        """Return the flags that leave plugins out."""
-        return [word for name in self.without for word in ("--no-plugin", name)]
 
     @property
     def place(self) -> StudyFolder:
@@ -171,7 +164,7 @@ def _make(job: Job, lock: int) -> None:
     place, key = job.place, job.key
     output = place.beside(key, "output.json")
     if job.command:
-        said = parsed(_run(job, lock, child.command(*job.command, *job.flags)))
+        said = parsed(_run(job, lock, child.command(*job.command)))
         if not said:
             raise _Failed("the command printed no JSON object; add --json to its words")
         write_json(output, said)
@@ -191,7 +184,7 @@ def _make(job: Job, lock: int) -> None:
             atomic_write(recipe, tomlkit.dumps(_recipe(job)))
             words = ["--recipe", str(recipe), "--out", str(place.run(key))]
         write_json(place.beside(key, "facts.json"), machine())
-        _run(job, lock, child.command("train", *words, *job.flags))
+        _run(job, lock, child.command("train", *words))
     if job.scoring is None:
         return
     model = str(_recipe(job)["model"]["name"]) if job.untrained else str(place.run(key))
@@ -207,7 +200,7 @@ def _score(job: Job, lock: int, model: str, scores: Path) -> None:
     words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if job.scoring.pairs else []
     words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if job.scoring.items else []
     began = time.monotonic()
-    said = parsed(_run(job, lock, child.command("eval", model, *words, *job.flags)))
+    said = parsed(_run(job, lock, child.command("eval", model, *words)))
     if not said:
         raise _Failed("cse eval printed no scores")
     took = round(time.monotonic() - began, 1)
@@ -277,7 +270,7 @@ def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
         model = "" if job.recipe is None else str(job.recipe["model"]["name"])
         if not model or model.startswith(RUN):
             continue
-        words = child.command("eval", model, *scoring.words, "--dry-run", "--json", *job.flags)
+        words = child.command("eval", model, *scoring.words, "--dry-run", "--json")
         tried = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if tried.returncode:
             line = _line(tried.stderr, tried.returncode)

@@ -66,20 +66,11 @@ def by_gold(point: Mapping[str, Any]) -> dict[str, float]:
         return {}
     golds, cosines = (np.concatenate(each) for each in zip(*sets.values(), strict=True))
     found = {"range of cosines": float(np.ptp(cosines))}
-    for group, (_, held) in grouped(golds, cosines, int(point.get("groups", 5))).items():
-        found[f"group {group}: mean"] = float(held.mean())
-        found[f"group {group}: variance"] = float(held.var())
+    count, lowest = int(point.get("groups", 5)), golds.min()
+    width = (golds.max() - lowest) or 1
+    places = np.minimum((count * (golds - lowest) / width).astype(int), count - 1)
+    for place in np.unique(places):
+        held = cosines[places == place]
+        found[f"group {place + 1}: mean"] = float(held.mean())
+        found[f"group {place + 1}: variance"] = float(held.var())
     return found
-
-
-def grouped(
-    golds: NDArray[np.float64], cosines: NDArray[np.float64], count: int
-) -> dict[int, tuple[tuple[float, float], NDArray[np.float64]]]:
-    """Return the range of gold scores and the cosines of each group of one width, from 1."""
-    ends = np.linspace(golds.min(), golds.max(), count + 1)
-    width = (ends[-1] - ends[0]) or 1
-    places = np.minimum((count * (golds - ends[0]) / width).astype(int), count - 1)
-    return {
-        int(place) + 1: ((float(ends[place]), float(ends[place + 1])), cosines[places == place])
-        for place in np.unique(places)
-    }

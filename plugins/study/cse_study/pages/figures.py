@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cse_study.results.text_table import Table, mean_text, plain_number
+from cse_study.results.text_table import plain_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,8 +34,6 @@ _WIDTH, _HEIGHT = 7.4, 3.9
 """Of a figure, in inches."""
 _MAX_MARKERS = 12
 _MAX_NAMED_POINTS = 16
-_MAX_TABLE_ROWS = 60
-_MAX_ALT_ROWS = 12
 _LABEL_WIDTH = 26
 """Letters in a line of an axis' name."""
 
@@ -65,14 +63,6 @@ class Series:
         """Return what a legend calls it."""
         return ", ".join(filter(None, ["paper" if self.paper else "", self.label]))
 
-    def text(self, x: Any) -> str:
-        """Return the number at a place, with its deviation and seeds."""
-        if x not in self.x:
-            return "-"
-        at = list(self.x).index(x)
-        spread = self.spread[at] if self.spread else None
-        return mean_text(self.y[at], spread, self.seeds[at] if self.seeds else None)
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -81,21 +71,14 @@ class Picture:
     Attributes:
         title: Above it.
         svg: The figure, as a file of its own.
-        table: Its numbers.
         caption: Below it.
+        alt: What it shows, in words.
     """
 
     title: str
     svg: str
-    table: Table
     caption: str = ""
-
-    @property
-    def alt(self) -> str:
-        """Return its content in words: rows of its table."""
-        rows = self.table.rows[:: max(1, len(self.table.rows) // _MAX_ALT_ROWS)]
-        words = "; ".join(", ".join(row) for row in rows)
-        return f"{self.title}. {', '.join(self.table.heads)}: {words}."
+    alt: str = ""
 
 
 def look(number: int) -> dict[str, Any]:
@@ -107,11 +90,9 @@ def look(number: int) -> dict[str, Any]:
 
 def draw(
     title: str,
-    table: Table,
     paint: Callable[[list[Axes]], None],
     *,
     panels: int = 1,
-    width: float = _WIDTH,
     height: float = _HEIGHT,
     caption: str = "",
 ) -> Picture:
@@ -119,10 +100,8 @@ def draw(
 
     Args:
         title: Above it.
-        table: Its numbers.
         paint: Draws into the panels, which stand below each other.
         panels: How many there are.
-        width: Of the figure, in inches.
         height: Of a panel, in inches.
         caption: Below it.
     """
@@ -133,20 +112,24 @@ def draw(
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         # Letters are drawn by the reader's browser: fonts that are missing here do not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=(width, height * panels), layout="constrained")
+        figure = Figure(figsize=(_WIDTH, height * panels), layout="constrained")
         axes = list(figure.subplots(panels, squeeze=False)[:, 0])
         paint(axes)
         handles: dict[Any, Any] = {}
         for each in axes:
             handles |= {label: handle for handle, label in zip(*each.get_legend_handles_labels(),
                                                                strict=True)}  # fmt: skip
+        ends = [f"{each.get_ylabel()} from {each.dataLim.y0:.4g} to {each.dataLim.y1:.4g}"
+                for each in axes]  # fmt: skip
+        alt = f"{title}: {'; '.join(ends)} by {axes[-1].get_xlabel()}"
+        alt += f", {', '.join(handles)}" if handles else ""
         if len(handles) > 1:
             figure.legend(list(handles.values()), list(handles), loc="outside right upper")
         figure.savefig(text, format="svg", transparent=True,
                        metadata={"Date": None, "Creator": None})  # fmt: skip
     svg = text.getvalue().replace(INK, "currentColor")
     svg = svg.replace('<style type="text/css">', f'<style type="text/css">{_INK_STYLE}', 1)
-    return Picture(title, svg, table, caption)
+    return Picture(title, svg, caption, " ".join(alt.split()))
 
 
 def lines_picture(
@@ -199,10 +182,6 @@ def lines_picture(
                 here.tick_params(axis="x", rotation=30)
         axes[-1].set_xlabel(xlabel)
 
-    heads = [xlabel, *(": ".join(filter(None, [name, series.name]))
-                       for name, each in panels.items() for series in each)]  # fmt: skip
-    step = -(-len(places) // _MAX_TABLE_ROWS)
-    rows = [[plain_number(x), *(series.text(x) for series in every)] for x in places[::step]]
     counts = sorted({n for series in every for n in series.seeds if n})
     if counts:
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
@@ -210,7 +189,7 @@ def lines_picture(
         words += "; bars are standard deviations over seeds" if counts[-1] > 1 else ""
         caption = f"{caption} ({words})" if caption else words
     height = _HEIGHT if len(panels) == 1 else 2.6
-    return draw(title, Table(heads, rows), paint, panels=len(panels), height=height,
+    return draw(title, paint, panels=len(panels), height=height,
                 caption=caption)  # fmt: skip
 
 
@@ -264,30 +243,13 @@ def scatter_picture(
         here.margins(0.12)
         here.set(xlabel=xlabel, ylabel=ylabel)
 
-    if named:
-        rows = [[name, word, plain_number(x), plain_number(y)]
-                for name, each in groups.items() for x, y, word in each]  # fmt: skip
-    else:
-        rows = [[name, f"{len(each):,} points", "correlation", _correlation(each)]
-                for name, each in groups.items()]  # fmt: skip
-    return draw(title, Table(["group", "point", xlabel, ylabel], rows), paint, caption=caption)
-
-
-def _correlation(points: Sequence[tuple[float, float, str]]) -> str:
-    import numpy as np
-
-    x, y = np.array([point[:2] for point in points], dtype=float).T
-    if len(x) < 3 or not x.std() or not y.std():
-        return "-"
-    return f"{np.corrcoef(x, y)[0, 1]:.2f}"
+    return draw(title, paint, caption=caption)
 
 
 def box_picture(
     title: str, groups: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
 ) -> Picture | None:
     """Draw a box for each group of numbers, one number a seed, and the numbers themselves."""
-    import numpy as np
-
     groups = {name: list(each) for name, each in groups.items() if each}
     if not groups:
         return None
@@ -306,86 +268,6 @@ def box_picture(
         here.invert_yaxis()  # the first one above
         here.set(xlabel=ylabel, ylabel=xlabel)
 
-    heads = [xlabel, "seeds", "lowest", "first quarter", "median", "third quarter", "highest"]
-    rows = [
-        [name, str(len(each)), *map(plain_number, np.percentile(each, (0, 25, 50, 75, 100)))]
-        for name, each in groups.items()
-    ]
     caption = "Each mark is a seed; a box reaches from quarter to quarter."
     height = max(_HEIGHT, 0.9 + 0.28 * len(groups))
-    return draw(title, Table(heads, rows), paint, height=height, caption=caption)
-
-
-def bars_picture(
-    title: str, groups: Mapping[str, Mapping[str, float]], xlabel: str, ylabel: str
-) -> Picture | None:
-    """Draw bars side by side: the height at each place, by the name of the group."""
-    groups = {name: each for name, each in groups.items() if each}
-    if not groups:
-        return None
-    places = list(dict.fromkeys(place for each in groups.values() for place in each))
-
-    def paint(axes: list[Axes]) -> None:
-        (here,) = axes
-        width = 0.8 / len(groups)
-        for number, (name, each) in enumerate(groups.items()):
-            at = [place + (number + 0.5) * width - 0.4 for place in range(len(places))]
-            heights = [each.get(place, 0.0) for place in places]
-            bars = here.bar(at, heights, 0.94 * width, label=_label(name), edgecolor=INK,
-                            color=COLOURS[number % len(COLOURS)], alpha=0.8,
-                            hatch=("", "////", "xxxx", "||||")[number % 4])  # fmt: skip
-            if len(places) * len(groups) <= 18:
-                here.bar_label(bars, [plain_number(value) for value in heights], padding=2)
-        here.set_xticks(range(len(places)), places)
-        if sum(map(len, places)) > 80:
-            here.tick_params(axis="x", rotation=30)
-        here.set(xlabel=xlabel, ylabel=ylabel)
-
-    rows = [[place, *(plain_number(each.get(place)) for each in groups.values())]
-            for place in places]  # fmt: skip
-    return draw(title, Table([xlabel, *groups], rows), paint)
-
-
-def density_picture(
-    title: str, panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str, caption: str = ""
-) -> Picture | None:
-    """Draw the density of numbers by group, a panel for each of several things.
-
-    Args:
-        title: Of the picture.
-        panels: Numbers by group, by the name of the panel.
-        xlabel: What the numbers are.
-        caption: Below the picture.
-    """
-    import numpy as np
-    from scipy.stats import gaussian_kde
-
-    panels = {
-        name: {group: values for group, values in each.items() if len(set(values)) > 2}
-        for name, each in panels.items()
-    }
-    panels = {name: each for name, each in panels.items() if each}
-    if not panels:
-        return None
-    every = np.concatenate([v for each in panels.values() for v in each.values()])
-    x = np.linspace(every.min(), every.max(), 200)
-    names = list(dict.fromkeys(group for each in panels.values() for group in each))
-
-    def paint(axes: list[Axes]) -> None:
-        for here, (name, each) in zip(axes, panels.items(), strict=True):
-            for group, values in each.items():
-                style = look(names.index(group))
-                here.plot(x, gaussian_kde(values)(x), label=_label(group), markevery=20, **style)
-            here.set(ylabel="density")
-            here.set_title(name, loc="left", fontsize=10)
-        axes[-1].set_xlabel(xlabel)
-
-    rows = [
-        [name, group, f"{len(values):,}", *map(plain_number, (np.mean(values), np.std(values)))]
-        for name, each in panels.items()
-        for group, values in each.items()
-    ]
-    heads = ["", "group", "numbers", "mean", "deviation"]
-    height = 2.8 if len(panels) > 1 else _HEIGHT
-    return draw(title, Table(heads, rows), paint, panels=len(panels), height=height,
-                caption=caption)  # fmt: skip
+    return draw(title, paint, height=height, caption=caption)

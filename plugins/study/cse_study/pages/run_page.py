@@ -1,69 +1,52 @@
-"""The page of runs: their settings, scores and pictures."""
+"""The page of runs: their settings and scores, and pictures, each from what their folders hold."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cse_cli.options.flags import Choice
-from cse_cli.plugins.installed import Installed
-from cse_cli.training.plan_text import plan_dict
-from cse_cli.training.resolving import resolve_choice
-from cse_core.errors import CseError
-from cse_core.runtime.model_files import RUN_FILE
-from cse_study.pages import run_pictures as pictures
-from cse_study.pages.diagram import plan_picture
+from cse_study.measures.pair_scores import Cosines, read_cosines
+from cse_study.pages.figures import (
+    Picture,
+    Series,
+    lines_picture,
+    scatter_picture,
+)
 from cse_study.pages.page import Page, Section
-from cse_study.pages.runs import Group, Run, different_settings, groups_of, scores_beside
+from cse_study.pages.runs import (
+    Group,
+    Run,
+    different_settings,
+    groups_of,
+    over_steps,
+    scores_beside,
+)
 from cse_study.results.text_table import Table, plain_number
 
-KINDS: Mapping[str, str] = {
-    "loss": "loss over steps, of metrics.jsonl",
-    "dev": "dev scores over steps, of metrics.jsonl",
-    "spread": "uniformity and effective rank over steps, of metrics.jsonl",
-    "alignment": "alignment against uniformity, of dev scores and cse eval",
-    "gold": "cosine by gold score, of files that cse eval --pairs-out wrote",
-    "spectrum": "singular values of the vectors, of cse eval",
-    "negatives": "negatives that an anchor saw, by source and age, of metrics.jsonl",
-    "plan": "views, encoders, stores and losses, of run.toml",
-}
-"""What a page of runs shows, and what it is read from."""
+_SOURCES = re.compile(r"(?P<loss>.+)\.negatives\.(?P<source>[^.]+)(?P<age>\.age)?")
+_LOG_RATIO = 30
+"""Ratio of the largest to the smallest loss from which the axis is logarithmic."""
 
 
-def run_page(runs: Sequence[Run], wanted: Sequence[str], plugins: Installed) -> Page:
-    """Return the page of runs.
-
-    Args:
-        runs: The runs.
-        wanted: Which of :data:`KINDS`.
-        plugins: The installed plugins, to draw plans.
-    """
+def run_page(runs: Sequence[Run]) -> Page:
+    """Return the page of runs, with every picture that their folders have numbers for."""
     groups = groups_of(runs)
     page = Page("Runs: " + ", ".join(group.label for group in groups[:6]))
     page.title += f" and {len(groups) - 6} more" if len(groups) > 6 else ""
     page.lead = ["Runs that differ in their seed alone are drawn as one: mean, and standard "
                  "deviation over seeds."] if len(groups) < len(runs) else []  # fmt: skip
+    spectra = [(group.label, each) for group in groups for each in group.runs[0].evaluations]
     training, vectors = Section("Training"), Section("Vectors")
-    if "loss" in wanted:
-        training.add(pictures.loss_picture(groups))
-    if "dev" in wanted:
-        training.add(pictures.dev_picture(groups))
-    if "spread" in wanted:
-        training.add(pictures.spread_picture(groups))
-    if "negatives" in wanted:
-        training.add(*pictures.negatives_pictures(groups))
-    if "alignment" in wanted:
-        vectors.add(pictures.alignment_picture(groups))
-    if "spectrum" in wanted:
-        found = [(group.label, each) for group in groups for each in group.runs[0].evaluations]
-        vectors.add(pictures.spectrum_picture(pictures.spectra_of(found)))
-    if "gold" in wanted:
-        pairs = pictures.by_set(pictures.pairs_of(groups))
-        vectors.add(*pictures.gold_scatters(pairs), *pictures.gold_densities(pairs))
+    training.add(loss_picture(groups), dev_picture(groups), spread_picture(groups),
+                 *negatives_pictures(groups))  # fmt: skip
+    vectors.add(alignment_picture(groups), spectrum_picture(spectra_of(spectra)),
+                *gold_scatters(by_set(pairs_of(groups))))  # fmt: skip
     page.sections = [_runs(groups), _settings(groups), _scores(groups), training, vectors]
-    page.sections += [_plans(groups, plugins)] if "plan" in wanted else []
     return page
 
 
@@ -116,20 +99,133 @@ def _scores(groups: Sequence[Group]) -> Section:
     return section
 
 
-def _plans(groups: Sequence[Group], plugins: Installed) -> Section:
-    section = Section("Plans")
-    drawn: dict[str, str] = {}
+def loss_picture(groups: Sequence[Group]) -> Picture | None:
+    """Draw the losses of runs over each other."""
+    series = over_steps(groups, "loss")
+    values = [y for each in series for y in each.y if y is not None]
+    wide = bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_RATIO
+    yscale = "log" if wide else "linear"
+    return lines_picture("Loss", {"loss": series}, "step", yscale=yscale)
+
+
+def dev_picture(groups: Sequence[Group]) -> Picture | None:
+    """Draw the score that chooses the checkpoint over steps, a panel for each dev set."""
+    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.dev_names)
+    panels = {name: over_steps(groups, name) for name in names}
+    return lines_picture("Dev scores", panels, "step")
+
+
+def spread_picture(groups: Sequence[Group]) -> Picture | None:
+    """Draw uniformity and effective rank on the dev set over steps."""
+    panels = {name: over_steps(groups, name) for name in ("uniformity", "effective_rank")}
+    caption = "Of the dev set that chooses, or of the batch."
+    return lines_picture("Spread of the vectors", panels, "step", caption=caption)
+
+
+def alignment_picture(groups: Sequence[Group]) -> Picture | None:
+    """Draw alignment against uniformity of finished runs, on each set where both are known."""
+    found: dict[str, list[tuple[float, float, str]]] = {}
     for group in groups:
-        try:
-            choice = Choice(recipe=str(group.runs[0].path / RUN_FILE))
-            composition = resolve_choice(choice, plugins)
-        except CseError as error:
-            section.notes.append(f"{group.label}: no plan can be made any more: {error}")
-            continue
-        picture = plan_picture(f"Plan of {group.label}", plan_dict(composition))
-        first = drawn.setdefault(picture.svg, group.label)
-        if first == group.label:
-            section.add(picture)
-        else:
-            section.notes.append(f"{group.label} has the parts of {first}.")
-    return section
+        for run in group.runs:
+            numbers = dict(run.result.get("scores", {}))
+            numbers |= {score.name: score.value for score in run.scores}
+            for set_ in dict.fromkeys(name.rpartition(".")[0] for name in numbers):
+                x, y = numbers.get(f"{set_}.alignment"), numbers.get(f"{set_}.uniformity")
+                if x is not None and y is not None:
+                    word = set_ if len(group.runs) == 1 else f"{set_}, seed {run.seed}"
+                    found.setdefault(group.label, []).append((float(x), float(y), word))
+    return scatter_picture(
+        "Alignment against uniformity", found, "alignment (lower: pairs are closer)",
+        "uniformity (lower: more even)", "A mark for each set that was measured.",
+    )  # fmt: skip
+
+
+def spectrum_picture(spectra: Mapping[str, Mapping[str, Sequence[float]]]) -> Picture | None:
+    """Draw singular values, a panel for each set.
+
+    Args:
+        spectra: Singular values by the name of the line, by the name of the set.
+    """
+    # Of the sets that most runs were scored on, two: several hardly differ.
+    most = max((len(each) for each in spectra.values()), default=0)
+    common = [name for name, each in spectra.items() if len(each) == most]
+    panels = {
+        name: [Series(label, range(1, len(values) + 1), [value or None for value in values])
+               for label, values in spectra[name].items()]
+        for name in sorted(common, key=lambda name: ".test" not in name)[:2]
+    }  # fmt: skip
+    caption = "Singular values of the sentence vectors, the largest put to 1, without those of 0."
+    return lines_picture("Spectrum of the vectors", panels, "number of the singular value",
+                         yscale="log", caption=caption)  # fmt: skip
+
+
+def spectra_of(found: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Return singular values by set and label, given evaluations with their label."""
+    spectra: dict[str, dict[str, Any]] = {}
+    for label, evaluation in found:
+        for name, content in evaluation.get("results", {}).items():
+            values = content.get("singular_values") if isinstance(content, Mapping) else None
+            if isinstance(values, Mapping) and values.get("values"):
+                spectra.setdefault(name, {})[label] = values["values"]
+    return spectra
+
+
+def by_set(found: Iterable[tuple[str, Cosines]]) -> dict[str, Cosines]:
+    """Return gold scores and cosines by set and label, given those of each label by set."""
+    sets: dict[str, dict[str, Any]] = {}
+    for label, cosines in found:
+        for name, values in cosines.items():
+            sets.setdefault(name, {})[label] = values
+    return dict(sets)
+
+
+def pairs_of(groups: Sequence[Group]) -> Iterator[tuple[str, Cosines]]:
+    """Yield gold scores and cosines of each group, where ``--pairs-out`` files remain.
+
+    A file that was written again since, for another run, is not this run's.
+    """
+    for group in groups:
+        for evaluation in group.runs[0].evaluations:
+            file = Path(evaluation.get("options", {}).get("pairs_out") or "")
+            if "pairs_sha256" in evaluation and file.is_file():
+                if hashlib.sha256(file.read_bytes()).hexdigest() == evaluation["pairs_sha256"]:
+                    yield group.label, read_cosines(file)
+
+
+def gold_scatters(
+    sets: Mapping[str, Cosines], title: str = "", caption: str = ""
+) -> list[Picture | None]:
+    """Draw pairs by gold score and cosine, a picture for each set."""
+    return [
+        scatter_picture(
+            title or f"Cosine by gold score: {name}",
+            {
+                label: [(gold, cosine, "") for gold, cosine in zip(*pairs, strict=True)]
+                for label, pairs in each.items()
+            },
+            "gold score", "cosine", caption,
+        )
+        for name, each in sets.items()
+    ]  # fmt: skip
+
+
+def negatives_pictures(groups: Sequence[Group]) -> list[Picture | None]:
+    """Draw how many negatives an anchor saw from each source over steps, and how old they were."""
+    counts: dict[str, list[Series]] = {}
+    ages: dict[str, list[Series]] = {}
+    for group in groups:
+        for key in dict.fromkeys(key for run in group.runs for key in run.keys):
+            found = _SOURCES.fullmatch(key)
+            if found is None or found["source"] in ("weight_zero", "masked"):
+                continue
+            words = [group.label] * (len(groups) > 1) + [found["source"]]
+            panels = ages if found["age"] else counts
+            panel = f"steps, {found['loss']}" if found["age"] else f"negatives of {found['loss']}"
+            panels.setdefault(panel, []).extend(
+                replace(series, label=", ".join(words))
+                for series in over_steps([group], key)
+                if any(series.y)
+            )
+    age = "Mean over the kept negatives of an anchor: steps since they were encoded."
+    return [lines_picture("Negatives that an anchor saw", counts, "step"),
+            lines_picture("Age of the negatives", ages, "step", caption=age)]  # fmt: skip

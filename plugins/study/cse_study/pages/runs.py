@@ -13,22 +13,19 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from cse_core.errors import CseError
 from cse_core.recipes.reading import read_toml
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+from cse_study.execution.folder import parsed, read_json
 from cse_study.pages.figures import Series
-from cse_study.planning.composing import flat_options
-from cse_study.planning.keys import NO_MATTER
-from cse_study.results.scores import MAIN
+from cse_study.planning.composing import NO_MATTER, flat_options
+from cse_study.results.rows import MAIN
 
 MAX_DEPTH = 4
 """Folders below the one that is searched for runs."""
 UNSET = "-"
 """What a run has at a path that it does not know."""
-_HINT = "no run of this version writes it so; remove it, and what else the file says is shown"
 _OWN = ("run", "versions")
 """Tables of ``run.toml`` that say how it was run; the others are settings."""
 _MAY_DIFFER = frozenset(f"train.{name}" for name in ("seed", *NO_MATTER))
@@ -45,7 +42,6 @@ class Score:
         value: The number.
         setting: The encoder's setting and what else the score depends on.
         texts: Fingerprint of its texts; of a mean, the sets.
-        time: When it was measured.
     """
 
     set: str
@@ -53,7 +49,6 @@ class Score:
     value: float
     setting: str
     texts: str = ""
-    time: str = ""
 
     @property
     def name(self) -> str:
@@ -84,7 +79,7 @@ class Run:
     @property
     def name(self) -> str:
         """Return the name of its folder."""
-        return shown(self.path.resolve().name)
+        return self.path.resolve().name
 
     @property
     def seed(self) -> Any:
@@ -186,7 +181,7 @@ class Run:
     def about(self) -> dict[str, Any]:
         """Return what a listing says of it."""
         return {
-            "run": shown(self.path),
+            "run": str(self.path),
             "name": self.name,
             "recipe": str(self.settings.get("name") or "-"),
             "model": str(self.settings.get("model", {}).get("name", "")),
@@ -203,8 +198,7 @@ class Run:
 def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
     """Yield the numbers of a line of ``evaluations.jsonl``."""
     options = evaluation.get("options", {})
-    more = [f"{name} {options[name]}" for name in ("aug", "dropout", "similarity")
-            if options.get(name) not in (None, [], False)]  # fmt: skip
+    more = [f"similarity {options['similarity']}"] if "similarity" in options else []
     for name, content in evaluation.get("results", {}).items():
         setting = str(content.get("setting", "all"))
         words = [str(evaluation.get("encoder", "")), *more, "" if setting == "all" else setting]
@@ -212,59 +206,29 @@ def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
         for number, value in content.items():
             value = value.get("value") if isinstance(value, Mapping) else value
             if isinstance(value, float):
-                yield Score(name, number, value, "; ".join(filter(None, words)), texts,
-                            str(evaluation.get("time", "")))  # fmt: skip
-
-
-def shown(path: Path | str) -> str:
-    """Return a path as text that every page can hold, whatever its bytes are."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
-class _Settings(BaseModel):
-    name: str | None = None
-    model: dict[str, Any] = {}
-    data: dict[str, Any] = {}
-    train: dict[str, Any] = {}
-    run: dict[str, Any] = {}
-
-
-class _Result(BaseModel):
-    steps: int | None = None
-    chosen_by: str | None = None
-    score: float | None = None
-    scores: dict[str, float | None] = {}
-
-
-class _Line(BaseModel):
-    step: int
-    round: int = 0
-
-
-class _Evaluation(BaseModel):
-    options: dict[str, Any] = {}
-    results: dict[str, dict[str, Any]] = {}
+                yield Score(name, number, value, "; ".join(filter(None, words)), texts)
 
 
 def read_run(path: Path) -> Run:
     """Read the folder of a run.
 
     Raises:
-        CseError: If it holds none, or what it holds was not written by a run.
+        CseError: If it holds none, or its run.toml was not written by one.
     """
     file = path / RUN_FILE
     if not file.is_file():
         hint = "name the folder that `cse train` made, such as runs/NAME"
         raise CseError("is not a run: it has no run.toml", where="run", value=str(path), hint=hint)
     settings = read_toml(file, str(file))
-    _check(_Settings, settings, str(file))
+    if not all(isinstance(settings.get(name, {}), dict) for name in ("model", "data", "train")):
+        raise CseError("was not written by `cse train`", where=str(file))
     return Run(
         path,
         settings,
-        next(iter(_objects(path / RESULT, _Result, one=True)), {}),
+        read_json(path / RESULT),
         running=_is_locked(path / LOCK),
-        lines=list(_objects(path / METRICS, _Line)),
-        evaluations=list(_objects(path / EVALUATIONS, _Evaluation)),
+        lines=[line for line in _objects(path / METRICS) if "step" in line],
+        evaluations=[line for line in _objects(path / EVALUATIONS) if "results" in line],
     )
 
 
@@ -303,37 +267,12 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(each, depth - 1)
 
 
-def _objects(file: Path, kind: type[BaseModel], *, one: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file; a line that is not whole, as of a killed run, is none.
-
-    Raises:
-        CseError: If an object is not of its kind, or a file that is one object is none.
-    """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        raise CseError(f"cannot be read: {error}", where=str(file)) from None
-    for number, line in enumerate([text] if one else text.splitlines(), 1):
-        try:
-            value = json.loads(line)
-        except ValueError:
-            if one:
-                raise CseError("is not JSON", where=str(file), hint=_HINT) from None
-            continue
-        _check(kind, value, str(file) if one else f"{file}:{number}")
-        yield value
-
-
-def _check(kind: type[BaseModel], value: Any, where: str) -> None:
-    try:
-        kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        what = first["msg"][0].lower() + first["msg"][1:]
-        raise CseError(f"{place}: {what}" if place else what, where=where, hint=_HINT) from None
+def _objects(file: Path) -> list[dict[str, Any]]:
+    """Return the JSON objects of a file; a line that is not whole, as of a killed run, is none."""
+    if not file.is_file():
+        return []
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [found for found in map(parsed, lines) if found]
 
 
 def _is_locked(path: Path) -> bool:
@@ -353,7 +292,7 @@ def called(runs: Sequence[Run]) -> list[str]:
 
     Runs that cannot be distinguished so have a number behind the name.
     """
-    paths = [Path(shown(run.path.resolve())).parts for run in runs]
+    paths = [run.path.resolve().parts for run in runs]
     for count in range(1, max(map(len, paths), default=0) + 1):
         names = ["/".join(parts[-count:]) for parts in paths]
         if len(set(names)) == len(names):

@@ -8,15 +8,13 @@ from math import isfinite
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_study.definition.points import Point
+from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
 from cse_study.measures.pair_scores import Cosines, read_cosines
-from cse_study.pages import run_pictures as pictures
-from cse_study.pages.diagram import plan_picture
+from cse_study.pages import run_page as pictures
 from cse_study.pages.figures import (
     Picture,
     Series,
-    bars_picture,
     box_picture,
     lines_picture,
     scatter_picture,
@@ -282,44 +280,10 @@ def _pairs_by_set(results: Results, figure: Figure) -> dict[str, Cosines]:
     )
 
 
-def _density(results: Results, figure: Figure) -> list[Picture | None]:
-    """Draw the density of cosines in groups of gold scores, a panel for each point."""
-    after = results.definition.study.after
-    extra = (after.model_extra if after is not None else None) or {}
-    count = int(extra.get("groups", pictures.GOLD_GROUPS))
-    pairs = _pairs_by_set(results, figure)
-    return pictures.gold_densities(pairs, count, figure.title, _FIRST)
-
-
 def _spectrum(results: Results, figure: Figure) -> list[Picture | None]:
     found = [(_label(results, point, figure), {"results": row.results})
              for point, row in _first_rows(results)]  # fmt: skip
     return [pictures.spectrum_picture(pictures.spectra_of(found))]
-
-
-def _histogram(results: Results, figure: Figure) -> list[Picture | None]:
-    """Draw numbers side by side, the paper's as bars of their own."""
-    groups: dict[str, dict[str, float]] = {}
-    for name in _wanted(results, figure):
-        for line in results.tables.get(name, ()):
-            if line.mean is not None:
-                groups.setdefault(line.point.label, {})[name] = line.mean
-            if line.paper is not None:
-                label = "paper" if len(results.points) == 1 else f"paper, {line.point.label}"
-                groups.setdefault(label, {})[name] = line.paper
-    study = results.definition.study
-    return [bars_picture(figure.title or study.summary, groups, figure.x or study.source,
-                         study.paper.metric or "number")]  # fmt: skip
-
-
-def _diagram(results: Results, figure: Figure) -> list[Picture | None]:
-    """Draw the plan that a command printed, one for each point."""
-    return [
-        plan_picture(figure.title or f"Plan of {row.results.get('recipe') or point.label}",
-                     row.results)
-        for point, row in _first_rows(results)
-        if {"parts", "views", "passes", "feeds"} <= row.results.keys()
-    ]  # fmt: skip
 
 
 FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
@@ -328,8 +292,5 @@ FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
     "box": _box,
     "trace": _trace,
     "scatter": _scatter,
-    "density": _density,
     "spectrum": _spectrum,
-    "histogram": _histogram,
-    "diagram": _diagram,
 }

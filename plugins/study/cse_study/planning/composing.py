@@ -1,10 +1,17 @@
-"""From the settings of a point to a checked composition and its recipe, before anything runs."""
+"""From the settings of a point to a checked composition, its recipe and its key.
+
+The key of a run is a digest of everything that its weights follow from.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cse_cli.options.flags import PART_FLAGS, Choice
@@ -14,14 +21,21 @@ from cse_cli.training.train_checks import check_read
 from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
+from cse_core.recipes.model_facts import find_model
 from cse_core.training.recipe_file import as_recipe
 from cse_study.definition.schema import flat
 from cse_study.planning.inputs import RUN, Inputs, filled
-from cse_study.planning.keys import digest, key_of, model_digest
 
 NONE = "none"
 UNTRAINED = "@none"
 """A recipe: the model is scored as it is."""
+LENGTH = 16
+"""Letters of a key."""
+NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
+"""Options of ``train`` that say how a run is made and watched; its weights do not follow from
+them, but for the rounding of a device."""
+_SAME_NUMBERS = ("gradient_checkpointing",)
+"""Options of ``model`` that save memory and change no bit of a weight."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +50,6 @@ class PlannedRun:
         steps: Optimiser steps, None where rounds decide.
         start: Key of the run whose model it starts from.
         warnings: What its plan warns of.
-        without: Plugins that it leaves out.
         untrained: Whether nothing is trained: the model of the recipe is scored as it is.
         selected: Whether a dev set chooses its checkpoint.
     """
@@ -47,7 +60,6 @@ class PlannedRun:
     steps: int | None
     start: str | None = None
     warnings: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
     untrained: bool = False
     selected: bool = False
     composition: Composition | None = field(default=None, repr=False, compare=False)
@@ -77,12 +89,13 @@ class Composer:
         inputs: What stands for roles.
         steps: ``train.max_steps`` of every run; None leaves it.
         rows: ``data.limit`` of every run; None leaves it.
+        plugins: The installed plugins.
     """
 
     inputs: Inputs
     steps: int | None = None
     rows: int | None = None
-    _plugins: dict[tuple[str, ...], Installed] = field(default_factory=dict)
+    plugins: Installed = field(default_factory=lambda: Installed([]))
     _read: dict[str, bool] = field(default_factory=dict)
 
     def run(
@@ -110,7 +123,7 @@ class Composer:
             if name in above:
                 what = "runs start from each other"
                 raise CseError(what, where="runs", value=" -> ".join((*above, name)))
-            shared = {key: settings[key] for key in ("data", "dev", "without") if key in settings}
+            shared = {key: settings[key] for key in ("data", "dev") if key in settings}
             own = {"model": "@model", **shared, **runs[name]}
             before = self.run(own, seed, runs, (*above, name))
             # Facts of the encoder are those of the model at the beginning of the chain.
@@ -124,9 +137,8 @@ class Composer:
         given = {path: filled(value, self.inputs) for path, value in settings.items()}
         untrained = given.get("recipe") == UNTRAINED
         if untrained:
-            given = {name: given[name] for name in ("model", "without") if name in given}
-        choice, without = self._choice(given, seed)
-        plugins = self.plugins(without)
+            given = {"model": given["model"]} if "model" in given else {}
+        choice, plugins = self._choice(given, seed), self.plugins
         composition = resolve_choice(choice, plugins)
         # What is read for several points is looked at once: their texts and dev sets are equal.
         read = json.dumps(
@@ -143,8 +155,7 @@ class Composer:
         if untrained:
             recipe = {"model": {"name": recipe["model"]["name"]}}
             key = digest({"untrained": start or model_digest(composition.model.name, plugins)})
-            return PlannedRun(key, recipe, seed, 0, start, without=tuple(without),
-                              untrained=True, composition=composition)  # fmt: skip
+            return PlannedRun(key, recipe, seed, 0, start, untrained=True, composition=composition)
         rounds = bool(composition.round_miners)
         return PlannedRun(
             key=key,
@@ -153,16 +164,11 @@ class Composer:
             steps=composition.train.max_steps if rounds else composition.facts.steps,
             start=start,
             warnings=composition.warnings,
-            without=tuple(without),
             selected=self._read[read],
             composition=composition,
         )
 
-    def plugins(self, without: list[str]) -> Installed:
-        """Return the installed plugins but some."""
-        return self._plugins.setdefault(tuple(without), Installed(without))
-
-    def _choice(self, settings: Mapping[str, Any], seed: int) -> tuple[Choice, list[str]]:
+    def _choice(self, settings: Mapping[str, Any], seed: int) -> Choice:
         arguments = {name: value for name, value in settings.items() if "." not in name}
         options = {path: value for path, value in settings.items() if "." in path}
         if self.steps is not None:
@@ -171,18 +177,14 @@ class Composer:
             options["data.limit"] = self.rows
         options["train.seed"] = seed
         recipe, model = arguments.get("recipe"), arguments.get("model")
-        return (
-            Choice(
-                recipe=None if recipe in (None, NONE) else str(recipe),
-                model=None if model is None else str(model),
-                data=_names(arguments.get("data")),
-                dev=_names(arguments.get("dev")),
-                kinds={kind: names for kind in PART_FLAGS
-                       if (names := _names(arguments.get(kind)))},
-                sets=[f"{path}={_typed(value)}" for path, value in options.items()],
-            ),
-            _names(arguments.get("without")),
-        )  # fmt: skip
+        return Choice(
+            recipe=None if recipe in (None, NONE) else str(recipe),
+            model=None if model is None else str(model),
+            data=_names(arguments.get("data")),
+            dev=_names(arguments.get("dev")),
+            kinds={kind: names for kind in PART_FLAGS if (names := _names(arguments.get(kind)))},
+            sets=[f"{path}={_typed(value)}" for path, value in options.items()],
+        )
 
 
 def _names(given: Any) -> list[str]:
@@ -196,3 +198,95 @@ def _typed(value: Any) -> str:
     if value is None:
         return NONE
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def key_of(
+    recipe: Mapping[str, Any],
+    composition: Composition,
+    plugins: Installed,
+    start: str | None = None,
+) -> str:
+    """Return the key of a run.
+
+    Files count by their content and not by their place, the starter's texts and every installed
+    encoder too, so that a run of another machine has the same key.
+
+    Args:
+        recipe: The content of its recipe file.
+        composition: The checked composition.
+        plugins: The installed plugins.
+        start: Key of the run whose model it starts from, if there is one.
+    """
+    content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
+    train = {name: value for name, value in content["train"].items() if name not in NO_MATTER}
+    model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
+    model["name"] = start or model_digest(composition.model.name, plugins)
+    content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
+    # Views that follow from the rest, which the recipe of a run names too, identify nothing.
+    del content["views"]
+    if composition.view_options:
+        content["views"] = {
+            name: options.model_dump(exclude_none=True)
+            for name, options in composition.view_options.items()
+        }
+    text = json.dumps(_by_content(content), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def digest(value: Any) -> str:
+    """Return the key of plain data, of which texts that name files count by their content."""
+    text = json.dumps(_by_content(value), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def model_digest(name: str, plugins: Installed) -> str:
+    """Return a digest of an encoder's files, or the name of one that is not on this machine."""
+    folder = find_model(name, plugins.registry)
+    return name if folder is None else _folder(str(folder))
+
+
+def _data(
+    composition: Composition, content: Mapping[str, Any], plugins: Installed
+) -> dict[str, Any]:
+    data = dict(content.get("data", {}))
+    corpus = plugins.known_corpus(composition.data)
+    if corpus is not None:
+        data["path"] = corpus.fingerprint
+    return data
+
+
+def _by_content(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _by_content(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_by_content(each) for each in value]
+    if isinstance(value, str) and value.startswith((".", "/", "~")):
+        path = os.path.expanduser(value)
+        if os.path.isfile(path):
+            return _file(path, *_state(path))
+        if os.path.isdir(path):
+            return _folder(path)
+    return value
+
+
+def _folder(path: str) -> str:
+    """Return a digest of the files that a model consists of."""
+    files = [
+        each
+        for each in sorted(Path(path).rglob("*"))
+        if each.is_file() and each.suffix in (".json", ".safetensors", ".txt", ".model")
+    ]
+    parts = [f"{each.relative_to(path)} {_file(str(each), *_state(each))}" for each in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _state(path: str | Path) -> tuple[int, int]:
+    about = os.stat(path)
+    return about.st_size, about.st_mtime_ns
+
+
+@cache
+def _file(path: str, size: int, changed: int) -> str:
+    """Return a file's digest, read once as long as it has this size and time."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -14,13 +14,11 @@ from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
 from cse_core.recipes.option_types import plain
 from cse_core.runtime.loading import load_factory
 from cse_core.training.run_folder import RESULT
-from cse_study.definition.points import Point, chosen_points, ranges
-from cse_study.definition.reading import Definition, texts_of
+from cse_study.definition.reading import Definition, Point, chosen_points, texts_of
 from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_json
-from cse_study.planning.composing import Composer, PlannedRun
+from cse_study.planning.composing import Composer, PlannedRun, digest
 from cse_study.planning.inputs import RUN, Inputs, filled, is_role
-from cse_study.planning.keys import digest
 
 _OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
 """First words of the command line's own commands."""
@@ -256,7 +254,8 @@ def plan_study(
     composed = {cell.point.number for cell in cells} | {call.point.number for call in calls}
     others = [point for point in points if point.number in composed]
     if errors and others:
-        hint = f"run those alone: --points {ranges(others)}"
+        numbers = ",".join(str(point.number) for point in others)
+        hint = f"run those alone: --points {numbers}"
         what = f"{len(others)} of {len(points)} points can be composed"
         errors.append(CseError(what, where=definition.name, hint=hint))
     raise_all(errors)
@@ -340,7 +339,7 @@ def _call(
         short = {axis.called: given[next(iter(axis.values))]
                  for axis in study.axes if len(axis.values) == 1}  # fmt: skip
         command = _words(study.command, {"steps": None, "rows": None, **short, **given})
-        commands = composer.plugins([]).commands
+        commands = composer.plugins.commands
         first = command[0] if command else ""
         if not (first in _OWN or commands.chosen(list(command)) is not None):
             raise CseError("no such command", where="command", value=first,

@@ -23,8 +23,8 @@ from cse_core.runtime.loading import load_factory
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
+from cse_study.planning.composing import digest
 from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
-from cse_study.planning.keys import digest
 from cse_study.planning.plan import Wish
 
 _GRADED = ("sts", "chinese", "pairs", "data")

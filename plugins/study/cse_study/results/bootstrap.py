@@ -20,8 +20,7 @@ from cse_core.runtime.atomic_files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.measures.pair_scores import Cosines, read_cosines, read_items
-from cse_study.results.rows import Row
-from cse_study.results.scores import Shown
+from cse_study.results.rows import Row, Shown
 
 DRAWS = 10_000
 """How often items are drawn."""
@@ -103,41 +102,36 @@ def _spearman(
     return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
 
 
-class Draws:
-    """Scores of runs in draws of their test items, kept beside the scores."""
+def draws_of_run(
+    folder: StudyFolder, scoring: Scoring | None, row: Row, shown: Shown
+) -> tuple[NDArray[np.float64], int] | None:
+    """Return a run's score in every draw of its test items ``[draws]``, and of how many it is.
 
-    def __init__(self, folder: StudyFolder, scoring: Scoring | None) -> None:
-        self.folder, self.scoring = folder, scoring
-
-    def of(self, row: Row, shown: Shown) -> tuple[NDArray[np.float64], int] | None:
-        """Return a run's score in every draw ``[draws]``, and of how many items it is.
-
-        None where what is behind the score was not kept.
-        """
-        if self.scoring is None or not shown.sets:
+    The draws are kept beside the scores. None where what is behind the score was not kept.
+    """
+    if scoring is None or not shown.sets:
+        return None
+    file = folder.scores(row.key, f"{scoring.key}.tsv")
+    pairs = shown.number == "spearman"
+    if pairs:
+        cosines = read_cosines(file)
+        if not set(shown.sets) <= cosines.keys():
             return None
-        file = self.folder.scores(row.key, f"{self.scoring.key}.tsv")
-        if shown.number == "spearman":
-            cosines = read_cosines(file)
-            if not set(shown.sets) <= cosines.keys():
-                return None
-            sizes = [len(cosines[name][0]) for name in shown.sets]
-        else:
-            items = file.with_suffix(".items.tsv")
-            found = read_items(items) if items.is_file() else {}
-            known = [hits_of(found.get(name, {}), shown.number) for name in shown.sets]
-            hits = [each for each in known if each is not None]
-            if len(hits) < len(known):
-                return None
-            sizes = list(map(len, hits))
-        name = f"{self.scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy"
-        kept = self.folder.scores(row.key, name)
-        if not kept.is_file():
-            pairs = shown.number == "spearman"
-            drawn = draws_of(cosines, shown.sets, DRAWS) if pairs else draws_of_hits(hits, DRAWS)
-            with atomic_file(kept) as beside, beside.open("wb") as opened:
-                np.save(opened, drawn)
-        return np.load(kept), sum(sizes)
+        sizes = [len(cosines[name][0]) for name in shown.sets]
+    else:
+        items = file.with_suffix(".items.tsv")
+        found = read_items(items) if items.is_file() else {}
+        known = [hits_of(found.get(name, {}), shown.number) for name in shown.sets]
+        hits = [each for each in known if each is not None]
+        if len(hits) < len(known):
+            return None
+        sizes = list(map(len, hits))
+    kept = folder.scores(row.key, f"{scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy")
+    if not kept.is_file():
+        drawn = draws_of(cosines, shown.sets, DRAWS) if pairs else draws_of_hits(hits, DRAWS)
+        with atomic_file(kept) as beside, beside.open("wb") as opened:
+            np.save(opened, drawn)
+    return np.load(kept), sum(sizes)
 
 
 def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.bool_] | None:

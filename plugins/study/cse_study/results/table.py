@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cse_study.definition.points import Point
-from cse_study.definition.reading import Definition
+from cse_study.definition.reading import Definition, Point
 from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, Draws, compared, holm
-from cse_study.results.rows import Row
-from cse_study.results.scores import Shown, columns_of, find_shown, first_score
+from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, draws_of_run, holm
+from cse_study.results.rows import Row, Shown, columns_of, find_shown, first_score
 from cse_study.results.text_table import Table
 
 NOT_SHOWN = "no difference shown"
@@ -183,11 +181,11 @@ class Results:
 
     def difference(self, own: Scored, other: Scored) -> Difference | None:
         """Return how the runs of a point differ from those of another one with the same seeds."""
-        draws = Draws(self.folder, self.scoring)
         common = sorted(own.keys() & other.keys())
         drawn_own, drawn_other, items = {}, {}, 0
         for seed in common:
-            here, there = draws.of(*own[seed]), draws.of(*other[seed])
+            here, there = (draws_of_run(self.folder, self.scoring, *each[seed])
+                           for each in (own, other))  # fmt: skip
             if here and there and own[seed][1].sets == other[seed][1].sets:
                 (drawn_own[seed], items), (drawn_other[seed], _) = here, there
         of_own, of_other = ({seed: each[seed][1].value for seed in common} for each in (own, other))

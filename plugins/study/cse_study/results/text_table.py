@@ -37,15 +37,3 @@ def plain_number(value: object) -> str:
     if isinstance(value, int) or (abs(value) >= 1e4 and value == int(value)):
         return f"{int(value):,}"
     return f"{value:.2f}" if 1 <= abs(value) < 1e4 else f"{value:.4g}"
-
-
-def mean_text(mean: float | None, deviation: float | None = None, seeds: int | None = None) -> str:
-    """Return a mean with its standard deviation over seeds and the number of seeds."""
-    if mean is None:
-        return "-"
-    text = plain_number(mean)
-    if deviation is not None:
-        text += (
-            f" ± {deviation:.2f}" if deviation >= 0.1 or not deviation else f" ± {deviation:.2g}"
-        )
-    return f"{text} (n = {seeds})" if seeds else text

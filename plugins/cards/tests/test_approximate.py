@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from cse_cards import approximate
+from cse_cards.approximate import FaissIndex, chosen_index, nearest
 
-from cse_cli.models import approximate
-from cse_cli.models.approximate import FaissIndex, chosen_index, nearest
 from cse_core.errors import CseError
-from tests.fixtures.command_line import Cse, refused
 
 
 def clustered(rows: int, seed: int = 0) -> approximate.Vectors:
@@ -72,46 +69,13 @@ def test_short_lists_are_made_up_for() -> None:
 def test_auto_is_exact_up_to_a_million_and_without_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
     many, queries = approximate.MANY + 1, approximate.SAMPLE + 1
     assert approximate.MANY == 1_000_000
-    assert chosen_index("auto", many, queries)
-    assert not chosen_index("auto", many - 1, queries)
-    assert not chosen_index("auto", many, queries - 1), "measuring would find the exact ones"
-    assert not chosen_index("exact", many, queries) and chosen_index("faiss", 3, 1)
+    assert chosen_index("auto", many, queries, "i")
+    assert not chosen_index("auto", many - 1, queries, "i")
+    assert not chosen_index("auto", many, queries - 1, "i"), "measuring would find the exact ones"
+    assert not chosen_index("exact", many, queries, "i") and chosen_index("faiss", 3, 1, "index")
     monkeypatch.setattr(approximate, "find_spec", lambda name: None)
-    assert not chosen_index("auto", many, queries)
+    assert not chosen_index("auto", many, queries, "i")
     with pytest.raises(CseError, match="faiss is not installed.*pip install faiss-cpu"):
-        chosen_index("faiss", 3, 1)
-    with pytest.raises(CseError, match="--index: unknown index.*did you mean exact"):
-        chosen_index("exat", 3, 1)
-
-
-def test_search_through_faiss(cse: Cse, sentences: Path) -> None:
-    words = ("search", "starter", "a dog", "the planet", "--data", str(sentences), "--json")
-    expected = json.loads(cse(*words).out)
-    found = json.loads(cse(*words, "--index", "faiss").out)
-    about = found.pop("index")
-    assert about["recall"] == 1.0 and about["vectors"] == 24 and about["queries"] == 2
-    for one, other in zip(found["queries"], expected["queries"], strict=True):
-        assert [hit["text"] for hit in one["results"]] == [hit["text"] for hit in other["results"]]
-    assert "faiss: 24 vectors" in cse(*words[:-1], "--index", "faiss").err
-    refused(cse(*words, "--index", "hnsw"), "--index", "unknown index")
-
-
-def test_titles_through_faiss(cse: Cse, tmp_path: Path) -> None:
-    things = ("dog", "boat", "violin", "judge", "garden", "goal", "planet", "train", "river", "hat")
-    lines = [
-        {"id": n, "title": f"{how} {thing}", "paras": [[f"the {thing} is {how}", f"a {thing}"]]}
-        for n, (thing, how) in enumerate((t, h) for t in things for h in ("old", "near", "green"))
-    ]
-    file = tmp_path / "docs.jsonl"
-    file.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
-    words = ("eval", "starter", "--documents", str(file), "--no-baselines", "--json")
-    (expected,) = json.loads(cse(*words).out)["results"].values()
-    (found,) = json.loads(cse(*words, "--index", "faiss").out)["results"].values()
-    about = found.pop("index")
-    assert found["setting"] == expected["setting"] + ", through faiss"
-    if about["recall"] == 1.0:
-        assert [found[f"recall@{k}"] for k in (5, 10, 20)] == [
-            expected[f"recall@{k}"] for k in (5, 10, 20)
-        ]
-    assert about["vectors"] == 30 and about["recall"] >= approximate.ENOUGH
-    assert "faiss: 30 vectors" in cse(*words[:-1], "--index", "faiss").err
+        chosen_index("faiss", 3, 1, "i")
+    with pytest.raises(CseError, match="i: unknown index.*did you mean exact"):
+        chosen_index("exat", 3, 1, "i")

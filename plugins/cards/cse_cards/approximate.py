@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cse_core.errors import CseError, did_you_mean
 
@@ -22,16 +20,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 Index = Literal["auto", "exact", "faiss"]
-IndexOption = Annotated[
-    str,
-    typer.Option(
-        "--index",
-        metavar="exact|faiss|auto",
-        help="How nearest texts are found: compared with all, through faiss (approximate; its "
-        "recall is measured and shown), or auto: faiss for many queries among more than a million "
-        "texts, where it is installed.",
-    ),
-]
 QUERIES, BLOCK = 2048, 16384
 """Vectors that are searched for, and searched, at once: 128 MiB of scores."""
 MANY = 1_000_000
@@ -44,7 +32,7 @@ _TRAINED_ON = 64
 """Vectors of each list that its centre is fitted to."""
 
 
-def chosen_index(index: str, vectors: int, queries: int, where: str = "--index") -> bool:
+def chosen_index(index: str, vectors: int, queries: int, where: str) -> bool:
     """Return whether neighbours are found through faiss.
 
     Args:
@@ -70,7 +58,7 @@ def chosen_index(index: str, vectors: int, queries: int, where: str = "--index")
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What an index is, for people and for JSON.
+    """What an index is.
 
     Attributes:
         vectors: How many it holds.

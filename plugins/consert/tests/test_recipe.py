@@ -1,0 +1,39 @@
+"""The kit over ConSERT's recipe, and the defaults of its augmenters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cse_consert.options import (
+    EmbeddingDropoutOptions,
+    FeatureCutoffOptions,
+    TokenCutoffOptions,
+    TokenShuffleOptions,
+)
+from cse_testkit import RecipeSuite, run_steps
+
+ON_EMBEDDINGS: dict[str, Any] = {"at": "input_embeddings", "rescale": False}
+
+
+class TestConsert(RecipeSuite):
+    recipe = "consert"
+    settings = Path(__file__).parent / "settings" / "consert.toml"
+    expects = {"bert-base": {"train.seed": 1}}
+
+
+def test_defaults() -> None:
+    """ConSERT's own reading of each augmenter, which docs/methods/consert.md states."""
+    assert TokenShuffleOptions() == TokenShuffleOptions(rate=1.0, tokens="all")
+    assert TokenCutoffOptions() == TokenCutoffOptions(**ON_EMBEDDINGS, rate=0.15, tokens="all")
+    assert FeatureCutoffOptions() == FeatureCutoffOptions(**ON_EMBEDDINGS, rate=0.2)
+    assert EmbeddingDropoutOptions() == EmbeddingDropoutOptions(
+        **ON_EMBEDDINGS, rate=0.2, draw="each"
+    )
+
+
+def test_without_dropout_the_augmenters_alone_make_the_views() -> None:
+    both = run_steps(recipe="consert", steps=1)
+    none = run_steps({"aug": ["~feature-cutoff", "~token-shuffle"]}, recipe="consert", steps=1)
+    assert both.composition.model.dropout == 0.0
+    assert both.losses[0] > none.losses[0]
