@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cse_cli.options.descriptions import describe
 from cse_core import parts
-from cse_core.capabilities import flatten, is_known
+from cse_core.capabilities import flatten
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError, PartError
 from cse_core.options import Options
+from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import ComponentSpec, Kind, RunInfo
+from cse_core.records import ComponentSpec, Kind
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory
 from cse_core.types import Batch, StepContext, TokenBatch
@@ -78,39 +79,12 @@ class RecordSuite(Suite):
         except ValueError as error:
             raise AssertionError(f"are refused by their own model: {error}") from None
 
-    def promise_what_it_says_of_its_options_has_its_form(self) -> None:
-        """``provides`` and ``requires`` are known, ``plan_notes`` and ``plan_warnings`` lists."""
-        spec, options = self.found().spec, self.given_options()
-        needs = [*flatten(spec.provided(options)), *flatten(spec.required(options))]
-        unknown = [each for each in needs if not is_known(each)]
-        assert not unknown, f"provides or requires what is not in the vocabulary: {unknown}"
-        for facts in (*ENCODERS.values(), RunInfo(model="one of which nothing is known")):
-            for name in ("plan_notes", "plan_warnings"):
-                asked = getattr(spec, name)
-                lines = [] if asked is None else asked(options, facts)
-                fine = isinstance(lines, list) and all(_is_line(line) for line in lines)
-                assert fine, f"{name} returns {lines!r} for {facts.model}, not a list of lines"
-            if spec.resolve_options is None:
-                continue
-            try:
-                resolved = spec.resolve_options(options, facts)
-            except ValueError:  # it refuses in its one line
-                continue
-            assert isinstance(resolved, spec.options), (
-                f"resolve_options returns a {type(resolved).__name__} for {facts.model}, "
-                f"not {spec.options.__name__}"
-            )
-
     def promise_its_factory_makes_a_part_of_its_kind(self) -> None:
         """The factory is importable and a subclass of its kind's base class."""
         factory = self.found().spec.factory
         made, names = load_factory(factory), " or ".join(each.__name__ for each in self.base)
         fine = inspect.isclass(made) and issubclass(made, self.base)
         assert fine, f"{factory} is not a subclass of cse_core.parts.{names}"
-
-
-def _is_line(line: object) -> bool:
-    return isinstance(line, str) and bool(line.strip()) and "\n" not in line
 
 
 STEPS = 4
@@ -305,24 +279,19 @@ class PartSuite(RecordSuite):
                 f"ctx.generator(..., shared={own}): write shared={not own}"
             )
 
-    def promise_its_state_is_tensors_and_json(self) -> None:
-        """``state_dict`` holds tensors and JSON values only, by names."""
-        for name, value in self.trial().part.state_dict().items():
-            assert isinstance(name, str), f"state has a name that is not text: {name!r}"
-            if isinstance(value, Tensor):
-                continue
-            try:
-                back = json.loads(json.dumps(value, allow_nan=False))
-            except (TypeError, ValueError) as error:
-                raise AssertionError(f"{name!r} is neither tensor nor JSON: {error}") from None
-            same = snapshot(value) == snapshot(back)
-            assert same, f"state {name!r} is another after JSON: {value!r} became {back!r}"
+    def promise_it_is_planned_for_every_encoder(self) -> None:
+        """Its run resolves for each of ``ENCODERS``, or is refused in one line."""
+        trial = self.trial()
+        kinds, sets = trial.needed.kinds, [*trial.needed.sets, *self.sets]
+        for facts in ENCODERS.values():
+            with suppress(CseError):
+                resolve(trial.registry, kinds=kinds, sets=sets, model=facts.model, facts=facts)
 
     def promise_its_state_round_trips(self) -> None:
         """One seed gives one result, bit for bit, also where a run is saved and restored.
 
-        The watched run is compared with one that stops after two steps, and with new parts that go
-        on from its checkpoint.
+        ``state_dict`` holds tensors and JSON values by names. The watched run is compared with one
+        that stops after two steps, and with new parts that go on from its checkpoint.
         """
         trial = self.trial()
         first, second = trial.fresh(), trial.fresh()

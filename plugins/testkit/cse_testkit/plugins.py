@@ -67,8 +67,9 @@ class PluginSuite(Suite):
             why = f"{info.reason}\n{info.traceback}"
             assert info.status == "active", f"{info.key} is {info.status}: {why}"
             assert info.parts, f"{info.key} returns no record"
-        summaries = [each.summary for each in (*infos, *commands)]
-        summaries += [each.spec().summary for each in commands]
+        summaries = [info.summary for info in infos]
+        for command in commands:
+            summaries += [command.summary, command.spec().summary]
         for summary in summaries:
             assert summary.strip() and "\n" not in summary, f"no summary of one line: {summary!r}"
 

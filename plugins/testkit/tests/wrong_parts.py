@@ -27,6 +27,7 @@ from cse_core.records import (
     MinerSpec,
     Record,
     RowPoolerSpec,
+    RunInfo,
     SliceSpec,
     StoreSpec,
 )
@@ -43,7 +44,7 @@ OWNERS = "its_views_have_owners"
 TRAINS = "trains_with_finite_numbers_and_its_parameters_move"
 REACHES = "its_gradient_reaches_the_vectors"
 BATCH = "takes_any_batch"
-FORM = "what_it_says_of_its_options_has_its_form"
+PLANNED = "it_is_planned_for_every_encoder"
 DESCRIBED = "its_options_are_described"
 FACTORY = "its_factory_makes_a_part_of_its_kind"
 
@@ -227,7 +228,7 @@ class ForgetsState(sound.Kept):
         pass
 
 
-@wrong(StoreSpec, "its_state_is_tensors_and_json", "'seen' is neither")
+@wrong(StoreSpec, "its_state_round_trips", "promised tensors and JSON values, but of 'seen'")
 class StrangeState(sound.Kept):
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super().state_dict(), "seen": {1, 2}}
@@ -544,6 +545,11 @@ class SilentOptions(LossOptions):
     rate: float = 0.1
 
 
+def _knows_one(options: LossOptions, facts: RunInfo) -> LossOptions:
+    """Look up what only the tiny encoder's size has."""
+    return {32: options}[facts.hidden or 0]
+
+
 class WrongDefault(LossOptions):
     mode: Literal["a", "b"] = "c"  # type: ignore[assignment]
     """Which."""
@@ -554,9 +560,7 @@ for _promise, _found, _fields in (
     ("its_default_options_are_valid", "mode", {"name": "default", "options": WrongDefault}),
     (FACTORY, "has no Nobody", {"name": "no-class", "factory": f"{__name__}:Nobody"}),
     (FACTORY, "not a subclass", {"name": "other-kind", "factory": f"{__name__}:Counts"}),
-    (FORM, "notes returns 'one text'", {"name": "notes-text", "plan_notes": lambda *_: "one text"}),
-    (FORM, "warnings returns None", {"name": "warns-of-none", "plan_warnings": lambda *_: None}),
-    (FORM, "returns a NoneType", {"name": "no-options", "resolve_options": lambda *_: None}),
+    (PLANNED, "resolve_options raised KeyError", {"name": "knows", "resolve_options": _knows_one}),
 ):
     wrong(LossSpec, _promise, _found, **_fields)(sound.Plain)
 
