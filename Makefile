@@ -52,10 +52,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not slow and not gpu"
 
 test-slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not gpu"
 
 weight: $(READY)
 	@$(BIN)/python -m tests.architecture.weight
@@ -78,8 +78,11 @@ gpu: $(READY)
 	$(BIN)/python -m tests.gpu $(SECTIONS) $(ARGS)
 endif
 
+# All that is installed here but torch, transformers and what comes with them, which the machine has.
 gpu-wheels: $(READY)
-	$(BIN)/python -m tests.gpu.wheels "$(or $(WHEELS),dist/gpu)" $(ARGS)
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$(or $(WHEELS),dist/gpu)" . plugins/*/
+	$(BIN)/python -m pip list --format=freeze --exclude-editable | grep -vE '^(torch|triton|nvidia|cuda|transformers|sentence-transformers|pip|mypy|ruff)[-=_]' > "$(or $(WHEELS),dist/gpu)/needed.txt"
+	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --dest "$(or $(WHEELS),dist/gpu)" -r "$(or $(WHEELS),dist/gpu)/needed.txt"
 
 # MkDocs has an environment of its own: it reads the sources and needs nothing of what they import.
 docs:

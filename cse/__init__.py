@@ -1,4 +1,4 @@
-"""The front door in Python: plan, train, load and evaluate as the command line does.
+"""The public Python API: plan, train, load and evaluate as the command line does.
 
     import cse
 

@@ -38,7 +38,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except OSError:  # which was told, and Python would flush it again at its end
+    except OSError:  # which was reported, and Python would flush it again at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     gc.freeze()  # the process ends: nothing that it holds is looked through for circles
     sys.exit(code)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from cse_cli.options.descriptions import describe
-from cse_cli.plugins.directory import known_parts
 from cse_core import capabilities
 from cse_core.builtins import plugin as builtins
 from cse_core.options import HeadOptions, Options
@@ -34,9 +33,9 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
 
 from docs import reference  # noqa: E402
-from docs.packages import PACKAGES, picture, purpose  # noqa: E402
+from docs.packages import PACKAGES, purpose  # noqa: E402
 
-PICTURE = FOLDER / "architecture.svg"
+OPTION_HEAD = ("option", "accepts", "default", "what it does")
 MARKED = re.compile(
     r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<foot><!-- end of (?P=name) -->)",
     re.DOTALL,
@@ -52,34 +51,44 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     )
 
 
-def options_table(
+def options_rows(
     options: type[Options], path: str, *, without: type[Options] | None = None
-) -> str:
-    """Return the options of a model, those of another left out."""
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the options of a model, without those that it has as another one has them."""
     inherited = without.model_fields if without is not None else {}
-    rows = []
     for name, info in options.model_fields.items():
         default = info.get_default(call_default_factory=True)
         if name in inherited and default == inherited[name].get_default(call_default_factory=True):
             continue
         words = "required" if info.is_required() else f"`{plain(default)}`"
-        if default == "":
-            words = "empty"
-        rows.append(
-            (f"`{path}.{name}`", type_text(field_accepts(info)), words, describe(options, name))
+        yield (
+            f"`{path}.{name}`",
+            type_text(field_accepts(info)),
+            "empty" if default == "" else words,
+            describe(options, name),
         )
-    if not rows:
-        return "None of its own."
-    return table(("option", "accepts", "default", "what it does"), rows)
 
 
-def tokens_table() -> str:
-    """Return the tokens of ``requires`` and ``provides``."""
+def options_table(options: type[Options], path: str) -> str:
+    """Return the options of a model."""
+    return table(OPTION_HEAD, options_rows(options, path))
+
+
+def kinds_table() -> str:
+    """Return the options that every part of a kind has."""
+    rows = []
+    for kind, record in COMPONENT_SPECS.items():
+        rows += options_rows(HeadOptions if kind == "pool" else record.options, f"{kind}.NAME")
+    return table(OPTION_HEAD, rows)
+
+
+def capabilities_table() -> str:
+    """Return what ``requires`` and ``provides`` may hold."""
     forms = [f"{prefix}:NAME" for prefix in sorted(capabilities.CAPABILITY_PREFIXES)]
     forms += sorted(capabilities.CAPABILITIES)
     meaning = {**capabilities.CAPABILITY_PREFIXES, **capabilities.CAPABILITIES}
     rows = [(f"`{form}`", meaning[form.removesuffix(":NAME")]) for form in forms]
-    return table(("token", "meaning"), rows)
+    return table(("capability", "meaning"), rows)
 
 
 def hooks_table() -> str:
@@ -89,26 +98,15 @@ def hooks_table() -> str:
         flag = place = ""
         if issubclass(record, ComponentSpec):
             flag, place = f"`--{record.kind}`", f"`[[{record.kind}]]`"
-        summary = (record.__doc__ or "").strip().splitlines()[0].replace("``", "`")
         name = record.__name__
         form = f"`{hook}() -> list[{name}]`"
-        rows.append((form, f"[{name}](#{name.lower()})", flag, place, summary))
-    return table(("hook", "record", "flag", "recipe table", "what it describes"), rows)
+        rows.append((form, f"[{name}](#{name.lower()})", flag, place))
+    return table(("hook", "record", "flag", "recipe table"), rows)
 
 
-def known_table() -> str:
-    """Return the parts of the papers' plugins."""
-    brought: dict[str, list[str]] = {}
-    for part in known_parts():
-        brought.setdefault(part.distribution, []).append(f"{part.kind} `{part.name}`")
-    return table(
-        ("distribution", "parts"), ((name, ", ".join(parts)) for name, parts in brought.items())
-    )
-
-
-def builtin_options() -> str:
-    """Return the own options of the built-in parts."""
-    blocks = []
+def builtins_table() -> str:
+    """Return the built-in parts that have options of their own, with these."""
+    rows = []
     records: list[ComponentSpec] = [
         *builtins.cse_poolers(),
         *builtins.cse_losses(),
@@ -116,9 +114,8 @@ def builtin_options() -> str:
     ]
     for record in records:
         path = f"{record.kind}.{record.name}"
-        own = options_table(record.options, path, without=type(record).options)
-        blocks.append(f"**{record.kind} `{record.name}`**: {record.summary}.\n\n{own}")
-    return "\n\n".join(blocks)
+        rows += options_rows(record.options, path, without=type(record).options)
+    return table(OPTION_HEAD, rows)
 
 
 def packages_table() -> str:
@@ -133,24 +130,15 @@ def packages_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "packages": packages_table,
     "hooks": hooks_table,
-    "tokens": tokens_table,
+    "capabilities": capabilities_table,
     "reference": reference.page,
-    "known": known_table,
-    "builtins": builtin_options,
+    "kinds": kinds_table,
+    "builtins": builtins_table,
     "model": lambda: options_table(ModelOptions, "model"),
     "data": lambda: options_table(DataOptions, "data"),
     "train": lambda: options_table(TrainOptions, "train"),
     "views": lambda: options_table(ViewOptions, "views.NAME"),
     "inference": lambda: options_table(InferenceOptions, "inference"),
-    "head": lambda: options_table(HeadOptions, "pool.NAME"),
-    **{
-        kind: (
-            lambda kind=kind: options_table(  # type: ignore[misc]
-                COMPONENT_SPECS[kind].options, f"{kind}.NAME"
-            )
-        )
-        for kind in COMPONENT_SPECS
-    },
 }
 
 
@@ -163,10 +151,14 @@ def generated(text: str) -> str:
     return MARKED.sub(fill, text)
 
 
-def outdated() -> list[Path]:
-    """Return the pages that are not what the code says."""
-    pages = sorted(FOLDER.rglob("*.md"))
-    return [page for page in pages if generated(text := page.read_text(encoding="utf-8")) != text]
+def outdated() -> dict[Path, str]:
+    """Return the pages that are not what the code says, with what it says."""
+    found = {}
+    for page in sorted(FOLDER.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (wanted := generated(text)) != text:
+            found[page] = wanted
+    return found
 
 
 def main() -> int:
@@ -175,13 +167,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only tell what is out of date")
     check = parser.parse_args().check
     pages = outdated()
-    drawn = picture()
-    if not PICTURE.is_file() or PICTURE.read_text(encoding="utf-8") != drawn:
-        pages.append(PICTURE)
-    for page in pages:
+    for page, text in pages.items():
         print(f"{page.relative_to(FOLDER.parent)} {'is out of date' if check else 'rewritten'}")
         if not check:
-            text = drawn if page == PICTURE else generated(page.read_text(encoding="utf-8"))
             page.write_text(text, encoding="utf-8")
     return int(check and bool(pages))
 

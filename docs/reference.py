@@ -1,14 +1,15 @@
 """The reference of what authors import, written from the docstrings of its modules.
 
-Read by syntax alone: nothing is imported. A class has a table of its fields, each with the text of
-``Attributes`` in its docstring or of the docstring under it, and its public methods.
+Read by syntax alone: nothing is imported. A class has its own fields, each with the text of
+``Attributes`` in its docstring or of the docstring under it, and its public methods. What it
+inherits stands with the class that it is based on; what the core alone uses is left out.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,6 +58,25 @@ HIDDEN = {
     "flatten",
 }
 """Names of these modules that are not for authors."""
+CORE_ONLY = {
+    "Batch.row", "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line",
+    "Corpus.fingerprint", "Corpus.report", "Corpus.text_ids", "Embeddings.detach",
+    "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Hidden.selected_only",
+    "Negatives.join", "PackedEncoder.load", "PackedEncoder.load_with_tokenizer",
+    "PackedEncoder.own_pooler", "PackedEncoder.packed", "PackedEncoder.use_dropout",
+    "PackedEncoder.why_padded", "Part.owner", "Part.path", "PairSet.file", "PairSet.fingerprint",
+    "Rig.bad_gradients", "Rig.begin", "Rig.state", "Rig.watch", "RowPoolerSpec.has_prompts",
+    "RowPoolerSpec.mode", "Schedule.parse", "SlicePooler.slices_wrapped", "SliceSpec.cuts_wrapped",
+    "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json", "TextColumn.arrow",
+    "TextTokenizer.special_count", "TextTokenizer.table", "TokenBatch.join", "TokenBatch.to",
+    "TrainingRows.content_of", "TrainingRows.keys", "TrainingRows.make_table",
+    "TrainingRows.tokenise", "ComponentSpec.default_options", "ComponentSpec.provided",
+    "ComponentSpec.required", "AugmenterSpec.point_of", "AugmenterSpec.gradient_of",
+    "StoreSpec.encoded", "CHANGES", "ElsewhereError", "GROUP", "HOOK_RECORDS", "LARGEST",
+    "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "PATIENCE_FORM", "PartError", "is_known",
+    "is_location",
+}  # fmt: skip
+"""What the core alone uses: it is not on the page."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
 
 
@@ -226,44 +246,45 @@ def _function(node: ast.FunctionDef) -> str:
     words = [text.body.replace("\n\n", " ")] if text.body else []
     words += [f"`{name}`: {what}" for name, what in text.entries.get("Args", {}).items()]
     words += [what for what in text.entries.get("Returns", {}).values()]
-    words += [f"Raises `{n}`: {what}" for n, what in text.entries.get("Raises", {}).items()]
+    words += _raised(text)
     return f"- `{signature(node)}`<br>{' '.join(words)}"
 
 
+def _raised(text: Text) -> list[str]:
+    return [f"Raises `{name}`: {what}" for name, what in text.entries.get("Raises", {}).items()]
+
+
 def _class(node: ast.ClassDef, module: str) -> str:
+    """Return a class with its own fields and methods, without those that it inherits."""
     text = read(ast.get_docstring(node) or "")
     known = classes()
     bases = [ast.unparse(base) for base in node.bases]
     linked = [f"[{base}](#{base.lower()})" if base in known else f"`{base}`" for base in bases]
-    blocks = [
-        f"### {node.name}",
-        f"`{module}`" + (f", based on {', '.join(linked)}" if linked else ""),
-    ]
-    blocks.append(text.body)
-    rows = [
-        f"| `{each.name}` | {_cell(each.type)} | {_cell(each.default)} | {_plain(each.text)} |"
+    inherited = {field.name for base in node.bases for field in _of_base(base, known)}
+    blocks = [f"### {node.name}"]
+    place = f"`{module}`. " if module in HANDED else ""
+    based = f" Based on {', '.join(linked)}." if linked else ""
+    blocks.append(f"{place}{text.body}{based}")
+    made = [f"- `{name}`: {what}" for name, what in text.entries.get("Args", {}).items()]
+    lines = [
+        _field(each)
         for each in fields(node)
+        if each.name not in inherited and _listed(f"{node.name}.{each.name}")
     ]
-    if rows:
-        blocks.append(
-            "\n".join(["| field | type | default | what it is |", "|---|---|---|---|", *rows])
-        )
-    made = text.entries.get("Args", {})
-    blocks += ["\n".join(f"- `{name}`: {what}" for name, what in made.items())] if made else []
-    raised = text.entries.get("Raises", {})
-    blocks += (
-        [" ".join(f"Raises `{name}`: {what}" for name, what in raised.items())] if raised else []
-    )
-    blocks += ["\n".join(map(_function, methods(node)))] if methods(node) else []
+    lines += [_function(each) for each in methods(node) if _listed(f"{node.name}.{each.name}")]
+    blocks += ["\n".join([*made, *lines]), " ".join(_raised(text))]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _cell(code: str) -> str:
-    return f"`{_plain(code)}`" if code else ""
+def _field(field: Field) -> str:
+    """Return a field as an item of a list, declared as in Python."""
+    declared = field.name + (f": {field.type}" if field.type else "")
+    declared += f" = {field.default}" if field.default else ""
+    return f"- `{declared}`<br>{field.text}".replace("\n\n", " ")
 
 
-def _plain(text: str) -> str:
-    return text.replace("\n\n", " ").replace("|", "\\|")
+def _listed(name: str) -> bool:
+    return name not in CORE_ONLY
 
 
 def _values(module: str) -> list[str]:
@@ -272,7 +293,7 @@ def _values(module: str) -> list[str]:
     body = [*tree(module).body, ast.Pass()]
     for node, below in zip(body, body[1:], strict=False):
         name = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if not isinstance(name, ast.Name) or not _shown(name.id):
+        if not isinstance(name, ast.Name) or not _shown(name.id) or not _listed(name.id):
             continue
         value = ast.unparse(node.value) if isinstance(node, ast.Assign) else ""
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
@@ -290,20 +311,43 @@ def page() -> str:
         blocks.append(f"## {title}")
         for module in modules:
             blocks.append(f"`{module}`: {read(ast.get_docstring(tree(module)) or '').body}")
-            body = [node for node in tree(module).body if _shown(getattr(node, "name", "_"))]
-            blocks += [_class(node, module) for node in body if isinstance(node, ast.ClassDef)]
-            lines = [_function(node) for node in body if isinstance(node, ast.FunctionDef)]
-            blocks += ["\n".join(lines)] if lines else []
+            blocks += _definitions(tree(module).body, module)
             values = _values(module)
             blocks += ["\n".join(values)] if values else []
     blocks.append("## Handed to parts")
     for module, names in HANDED.items():
-        blocks += [_class(classes()[name], module) for name in names]
+        blocks += _definitions(_named(module, names), module)
     blocks.append("## For tests")
-    for module, names in FOR_TESTS.items():
-        named = {getattr(node, "name", ""): node for node in tree(module).body}
-        nodes = [named[name] for name in names]
-        blocks += [_class(node, module) for node in nodes if isinstance(node, ast.ClassDef)]
-        lines = [_function(node) for node in nodes if isinstance(node, ast.FunctionDef)]
-        blocks += ["\n".join(lines)] if lines else []
-    return "\n\n".join(blocks)
+    blocks.append("All of it is imported from `cse_testkit`; `help(NAME)` says more.")
+    lines = [_in_a_line(node) for named in FOR_TESTS.items() for node in _named(*named)]
+    return "\n\n".join([*blocks, "\n".join(lines)])
+
+
+def _named(module: str, names: Sequence[str]) -> list[ast.stmt]:
+    there = {getattr(node, "name", ""): node for node in tree(module).body}
+    return [there[name] for name in names]
+
+
+def _in_a_line(node: ast.stmt) -> str:
+    """Return what a class or a function is for, the first line of its docstring."""
+    assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+    methods_of = methods(node) if isinstance(node, ast.ClassDef) else []
+    names = ", ".join(
+        f"`{each.name}`" for each in methods_of if _listed(f"{node.name}.{each.name}")
+    )
+    line = _markdown((ast.get_docstring(node) or "").splitlines()[0])
+    return f"- `{node.name}`: {line}" + (f" Has {names}." if names else "")
+
+
+def _definitions(nodes: Sequence[ast.stmt], module: str) -> Iterator[str]:
+    """Yield the classes of some nodes, then the functions in one list."""
+    nodes = [node for node in nodes if _shown(name := getattr(node, "name", "_")) and _listed(name)]
+    found = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    models = [node for node in found if node.name.endswith("Options")]
+    yield from (_class(node, module) for node in found if node not in models)
+    if models:
+        names = ", ".join(f"`{node.name}`" for node in models)
+        yield f"Models of options: {names}. [options.md](options.md#parts) has what each accepts."
+    lines = [_function(node) for node in nodes if isinstance(node, ast.FunctionDef)]
+    if lines:
+        yield "\n".join(lines)

@@ -54,7 +54,7 @@ def list_data(
     json: JsonOption = False,
 ) -> None:
     """List the installed data sets, and what cse eval would find of each suite."""
-    from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
+    from cse_cli.plugins.folders import DATA_VARIABLE, data_folder
 
     plugins = installed(context)
     registry = plugins.registry

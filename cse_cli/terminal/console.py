@@ -35,7 +35,7 @@ _NUMBERS = re.compile(r"\[\n\s+-?\d[\d.e+,\s-]*\]")
 
 
 class OutputLost(Exception):
-    """Stdout cannot be written to; it is no ``OSError``, of which Typer makes an exit.
+    """Stdout cannot be written to; not an ``OSError``, of which Typer makes an exit.
 
     Attributes:
         broken_pipe: Whether its reader has left.

@@ -10,10 +10,15 @@ from typing import Any
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.recipes import checks
-from cse_core.recipes.composition import Composition, PlannedPart, Problem
+from cse_core.recipes.composition import (
+    Composition,
+    PlannedPart,
+    Problem,
+    plan_passes,
+    plan_views,
+)
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
-from cse_core.recipes.plan import plan_passes, plan_views
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
 from cse_core.recipes.values import OptionReader

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from docs.packages import CONTRACT, CORE, PACKAGES, ROOT, cycles, modules, package_imports, picture
+from docs.packages import CONTRACT, CORE, PACKAGES, ROOT, cycles, modules, package_imports
 from tests.architecture.weight import BOUNDS
 
 MAX_MODULE_LINES = 500
@@ -95,8 +95,3 @@ def test_the_top_level_is_that_of_the_card() -> None:
         pytest.skip("not a git checkout: what is tracked is not known")
     folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
     assert {name for name in folders if not name.startswith(".")} == CARD
-
-
-def test_the_picture_is_that_of_the_imports() -> None:
-    drawn = (ROOT / "docs/architecture.svg").read_text(encoding="utf-8")
-    assert drawn == picture(), "write it with python docs/generate.py"

@@ -1,9 +1,9 @@
 """Speed, memory and start-up, each beside a named peer in the same run.
 
-    python -m tests.benchmarks                  everything, and docs/performance.md
-    python -m tests.benchmarks.training         one of them
+    python -m tests.benchmarks             everything, and docs/performance.md
+    python -m tests.benchmarks training    one of them
 
-What is measured and what is aimed at is in `rows.py`, the sizes of a whole run in `sections.py`.
+What is measured and what is aimed at is in `report.py`.
 """
 
 import os

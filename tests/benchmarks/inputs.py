@@ -60,12 +60,7 @@ def registry() -> Registry:
 
 
 def load(path: str | None, unit: str = "sentence") -> Corpus:
-    """Return a file's rows, or the starter's.
-
-    Args:
-        path: Any file that ``cse train --data`` takes.
-        unit: What a row is, where the data has documents.
-    """
+    """Return the rows of any file that ``cse train --data`` takes, or the starter's."""
     from cse_core.data import load_corpus
     from cse_core.recipes.compose import resolve
 
@@ -75,29 +70,10 @@ def load(path: str | None, unit: str = "sentence") -> Corpus:
 
 
 def read(path: str | None, count: int, unit: str = "sentence") -> list[str]:
-    """Return distinct texts of a file, or of the starter, in a drawn order.
-
-    Args:
-        path: The file.
-        count: How many at most; of sentences just so many, made of the others' words if need be.
-        unit: What a text is.
-    """
+    """Return at most so many distinct texts of a file, or of the starter, in a drawn order."""
     texts = [" ".join(text.split()) for text in dict.fromkeys(load(path, unit).column("text"))]
     random.Random(0).shuffle(texts)
-    return enough(texts, count) if unit == "sentence" else texts[:count]
-
-
-def enough(texts: Sequence[str], count: int) -> list[str]:
-    """Return so many texts: these, and then these again with their words in a drawn order."""
-    made = list(texts[:count])
-    draws = random.Random(1)
-    for text in itertools.cycle(texts):
-        if len(made) == count:
-            return made
-        words = text.split()
-        draws.shuffle(words)
-        made.append(" ".join(words))
-    raise SystemExit("there are no texts to measure on")
+    return texts[:count]
 
 
 def mix_lengths(
@@ -141,32 +117,17 @@ def full_rows(texts: Sequence[str], count: int, words: int = 700) -> list[str]:
 
 
 def documents(path: str | None, count: int) -> tuple[list[str], list[str]]:
-    """Return the sentences of the first documents, and the document of each.
-
-    Args:
-        path: A file with documents; by default the starter, whose documents come again with their
-            words in a drawn order where there are too few.
-        count: How many documents; fewer where a given file has fewer.
-    """
+    """Return the sentences of the first documents, at most so many, and the document of each."""
     import numpy as np
 
     corpus = load(path)
     numbers = corpus.documents
     if numbers is None:
         raise SystemExit(f"{path} has no documents")
-    known = np.unique(numbers[numbers >= 0])
-    texts, names = [], []
-    draws = random.Random(1)
-    for turn in range(1 if path else math.ceil(count / len(known))):
-        chosen = known[: count - turn * len(known)]
-        rows = np.flatnonzero(np.isin(numbers, chosen))
-        for text, number in zip(corpus.column("text").take(rows), numbers[rows], strict=True):
-            words = text.split()
-            if turn:
-                draws.shuffle(words)
-            texts.append(" ".join(words))
-            names.append(f"{turn}-{number}")
-    return texts, names
+    known = np.unique(numbers[numbers >= 0])[:count]
+    rows = np.flatnonzero(np.isin(numbers, known))
+    texts = [" ".join(text.split()) for text in corpus.column("text").take(rows)]
+    return texts, [str(number) for number in numbers[rows]]
 
 
 def write(path: Path, texts: Sequence[str]) -> str:
@@ -175,17 +136,17 @@ def write(path: Path, texts: Sequence[str]) -> str:
     return str(path)
 
 
-def make_model(folder: Path, texts: Sequence[str], shape: Shape, *, cased: bool = False) -> str:
+def make_model(folder: Path, texts: Sequence[str], shape: Shape) -> str:
     """Save a random BERT and a vocabulary made of the texts."""
     import torch
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     silence()
-    pieces: Any = BertWordPieceTokenizer(lowercase=not cased)
+    pieces: Any = BertWordPieceTokenizer(lowercase=True)
     pieces.train_from_iterator(texts, vocab_size=VOCABULARY, min_frequency=1, show_progress=False)
     tokenizer = BertTokenizerFast(
-        tokenizer_object=pieces._tokenizer, model_max_length=512, do_lower_case=not cased
+        tokenizer_object=pieces._tokenizer, model_max_length=512, do_lower_case=True
     )
     torch.manual_seed(0)
     config = BertConfig(

@@ -2,30 +2,26 @@
 
 Each is composed in the least run that takes it, and its steps are timed in turn with those of plain
 simcse on the same rows, in one process. Beside the ratio stand the views that the plan sends
-through the encoder, and for stores and miners the time inside them: that is what they cost beyond
-the encoder's passes. It is the difference of two objectives from the same vectors, one with the
-part and one without it, forward and backward to the vectors, and the part's ``views`` and
-``after_step``.
-
-    python -m tests.benchmarks.parts [negatives.queue ...] [--repeats 5] [--steps 2] [--texts FILE]
+through the encoder, and for stores and miners the time inside them: the difference of two
+objectives from the same vectors, one with the part and one without it, forward and backward to the
+vectors, and the part's ``views`` and ``after_step``.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.inputs import load, read, registry, silence
-from tests.benchmarks.measure import alternate, ratios, spread
-from tests.benchmarks.report import Report, parser
+from tests.benchmarks.report import Report, alternate, ratios, spread
+from tests.benchmarks.sections import Given
 
 if TYPE_CHECKING:
     from cse_testkit.completion import Needed
@@ -42,54 +38,49 @@ TRIES = 5
 machine does makes one longer, never shorter."""
 
 
-def arguments(words: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
-    made = parser(__doc__)
-    made.add_argument("parts", nargs="*", help="kind.name; all stores, miners and augmenters")
-    made.add_argument("--model", default="starter")
-    made.add_argument("--texts", metavar="FILE", help="sentences, not the starter's")
-    made.add_argument("--rows", type=int, default=4096, help="rows of the data")
-    made.add_argument("--batch", type=int, default=64)
-    made.add_argument("--steps", type=int, default=2, help="steps of a repeat")
-    made.add_argument("--warm", type=int, default=18, help="steps before: buffers get full")
-    return made.parse_args(words)
+@dataclass(frozen=True)
+class Sizes:
+    """Rows of the data, batches, steps of a repeat, and steps before these, which fill buffers."""
+
+    rows: int = 4096
+    batch: int = 64
+    steps: int = 2
+    warm: int = 18
 
 
-def main() -> None:
-    """Measure and print."""
-    options = arguments()
-    report = Report("parts")
-    kinds = ("negatives", "positives", "aug")
-    every = [f"{kind}.{part.name}" for kind in kinds for part in registry().parts(kind)]
-    bench = Bench(options)
+def parts(report: Report, given: Given) -> None:
+    """Measure every installed store, augmenter and miner but those of rounds."""
+    sizes = Sizes(128, 8, 1, 1) if given.quick else Sizes()
+    every = [
+        f"{kind}.{part.name}"
+        for kind in ("negatives", "positives", "aug")
+        for part in registry().parts(kind)
+        if not getattr(part.spec, "rounds", False)
+    ]
+    bench = Bench(given, sizes)
     report.say(
-        f"Model {options.model}, batches of {options.batch}, at most 32 tokens, {options.rows:,} "
-        f"rows; {options.repeats} repeats of {options.steps} steps in turn with plain simcse, "
-        f"after {options.warm} that fill buffers. Miners of rounds train on pairs of their own, of "
-        "other lengths."
+        f"Model starter, batches of {sizes.batch}, at most 32 tokens, {sizes.rows:,} rows; "
+        f"{given.repeats} repeats of {sizes.steps} steps in turn with plain simcse, after "
+        f"{sizes.warm} that fill buffers. Miners of rounds work between steps and are left out."
     )
     found = []
-    for path in options.parts or every:
-        found.append(bench.cost(path))
-        print(f"{path}: {found[-1].refused or spread(found[-1].ratios)}", flush=True)
+    for path in every:
+        if (cost := bench.cost(path)) is not None:
+            found.append(cost)
+            print(f"{path}: {spread(cost.ratios)}", flush=True)
     head = [
         "part",
-        "views trained / for the inputs' gradient / without gradient",
-        "besides",
+        "views trained / for input gradients / without gradient",
         "a step of plain simcse's",
         "inside, ms a step",
         "inside, % of its steps",
     ]
     report.table("Stores, miners and augmenters", head, [each.line() for each in found])
     for kind, row in (("negatives", "stores"), ("positives", "miners")):
-        of_kind = [each for each in found if each.path.startswith(kind) and each.shares]
-        if of_kind:
-            most = max(of_kind, key=lambda each: statistics.median(each.shares))
-            report.add(row, [100 * share for share in most.shares], most.path)
-    for each in found:
-        if each.path == "aug.fgsm" and each.ratios:
-            report.add("fgsm", each.ratios)
-    report.finish(options.json)
+        of_kind = [each for each in found if each.path.startswith(kind)]
+        most = max(of_kind, key=lambda each: statistics.median(each.shares))
+        report.add(row, [100 * share for share in most.shares], most.path)
+    report.add("fgsm", next(each.ratios for each in found if each.path == "aug.fgsm"))
 
 
 @dataclass
@@ -99,46 +90,36 @@ class Cost:
     Attributes:
         path: Its path.
         views: Views that the plan sends through the encoder.
-        besides: Other parts that the run has beyond plain simcse.
         ratios: Seconds of a step over plain simcse's in each repeat.
         inside: Seconds inside it in a step, in each repeat; empty for augmenters.
         shares: The same over the seconds of its steps.
-        refused: Why it did not run.
     """
 
     path: str
-    views: str = ""
-    besides: str = ""
-    ratios: list[float] = field(default_factory=list)
-    inside: list[float] = field(default_factory=list)
-    shares: list[float] = field(default_factory=list)
-    refused: str = ""
+    views: str
+    ratios: list[float]
+    inside: list[float]
+    shares: list[float]
 
     def line(self) -> list[str]:
         """Return it as a line of the table."""
-        if self.refused:
-            return [self.path, self.refused, *["-"] * 4]
         inside = spread([1000 * value for value in self.inside]) if self.inside else "-"
         share = spread([100 * value for value in self.shares]) if self.shares else "-"
-        return [self.path, self.views, self.besides or "-", spread(self.ratios), inside, share]
+        return [self.path, self.views, spread(self.ratios), inside, share]
 
 
 class Bench:
-    """Runs parts beside plain simcse.
+    """Runs parts beside plain simcse."""
 
-    Args:
-        options: The command line.
-    """
-
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, given: Given, sizes: Sizes) -> None:
         from cse_testkit import complete
 
         from cse_core.recipes.model_facts import resolve_model
 
         silence()
-        self.options = options
-        self.model = resolve_model(options.model, registry())
-        self.columns = columns(options.texts, options.rows)
+        self.sizes, self.repeats = sizes, given.repeats
+        self.model = resolve_model("starter", registry())
+        self.columns = columns(given.texts, sizes.rows)
         self.plain = self.run(complete(registry(), []))
 
     def run(self, needed: Needed) -> Run:
@@ -153,28 +134,29 @@ class Bench:
         composition = resolve(
             registry(),
             kinds=needed.kinds,
-            sets=[*needed.sets, f"train.batch_size={self.options.batch}"],
+            sets=[*needed.sets, f"train.batch_size={self.sizes.batch}"],
             model=self.model,
             facts=replace(known, rows=len(corpus), columns=corpus.names),
         )
         return Run(composition, corpus)
 
-    def cost(self, path: str) -> Cost:
-        """Measure a part."""
+    def cost(self, path: str) -> Cost | None:
+        """Measure a part; None where it needs a cased encoder or texts that are not here."""
         from cse_testkit import complete
 
         from cse_core.errors import CseError
 
-        options, plain = self.options, self.plain
+        sizes, plain = self.sizes, self.plain
         kind, _, name = path.partition(".")
         try:
-            needed: Any = complete(registry(), [(kind, name)])
+            needed = complete(registry(), [(kind, name)])
             if needed.cased:
-                return Cost(path, refused="needs a cased model")
+                return None
             run = self.run(needed)
         except CseError as error:
-            return Cost(path, refused=error.line())
-        for place in range(options.warm):
+            print(error.line())
+            return None
+        for place in range(sizes.warm):
             run.step(place)
         for place in range(2):
             plain.step(place)
@@ -184,24 +166,17 @@ class Bench:
         }
         if kind != "aug":
             works["inside"] = partial(run.steps, self._places(), Inside(run.rig, path).seconds)
-        found = alternate(works, options.repeats, warm=0)
+        found = alternate(works, self.repeats, warm=0)
         inside = found.get("inside", [])
-        besides = (part.path for part in run.composition.parts if part.path not in plain.paths)
-        cost = Cost(
-            path,
-            views=run.views(),
-            besides=", ".join(each for each in besides if each != path),
-            ratios=ratios(found["part"], found["plain"]),
-            inside=inside,
-            shares=ratios(inside, found["part"]) if inside else [],
-        )
+        shares = ratios(inside, found["part"]) if inside else []
+        cost = Cost(path, run.views(), ratios(found["part"], found["plain"]), inside, shares)
         del run, works
         gc.collect()
         return cost
 
     def _places(self) -> Iterator[range]:
         """Yield the places of each repeat's batches, the same for whoever asks."""
-        start, steps = self.options.warm, self.options.steps
+        start, steps = self.sizes.warm, self.sizes.steps
         return (range(start + i * steps, start + (i + 1) * steps) for i in range(TOTAL))
 
 
@@ -229,7 +204,6 @@ class Run:
 
     Attributes:
         rig: The parts and the engine.
-        paths: Paths of its parts.
     """
 
     def __init__(self, composition: Composition, corpus: Corpus) -> None:
@@ -242,7 +216,6 @@ class Run:
         self.rig.loop.before_update = None  # what the kit reads costs no part
         rows, size = len(self.rig.loop.rows), composition.train.batch_size
         self.batches = Batches(rows, min(size, rows), drop_last=True)
-        self.paths = {part.path for part in composition.parts}
 
     def step(self, place: int) -> float:
         """Run a step on the batch at a place, and return its seconds."""
@@ -361,7 +334,3 @@ class Inside:
             yield
         finally:
             parts[self.name] = whole
-
-
-if __name__ == "__main__":
-    main()

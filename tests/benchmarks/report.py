@@ -1,17 +1,146 @@
-"""What a benchmark found: values of rows, what was left out, tables of details."""
+"""What a benchmark found beside what it is compared with, and on which machine."""
 
 from __future__ import annotations
 
-import argparse
-import json
+import platform
+import statistics
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from tests.benchmarks.machine import busy, code, machine
-from tests.benchmarks.rows import BY_KEY, HEAD
+Found = TypeVar("Found")
+ROOT = Path(__file__).resolve().parents[2]
+PEER = "sentence-transformers"
+SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimddp", "bf16")
+"""Instruction sets that matter to matrix products, as Linux calls them."""
+CODE = ("tests/benchmarks", "cse_core", "cse_cli", "plugins")
+"""Folders of what is measured."""
+FORMS = {"times": (".2f", ""), "%": (".2f", " %"), "s": (".3f", " s")}
+"""Units of a row: how many digits its numbers have, and what stands behind them."""
+
+
+class Row(NamedTuple):
+    """A comparison.
+
+    Attributes:
+        key: Its name in results, ``section.what``.
+        what: What is measured.
+        against: With what it is compared.
+        aim: ``>=`` or ``<=`` and the bound of the median, in the unit; empty where nothing is.
+        unit: ``times``, ``%`` or ``s``.
+    """
+
+    key: str
+    what: str
+    against: str
+    aim: str = ""
+    unit: str = "times"
+
+    def say_aim(self) -> str:
+        """Return the aim in words."""
+        word, _, bound = self.aim.partition(" ")
+        mark = FORMS[self.unit][1]
+        return f"at {'least' if word == '>=' else 'most'} {bound}{mark}" if self.aim else "none"
+
+    def say_met(self, values: Sequence[float]) -> str:
+        """Return whether the aim is met; a line where there is none."""
+        if not self.aim or not values:
+            return "-"
+        middle, bound = statistics.median(values), float(self.aim[3:])
+        return "yes" if (middle >= bound if self.aim[0] == ">" else middle <= bound) else "no"
+
+    def cells(self, values: Sequence[float], missing: str, note: str = "") -> list[str]:
+        """Return its cells in the table of all comparisons; ``missing`` stands for no values."""
+        what = f"{self.what} ({note})" if note else self.what
+        form, mark = FORMS[self.unit]
+        printed = f"{spread(values, form)}{mark}" if values else missing
+        return [what, self.against, printed, self.say_aim(), self.say_met(values)]
+
+
+HEAD = ("what", "against", "median [range]", "aim", "met")
+_TRAIN = "sentences/s in training"
+_FP32, _BF16 = (f"{PEER}' trainer, {precision}" for precision in ("fp32", "bf16"))
+_PROMISE = "over what its fewer operations promise"
+_NOT_PADDED = "simcse, which is not padded either"
+_STEPS = "the steps of the same run"
+_MIXED = "rows of mixed lengths"
+ROWS = tuple(
+    Row(*each)
+    for each in (
+        ("training.fp32", f"{_TRAIN}, fp32, sentences as they are", _FP32, ">= 1.75"),
+        ("training.bf16", f"{_TRAIN}, bf16, sentences as they are", _FP32, ">= 5"),
+        ("training.bf16-bf16", f"{_TRAIN}, bf16, sentences as they are", _BF16, ">= 2.2"),
+        ("training.mixed-fp32", f"{_TRAIN}, fp32, {_MIXED}", _FP32, ">= 1.75"),
+        ("training.mixed-bf16", f"{_TRAIN}, bf16, {_MIXED}", _FP32, ">= 5"),
+        ("training.mixed-bf16-bf16", f"{_TRAIN}, bf16, {_MIXED}", _BF16, ">= 2.2"),
+        ("encoding.fp32", "sentences/s encoding, fp32, default batches of each",
+         f"{PEER}' `encode`, fp32", ">= 1.1"),
+        ("encoding.bf16", "sentences/s encoding, bf16, default batches of each",
+         f"{PEER}' `encode`, bf16", ">= 1.1"),
+        ("hicl.articles", f"speed of hicl, articles cut at 512 tokens, {_PROMISE}", _NOT_PADDED,
+         ">= 0.95"),
+        ("hicl.full", f"speed of hicl, every text of 512 tokens, {_PROMISE}", _NOT_PADDED,
+         ">= 0.95"),
+        ("hicl.sentences", "sentences/s of hicl, max_length 512",
+         f"{PEER}' trainer, which pads; simcse's loss", ">= 2.33"),
+        ("hicl.memory", "peak memory of hicl's steps, sentences, max_length 512",
+         f"{PEER}' trainer"),
+        ("hicl.memory-full", "peak memory of hicl's steps, every text of 512 tokens", "simcse"),
+        ("parts.stores", "time inside the most expensive store", _STEPS, "<= 3", "%"),
+        ("parts.miners", "time inside the most expensive miner", _STEPS, "<= 3", "%"),
+        ("parts.fgsm", "seconds of a step of simcse with fgsm, fresh gradients",
+         "a step of plain simcse", "<= 2.1"),
+        ("memory.chunked", "peak memory, largest batch, in chunks of 64",
+         "batch 64, the same chunk size", "<= 1.5"),
+        ("mining.clustering", "clustering documents (idc), all but the encoder",
+         "encoding them", "<= 10", "%"),
+        ("mining.whole", "the same, all documents of the file", "the same", "<= 10", "%"),
+        ("mining.memory", "peak memory of a process that mines all documents",
+         "a quarter of the documents", "<= 1.1"),
+        ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
+        ("startup.list", "`cse list-plugins`", "nothing", "<= 0.5", "s"),
+        ("startup.import", "`cse list-plugins`", "python with `import sentence_transformers`"),
+    )
+)  # fmt: skip
+BY_KEY = {row.key: row for row in ROWS}
+
+
+def alternate(
+    works: Mapping[str, Callable[[], Found]], repeats: int, warm: int = 1
+) -> dict[str, list[Found]]:
+    """Do several works in turn, and return what each found in each repeat.
+
+    Every second repeat goes the other way round, so that a machine that gets slower or faster does
+    so for all of them.
+
+    Args:
+        works: What to do, by name.
+        repeats: How often each counts.
+        warm: Repeats before these, which count for nothing.
+    """
+    found: dict[str, list[Found]] = {name: [] for name in works}
+    for turn in range(warm + repeats):
+        names = list(works)
+        for name in names if turn % 2 == 0 else reversed(names):
+            value = works[name]()
+            if turn >= warm:
+                found[name].append(value)
+    return found
+
+
+def ratios(ones: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Return one over the other for each repeat: what was measured side by side."""
+    return [one / other for one, other in zip(ones, others, strict=True)]
+
+
+def spread(values: Sequence[float], form: str = ".2f") -> str:
+    """Return the median and the range in words: ``1.95 [1.68-2.05]``."""
+    middle = format(statistics.median(values), form)
+    return middle if len(values) == 1 else f"{middle} [{min(values):{form}}-{max(values):{form}}]"
 
 
 @dataclass
@@ -26,7 +155,7 @@ class Report:
         said: What was compared, in sentences.
         tables: Details: ``title``, ``head`` and ``lines`` of cells in words.
         began: When it began, seconds since 1970.
-        busy: Share of the processor that others used then; None where that is not known.
+        busy: Share of the processor that others used then.
     """
 
     section: str
@@ -36,17 +165,17 @@ class Report:
     said: list[str] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.time)
-    busy: float | None = field(default_factory=busy)
+    busy: float = 0.0
 
     def add(self, what: str, values: Sequence[float], note: str = "") -> None:
         """Note a row's value in each repeat."""
-        key = self._key(what)
+        key = BY_KEY[f"{self.section}.{what}"].key
         self.values[key] = [float(f"{value:.5g}") for value in values]
         self.notes[key] = note
 
     def skip(self, what: str, why: str) -> None:
         """Note why a row is not measured."""
-        self.skipped[self._key(what)] = why
+        self.skipped[BY_KEY[f"{self.section}.{what}"].key] = why
 
     def say(self, sentence: str) -> None:
         """Note what was compared, and print it."""
@@ -55,18 +184,8 @@ class Report:
 
     def table(self, title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         """Note a table of details, and print it."""
-        self.tables.append(
-            {"title": title, "head": list(head), "lines": [[*each] for each in lines]}
-        )
-        print(f"\n{title}\n{in_columns([head, *lines])}\n", flush=True)
-
-    def finish(self, out: str | None) -> None:
-        """Print the rows, and write everything where it is asked for."""
-        lines = [BY_KEY[k].cells(v, "", self.notes[k]) for k, v in self.values.items()]
-        lines += [BY_KEY[k].cells(None, f"left out: {why}") for k, why in self.skipped.items()]
-        print(in_columns([HEAD, *lines]))
-        if out is not None:
-            Path(out).write_text(json.dumps(self.as_dict()), encoding="utf-8")
+        self.tables.append({"title": title, "head": [*head], "lines": [[*line] for line in lines]})
+        print(f"\n{title}:\n\n{table(head, lines)}\n", flush=True)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON values, with the machine and the time."""
@@ -81,27 +200,43 @@ class Report:
             "code": code(),
         }
 
-    def _key(self, what: str) -> str:
-        key = f"{self.section}.{what}"
-        if key not in BY_KEY:
-            raise KeyError(f"rows.py has no row {key}")
-        return key
 
-
-def in_columns(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells with their columns under each other."""
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    rows = [head, ["---"] * len(head), *lines]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
     )
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """Return a parser with what every benchmark takes."""
-    made = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--repeats", type=int, default=5, help="alternating repeats that count")
-    made.add_argument("--json", metavar="FILE", help="write what was found to a file too")
-    return made
+def machine() -> dict[str, str]:
+    """Return processor, instruction sets, cores, memory, system and versions in words."""
+    import psutil
+
+    path, info = Path("/proc/cpuinfo"), dict[str, str]()
+    if path.exists():
+        first = path.read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+        pairs = (line.partition(":") for line in first.splitlines())
+        info = {name.strip(): value.strip() for name, _, value in pairs}
+    flags = set(info.get("flags", info.get("Features", "")).split())
+    return {
+        "processor": info.get("model name", platform.processor() or platform.machine()),
+        "instruction sets": ", ".join(name for name in SETS if name in flags) or "not known",
+        "cores": str(len(psutil.Process().cpu_affinity())),
+        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        **{name: version(name) for name in ("torch", "transformers", PEER)},
+    }
+
+
+def code() -> str:
+    """Return the last commit of what is measured, with a word where files differ from it."""
+    commit = _git("log", "-1", "--format=%h", "--", *CODE)
+    if not commit:
+        return "not under version control"
+    return f"{commit} with changes" if _git("status", "--porcelain", "--", *CODE) else commit
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -1,14 +1,30 @@
-"""A training run that is measured, whoever makes it, and what it is watched for."""
+"""A training run that is measured, by cse or by sentence-transformers: its seconds and memory.
+
+python -m tests.benchmarks.work JSON   one run in a process of its own, its memory as JSON
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.resident import forget_peak, peak, resident
+from tests.benchmarks.inputs import registry, silence
+from tests.benchmarks.report import PEER, ROOT
+
+if TYPE_CHECKING:
+    from cse_core.recipes.composition import Composition
 
 TEMPERATURE, LR, SEED = 0.05, 3e-5, 1
 
@@ -25,8 +41,6 @@ class Work:
         steps: Measured steps, after one that is not.
         chunk: Sentences encoded at once, by gradient caching; None encodes the batch at once.
         device: ``cpu``, or a GPU as torch names it.
-        unpad: Whether sentence-transformers gives FlashAttention rows without padding.
-        again: Whether layers are computed again in the backward pass instead of kept.
     """
 
     who: str
@@ -38,8 +52,6 @@ class Work:
     precision: str = "fp32"
     chunk: int | None = None
     device: str = "cpu"
-    unpad: bool = False
-    again: bool = False
 
 
 @dataclass
@@ -94,3 +106,215 @@ class Watch:
             return [after - before for before, after in pairwise(self.ends)]
         self.ends[-1].synchronize()
         return [one.elapsed_time(other) / 1000 for one, other in pairwise(self.ends)]
+
+
+def run(work: Work) -> Watch:
+    """Do a run, whoever does it."""
+    return _peer(work) if work.who == PEER else _own(work)
+
+
+def composed(work: Work) -> Composition:
+    """Return what ``cse train`` makes of a run."""
+    from cse_core.recipes.compose import resolve
+
+    sets = {
+        "train.max_steps": work.steps + 1,
+        "train.batch_size": work.batch,
+        "train.chunk_size": "none" if work.chunk is None else work.chunk,
+        "train.lr": LR,
+        "model.max_length": work.length - 2 * (work.who == "hicl"),  # there content alone counts
+        "train.precision": work.precision,
+        "train.seed": SEED,
+        "train.device": work.device,
+        "train.eval_steps": 0,
+        "train.save_steps": 0,
+        "train.log_steps": 1000,
+        "data.shuffle": "false",
+    }
+    return resolve(
+        registry(),
+        recipe=work.who,
+        model=work.model,
+        data=[work.texts],
+        dev=["none"],
+        sets=[f"{path}={value}" for path, value in sets.items()],
+    )
+
+
+class _Made(Exception):
+    """All steps are made; what a run writes at its end is not measured."""
+
+
+def _own(work: Work) -> Watch:
+    """Make the steps of ``cse train``, which then writes nothing."""
+    from cse_core.runtime.reporter import Reporter
+    from cse_core.training.run import train
+
+    watch = Watch(work.device)
+
+    class Watching(Reporter):
+        def begin(self, round_number: int, steps: int, done: int) -> None:
+            watch.begin()
+
+        def step(self, step: int) -> None:
+            watch.step()
+            if step > work.steps:
+                raise _Made
+
+    with tempfile.TemporaryDirectory() as out, contextlib.suppress(_Made):
+        train(composed(work), registry(), out=Path(out) / "run", reporter=Watching())
+    return watch
+
+
+def _peer(work: Work) -> Watch:
+    """Run sentence-transformers' trainer with SimCSE's loss: first token, dense layer, in-batch.
+
+    It is given the texts in their order, as cse is. Batches are padded, tokens made in each step.
+    With chunks its loss is the one with gradient caching.
+    """
+    import torch
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+        losses,
+        models,
+    )
+    from torch.utils.data import BatchSampler, SequentialSampler
+    from transformers import AutoConfig, TrainerCallback
+
+    silence()
+    watch = Watch(work.device)
+
+    class Watching(TrainerCallback):
+        def on_train_begin(self, *_: Any, **__: Any) -> None:
+            watch.begin()
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            watch.step()
+
+    class InOrder(SentenceTransformerTrainer):
+        def get_batch_sampler(self, dataset: Dataset, **_: Any) -> Any:
+            return BatchSampler(SequentialSampler(dataset), batch_size=work.batch, drop_last=False)
+
+    size = int(AutoConfig.from_pretrained(work.model).hidden_size)
+    word = models.Transformer(work.model, max_seq_length=work.length)
+    head = models.Dense(size, size, activation_function=torch.nn.Tanh())
+    modules = [word, models.Pooling(size, pooling_mode="cls"), head]
+    model = SentenceTransformer(modules=modules, device=work.device)
+    loss: Any = losses.MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE)
+    if work.chunk is not None:
+        loss = losses.CachedMultipleNegativesRankingLoss(
+            model, scale=1 / TEMPERATURE, mini_batch_size=work.chunk
+        )
+    texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
+    with tempfile.TemporaryDirectory() as out:
+        trainer = InOrder(
+            model=model,
+            args=SentenceTransformerTrainingArguments(
+                output_dir=out,
+                max_steps=work.steps + 1,
+                per_device_train_batch_size=work.batch,
+                learning_rate=LR,
+                bf16=work.precision == "bf16",
+                use_cpu=work.device == "cpu",
+                save_strategy="no",
+                logging_strategy="no",
+                report_to=[],
+                disable_tqdm=True,
+                seed=SEED,
+            ),
+            train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts}),
+            loss=loss,
+            callbacks=[Watching()],
+        )
+        trainer.train()
+    return watch
+
+
+def tokenising(work: Work) -> tuple[float, float]:
+    """Return the seconds that cse takes to tokenise a batch, and the padding of padded batches.
+
+    Both are of the texts' first 20 batches; padding is a share of the tokens, in [0, 1).
+    """
+    from cse_core.encoders.pretrained import load_tokenizer
+    from cse_core.tokenization.tokenizer import TextTokenizer
+
+    tokenizer = TextTokenizer(load_tokenizer(work.model))
+    texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
+    batches = [texts[i : i + work.batch] for i in range(0, len(texts), work.batch)][:20]
+    taken, tokens, padded = [], 0, 0
+    for batch in batches:
+        began = time.perf_counter()
+        table = tokenizer.table(batch, work.length)
+        taken.append(time.perf_counter() - began)
+        lengths = (table.offsets.diff() + tokenizer.special_count).clamp(max=work.length)
+        tokens += int(lengths.sum())
+        padded += len(batch) * int(lengths.max())
+    return statistics.median(taken), 1 - tokens / padded
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def resident() -> float:
+    """Return the resident memory of this process in MB, now."""
+    return _status("VmRSS")
+
+
+def peak() -> float:
+    """Return the peak resident memory in MB, of this process or since ``forget_peak``."""
+    return _status("VmHWM")
+
+
+def forget_peak() -> bool:
+    """Reset the peak to what is resident now; return whether the system can do so."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def _status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+
+
+def child(*words: str, stdout: int | None = subprocess.PIPE) -> str:
+    """Run ``python -m WORDS`` in a process of its own and return what it printed.
+
+    Raises:
+        SystemExit: If it fails.
+    """
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, stdout=stdout, text=True, check=False, env=environment)
+    if done.returncode:
+        raise SystemExit(f"failed: {' '.join(words)}")
+    return done.stdout or ""
+
+
+def in_process(work: Work) -> dict[str, float]:
+    """Return ``before`` and ``most`` (MB) and ``seconds`` of a step, in a process of its own."""
+    printed = child("tests.benchmarks.work", json.dumps(asdict(work)))
+    found: dict[str, float] = json.loads(printed.splitlines()[-1])
+    return found
+
+
+def mean_seconds(work: Work) -> Callable[[], float]:
+    """Return what does a run and returns the mean seconds of a step."""
+    return lambda: statistics.mean(run(work).seconds)
+
+
+def main() -> None:
+    """Do one run and print what was found as JSON."""
+    watch = run(Work(**json.loads(sys.argv[1])))
+    seconds = statistics.median(watch.seconds)
+    print(json.dumps({"before": watch.before, "most": watch.most, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

@@ -35,9 +35,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
     """Install distributions that bring a command, in a folder of their own."""
     packages: list[str] = []
 
-    def write(
-        distribution: str, name: str = "count", record: str = RECORD, needs: str = ">=0.1"
-    ) -> Path:
+    def write(distribution: str, name: str = "count", record: str = RECORD) -> Path:
         package = distribution.replace("-", "_")
         packages.append(package)
         folder = tmp_path / package
@@ -49,7 +47,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
         info.mkdir()
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.4\nName: {distribution}\nVersion: 1.0\n"
-            f"Summary: Words of {package}\nRequires-Dist: cse-toolkit{needs}\n"
+            f"Summary: Words of {package}\n"
         )
         point = name.replace(" ", ".")
         entry = f"[cse.commands]\n{point} = {package}.commands:COUNT\n"
@@ -145,12 +143,6 @@ def test_a_factory_that_cannot_be_imported(bring: Bring, cse: Cse) -> None:
 def test_a_record_of_another_name_is_refused(bring: Bring, cse: Cse) -> None:
     bring("cse-words", record=RECORD.replace("{name}", "other"))
     refused(cse("count", "a"), "not a CommandSpec of this name")
-
-
-def test_a_distribution_for_another_toolkit(bring: Bring, cse: Cse) -> None:
-    bring("cse-words", needs=">=9")
-    refused(cse("count", "a"), "cse-words 1.0 needs cse-toolkit>=9, installed is",
-            'pip install -U "cse-toolkit>=9"')  # fmt: skip
 
 
 def test_unknown_commands(bring: Bring, cse: Cse) -> None:

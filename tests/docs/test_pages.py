@@ -1,59 +1,95 @@
-"""What holds for every page: links resolve, tables are up to date, nothing of one machine in it."""
+"""Every page: links, names and commands in it hold, and its generated tables are up to date."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 import inspect
+import os
 import re
+import shlex
+import sys
 import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Any, get_args
 
 import pytest
+import typer
+import yaml
 
+from cse_cli.main import build_app
+from cse_cli.options import flags
 from cse_cli.options.descriptions import describe
 from cse_cli.plugins.directory import known_parts
+from cse_cli.plugins.installed import Installed
+from cse_cli.training import choosing
 from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
-from cse_core.options import (
-    AugmenterOptions,
-    BranchOptions,
-    HeadOptions,
-    LossOptions,
-    MinerOptions,
-    StoreOptions,
-)
+from cse_core.options import HeadOptions
 from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
+from cse_core.records import COMPONENT_SPECS
+from cse_core.registry.plugin_info import Status
 from cse_core.runtime.loading import load_factory
-from cse_core.specs import HOOK_RECORDS
-from docs import reference
+from cse_core.specs import HOOK_RECORDS, HOOKS
+from docs import generate, reference
+from docs import mkdocs_hooks as site
 from tests.docs.pages import DOCS, ROOT, Page, pages
 
-PAGES = list(pages())
-NAMED = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+PAGES = {page.name: page for page in pages()}
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
-EXPECTED = (
-    "quickstart", "lifecycle", "authors", "reference", "options", "recipes", "combine",
-    "security", "evaluation", "python",
-)  # fmt: skip
-PAPERS = sorted(each.parents[1].name for each in ROOT.glob("plugins/*/cse_*/recipes"))
+INLINE = re.compile(r"`(cse [a-z][^`\n]*)`")
+EXAMPLE = "count-words"
+"""The command that docs/authors.md makes: its lines run in tests/docs/test_authors.py."""
 
 
-@pytest.mark.parametrize("name", [*EXPECTED, *(f"methods/{paper}" for paper in PAPERS)])
-def test_page_is_there(name: str) -> None:
-    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert text.startswith("# ") and len(text) > 1000
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page(name: str) -> None:
+    page = PAGES[name]
+    found = [f"has {word}" for word in ("/work/", "/home/", "/root/", "/tmp/", "C:\\", "localhost")
+             if word in page.text]  # fmt: skip
+    found += broken_links(page)
+    for block in page.blocks():
+        if block.kind == "toml":
+            tomllib.loads(block.text)
+        if block.path.endswith("plugin.py"):  # listings would load it
+            assert not re.search(r"^\s*(import|from) (torch|transformers)", block.text, re.M)
+        for words in block.commands():
+            if words[0] == "cse" and words[1] != EXAMPLE:
+                parse(words)
+                found += unknown_options(words)
+    for line in INLINE.findall(page.prose()):
+        try:
+            parse(shlex.split(line) if "…" not in line else ["cse", "--help"])
+        except Exception as error:
+            if "missing" not in str(error).lower():
+                found.append(f"{line}: {error}")
+    assert not found
 
 
-@NAMED
-def test_relative_links_resolve(page: Page) -> None:
+def broken_links(page: Page) -> Iterator[str]:
+    """Yield the links that lead nowhere, in the repository and on the site."""
     for found in LINK.finditer(page.prose()):
         target, _, anchor = found["target"].partition("#")
+        there = page.path.parent / target if target else page.path
         if re.match(r"[a-z]+:", target):
             continue
-        there = page.path.parent / target if target else page.path
-        assert there.exists(), f"{page.name}: {found['target']}"
-        if anchor and there.suffix == ".md":
-            assert anchor in headings(Page(there)), f"{page.name}: {found['target']}"
+        if not there.exists() or anchor and anchor not in headings(Page(there)):
+            yield f"link to {found['target']}"
+    own = site.site_pages().get(page.name)
+    if own is None:
+        return
+    on_site = {there: PAGES[source] for source, there in site.site_pages().items()}
+    text = site.for_the_site(page.text, page.name)
+    assert len(text.splitlines()) == len(page.text.splitlines())
+    for found in LINK.finditer(re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.M)):
+        target, _, anchor = found["target"].partition("#")
+        path = os.path.normpath((PurePosixPath(own).parent / target).as_posix()) if target else own
+        if re.match(r"[a-z]+:", target) or (path not in on_site and (DOCS / path).is_file()):
+            continue
+        if path not in on_site or anchor and anchor not in headings(on_site[path]):
+            yield f"link on the site to {found['target']}"
 
 
 def headings(page: Page) -> set[str]:
@@ -62,107 +98,94 @@ def headings(page: Page) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in lines}
 
 
-@NAMED
-def test_nothing_of_one_machine(page: Page) -> None:
-    for word in ("/work/", "/home/", "/root/", "/tmp/", "C:\\", "localhost"):
-        assert word not in page.text, f"{page.name} has {word}"
+installed_without = cache(lambda *left_out: Installed(left_out))
+"""The installed plugins, loaded once for all command lines."""
 
 
-@NAMED
-def test_toml_blocks_are_toml(page: Page) -> None:
-    for block in page.blocks():
-        if block.kind == "toml":
-            tomllib.loads(block.text)
+def parse(words: Sequence[str]) -> None:
+    """Parse a command line as ``cse`` does, down to the last flag, without running it."""
+    rest, left_out = flags.take_no_plugin(words[1:])
+    installed = installed_without(*left_out)
+    chosen = installed.commands.chosen(rest)
+    rest, topic = choosing.take_topic(rest, chosen)
+    rest = choosing.with_settings(rest, chosen)
+    command: Any = typer.main.get_command(build_app(rest, installed, topic))
+    name = "cse"
+    while True:
+        try:
+            context = command.make_context(name, list(rest))
+        except typer.Exit:
+            return
+        if not hasattr(command, "resolve_command"):
+            return
+        rest = [*getattr(context, "_protected_args", []), *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+
+
+def unknown_options(words: Sequence[str]) -> Iterator[str]:
+    """Yield the options of the core in a command line that are none."""
+    for path in (text.partition("=")[0] for text in flags.peek(words[1:]).sets):
+        head, _, rest = path.partition(".")
+        options = {**CORE_OPTIONS, "views": ViewOptions}.get(head)
+        option = rest.split(".")[1 if head == "views" else 0]
+        if options is not None and option not in options.model_fields:
+            yield f"option {path}"
+
+
+def test_parse_notices_mistakes() -> None:
+    for line in ("cse train --recipee x", "cse data lisst", "cse trian", "cse eval"):
+        with pytest.raises(Exception, match=r"(?i)no such|missing"):
+            parse(line.split())
+    assert list(unknown_options("cse train --train.lrr 1".split())) == ["option train.lrr"]
 
 
 def test_generated_tables_are_up_to_date() -> None:
-    generate = load_module()
-    pages_out = [str(page.relative_to(ROOT)) for page in generate.outdated()]
-    assert not pages_out, "run: python docs/generate.py"
-
-
-def test_every_generated_table_is_on_a_page() -> None:
-    generate = load_module()
-    text = "\n".join(page.text for page in PAGES)
+    assert not generate.outdated(), "run: python docs/generate.py"
     for name in generate.TABLES:
-        assert f"<!-- generated: {name} -->" in text
+        assert any(f"<!-- generated: {name} -->" in page.text for page in PAGES.values()), name
 
 
-def load_module():  # type: ignore[no-untyped-def]
-    """Import docs/generate.py, which is in no package."""
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location("docs_generate", DOCS / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MODELS = {
-    **{name: (name, options) for name, options in CORE_OPTIONS.items()},
-    "views": ("views.NAME", ViewOptions),
-    "aug": ("aug.NAME", AugmenterOptions),
-    "head": ("pool.NAME", HeadOptions),
-    "positives": ("positives.NAME", MinerOptions),
-    "negatives": ("negatives.NAME", StoreOptions),
-    "loss": ("loss.NAME", LossOptions),
-    "branch": ("branch.NAME", BranchOptions),
-}
+def test_every_option_has_its_row() -> None:
+    rows = PAGES["docs/options.md"].text.splitlines()
+    models = {
+        **CORE_OPTIONS,
+        "views.NAME": ViewOptions,
+        "pool.NAME": HeadOptions,
+        **{f"{kind}.NAME": record.options for kind, record in COMPONENT_SPECS.items()
+           if kind != "pool"},
+    }  # fmt: skip
+    for path, options in models.items():
+        for option in options.model_fields:
+            (row,) = (line for line in rows if line.startswith(f"| `{path}.{option}` |"))
+            assert row.split(" | ")[-1].removesuffix(" |").strip(), row
+            assert describe(options, option), f"{options.__name__}.{option} has no docstring"
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_core_option_is_in_options(name: str) -> None:
-    text = Page(DOCS / "options.md").text
-    path, options = MODELS[name]
-    for option in options.model_fields:
-        (row,) = (line for line in text.splitlines() if line.startswith(f"| `{path}.{option}` |"))
-        described = row.split(" | ")[-1].removesuffix(" |").strip()
-        assert described, f"{path}.{option} has no description"
-        assert describe(options, option), f"{options.__name__}.{option} has no docstring"
+def test_what_there_is_has_its_place() -> None:
+    guide, hooks = PAGES["docs/authors.md"], PAGES["docs/reference.md"].section("Hooks")
+    wanted = [(f"`{key}", PAGES["docs/recipes.md"].text) for key in {*_KEYS} - {"run", "versions"}]
+    for hook, record in HOOK_RECORDS.items():
+        assert not inspect.signature(getattr(HOOKS, hook)).parameters
+        wanted.append((f"`{hook}() -> list[{record.__name__}]`", hooks))
+        wanted.append((f"`{hook}`", guide.section("What do you want to change?")))
+    for capability in (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES)):
+        wanted.append((f"| `{capability}` |", PAGES["docs/reference.md"].section("Capabilities")))
+    wanted += [(f"`{role}`", guide.text) for role in get_args(Role)]
+    not_called = guide.section("When a part is not called")
+    wanted += [(f"`{status}`", not_called) for status in {*get_args(Status)} - {"active"}]
+    listed = PAGES["README.md"].section("What is in it")
+    wanted += [(f"| `{part.distribution}` |", listed) for part in known_parts()]
+    requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    for path in ROOT.glob("plugins/*/pyproject.toml"):
+        wanted.append((f"-e {path.parent.relative_to(ROOT)}\n", requirements))
+    assert [what for what, text in wanted if what not in text] == []
+    for path in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.py)`", PAGES["docs/architecture.md"].text):
+        assert any((folder / path).is_file() for folder in (ROOT, ROOT / "cse_core")), path
+    papers = {each.parents[1].name for each in ROOT.glob("plugins/*/cse_*/recipes")}
+    assert {each.stem for each in (DOCS / "methods").glob("*.md")} == papers
 
 
-def test_every_key_of_a_recipe_is_explained() -> None:
-    text = Page(DOCS / "recipes.md").text
-    for key in set(_KEYS) - {"run", "versions"}:
-        assert f"`{key}`" in text or f"`{key}.NAME`" in text, key
-
-
-def test_every_token_is_in_the_guide_and_in_the_reference() -> None:
-    table = Page(DOCS / "reference.md").section("Tokens")
-    guide = Page(DOCS / "authors.md").text
-    for token in (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES)):
-        assert f"| `{token}` |" in table
-        assert f"`{token}`" in guide
-
-
-def test_every_role_is_in_the_guide() -> None:
-    from typing import get_args
-
-    text = Page(DOCS / "authors.md").text
-    for role in get_args(Role):
-        assert f"`{role}`" in text
-
-
-def test_every_status_of_a_plugin_is_in_the_guide() -> None:
-    from typing import get_args
-
-    from cse_core.registry.plugin_info import Status
-
-    text = Page(DOCS / "authors.md").section("When a part is not called")
-    for status in set(get_args(Status)) - {"active"}:
-        assert f"`{status}`" in text
-
-
-def test_every_field_of_the_reference_is_described() -> None:
-    bare = [
-        f"{name}.{field.name}"
-        for name, node in reference.classes().items()
-        for field in reference.fields(node)
-        if not field.text
-    ]
-    assert not bare, "say in its docstring what it is"
-
+# -- the reference --------------------------------------------------------------------------------
 
 DATACLASSES = (
     "types:TokenBatch", "types:View", "types:Embeddings", "types:Positives", "types:Negatives",
@@ -170,50 +193,102 @@ DATACLASSES = (
     "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "records:RunInfo",
     *(f"records:{record.__name__}" for record in HOOK_RECORDS.values()),
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DATACLASSES)
-def test_every_field_is_in_the_reference(name: str) -> None:
-    kind = load_factory(f"cse_core.{name}")
-    classes, found, left = reference.classes(), set[str](), [kind.__name__]
-    while left:
-        node = classes.get(left.pop())
-        if node is not None:
-            found |= {field.name for field in reference.fields(node)}
-            left += [base.id for base in node.bases if isinstance(base, ast.Name)]
-    assert {field.name for field in dataclasses.fields(kind)} == found
-
-
 PARTS = (
     "Part", "Augmenter", "SlicePooler", "RowPooler", "Head", "PositiveMiner", "NegativeStore",
-    "Loss", "Branch", "Metric",
+    "Loss", "Branch", "Adapter", "Metric",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_every_method_of_a_part_is_in_the_reference(name: str) -> None:
-    kind = load_factory(f"cse_core.parts:{name}")
-    text = Page(DOCS / "reference.md").text
-    section = text.split(f"### {name}\n")[1].split("\n### ")[0]
-    for method, value in vars(kind).items():
-        if inspect.isfunction(value):
-            assert f"- `{method}(" in section and (value.__doc__ or "").strip(), method
+def test_every_field_and_method_is_in_the_reference() -> None:
+    classes, page = reference.classes(), PAGES["docs/reference.md"].text
+    fields = {name: reference.fields(node) for name, node in classes.items()}
+    bare = [f"{name}.{f.name}" for name, found in fields.items() for f in found if not f.text]
+    assert not bare, "say in its docstring what it is"
+    for name in DATACLASSES:
+        kind = load_factory(f"cse_core.{name}")
+        found, left = set[str](), [kind.__name__]
+        while left:
+            node = classes.get(left.pop())
+            if node is not None:
+                found |= {field.name for field in fields[node.name]}
+                left += [base.id for base in node.bases if isinstance(base, ast.Name)]
+        assert {field.name for field in dataclasses.fields(kind)} == found
+    for name in PARTS:
+        section = page.split(f"### {name}\n")[1].split("\n### ")[0]
+        for method, value in vars(load_factory(f"cse_core.parts:{name}")).items():
+            if inspect.isfunction(value):
+                assert f"- `{method}(" in section and (value.__doc__ or "").strip(), method
 
 
-def test_every_plugin_folder_is_in_requirements() -> None:
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    folders = [path.parent for path in ROOT.glob("plugins/*/pyproject.toml")]
-    assert folders
-    for folder in folders:
-        assert f"-e {folder.relative_to(ROOT)}" in lines
+def load_module(name: str) -> Any:
+    """Import a module by its dotted name."""
+    __import__(name)
+    return sys.modules[name]
 
 
-def test_every_plugin_folder_has_its_method_page_or_is_no_paper() -> None:
-    papers = {each.stem for each in (DOCS / "methods").glob("*.md")}
-    assert papers == set(PAPERS)
+DOCSTRING = """Do it, as :class:`Paper` says.
+
+Without ``x`` nothing is done.
+
+Args:
+    x: ``[A, D]`` vectors, whose text
+        goes on in a second line.
+    y: A number.
+
+Raises:
+    ValueError: If it cannot be done.
+"""
 
 
-def test_every_plugin_is_in_the_table_of_parts() -> None:
-    section = Page(DOCS / "combine.md").section("Which plugin brings what")
-    for name in {part.distribution for part in known_parts()}:
-        assert f"| {name} |" in section, name
+def test_docstrings_and_signatures_are_read() -> None:
+    text = reference.read(DOCSTRING)
+    assert text.body == "Do it, as `Paper` says.\n\nWithout `x` nothing is done."
+    line = "`[A, D]` vectors, whose text goes on in a second line."
+    assert text.entries["Args"] == {"x": line, "y": "A number."}
+    assert text.entries["Raises"] == {"ValueError": "If it cannot be done."}
+    for code, shown in {
+        "def f(self, x: Tensor, y: int=2) -> list[str]: ...": "f(x: Tensor, y: int=2) -> list[str]",
+        "def f(self) -> None: ...": "f() -> None",
+        "@property\ndef rows(self) -> int: ...": "rows -> int",
+    }.items():
+        (node,) = ast.parse(code).body
+        assert isinstance(node, ast.FunctionDef) and reference.signature(node) == shown
+    page = reference.page()
+    for wanted in (
+        "- `online_encoder() -> PackedEncoder`<br>",
+        "Raises `RuntimeError`: If there is none",
+        "- `batch_size: int = 0`<br>",
+        "- `at(step: float, total: float) -> float`",
+        "- `copy(share_embeddings: bool=False) -> PackedEncoder`",
+    ):
+        assert wanted in page, wanted
+    assert "``" not in page.replace("```", "") and ":class:" not in page
+
+
+# -- the site -------------------------------------------------------------------------------------
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    def named(entries: list[Any]) -> Iterator[str]:
+        for entry in entries:
+            value = next(iter(entry.values())) if isinstance(entry, dict) else entry
+            yield from named(value) if isinstance(value, list) else [value]
+
+    there = site.site_pages()
+    assert sorted(named(site.navigation())) == sorted({*there.values(), *site.reference()})
+    assert {*there} == {name for name in PAGES if name in there}
+    assert all(load_module(name) for name in site.MODULES)
+
+
+def test_a_link_to_a_file_without_a_page_needs_the_repository() -> None:
+    text = "See [the licence](../LICENSE) and\n```\n[not](../LICENSE)\n```\n"
+    plain = site.for_the_site(text, "docs/authors.md")
+    assert plain == "See the licence and\n```\n[not](../LICENSE)\n```\n"
+    linked = site.for_the_site(text, "docs/authors.md", "https://example.org/cse/")
+    assert "[the licence](https://example.org/cse/LICENSE)" in linked
+
+
+def test_mkdocs_reads_these_hooks_and_stops_at_a_broken_link() -> None:
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert settings["strict"] is True and settings["hooks"] == ["docs/mkdocs_hooks.py"]
+    assert settings["validation"]["links"]["anchors"] == "warn"

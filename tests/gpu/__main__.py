@@ -1,6 +1,6 @@
 """Run the checks that need a GPU, and write one JSON and one page.
 
-    python -m tests.gpu [SECTION ...] [--device cuda] [--minutes 9] [--out FOLDER] [--page FILE]
+    python -m tests.gpu [SECTION ...] [--device cuda] [--minutes 9] [--render]
 
 Each section is a process of its own with a time of its own: one that is cut or that breaks the GPU
 loses nothing but what it had not yet written. On a CPU everything is small, and shows that it runs.
@@ -9,6 +9,7 @@ loses nothing but what it had not yet written. On a CPU everything is small, and
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
@@ -18,11 +19,8 @@ from typing import Any
 
 import torch
 
-from tests.benchmarks.command_line import SectionParser
-from tests.benchmarks.machine import code, machine
-from tests.benchmarks.resident import ROOT
+from tests.benchmarks.report import ROOT, code, machine, table
 from tests.gpu import kernels, parts, runs
-from tests.gpu.page import page
 from tests.gpu.setting import Section, Setting
 
 SECTIONS = (
@@ -34,20 +32,35 @@ SECTIONS = (
     Section("memory", "Peak memory", 70, runs.memory),
 )
 """In the order in which they run."""
+OUT, PAGE = ROOT / "runs/gpu", ROOT / "docs/gpu.md"
+HEAD = """# On a GPU
+
+<!-- python -m tests.gpu writes this page -->
+
+`make gpu` runs what only a GPU can show, within ten minutes and without a network, and writes this
+page from `runs/gpu/results.json`. A section that runs longer than its share of the time is cut.
+`make gpu WHEELS=FOLDER` installs what the machine lacks from a folder that
+`make gpu-wheels WHEELS=FOLDER` has filled elsewhere. `make gpu SECTIONS="kernels parts"` runs some
+sections alone, `CSE_GPU_DEVICE=cpu make gpu` all of them in a small form on the processor.
+"""
+NONE = "**Not yet run on a GPU.**\n"
+MANY = ("losses", "waits", "values")
+"""Checks of which there are many: those that hold are counted and not listed."""
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    names = [section.name for section in SECTIONS]
-    parser = SectionParser("tests.gpu", __doc__, names, ROOT / "runs/gpu")
+    raw, names = argparse.RawDescriptionHelpFormatter, [section.name for section in SECTIONS]
+    parser = argparse.ArgumentParser("tests.gpu", description=__doc__, formatter_class=raw)
+    parser.add_argument("sections", nargs="*", help=f"{', '.join(names)}; all by default")
     device = os.environ.get("CSE_GPU_DEVICE", "cuda")
     parser.add_argument("--device", choices=("cuda", "cpu"), default=device)
     parser.add_argument("--minutes", type=float, default=9.0, help="for all of it")
+    parser.add_argument("--render", action="store_true", help="write the page alone")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    options = parser.read(words)
-    if options.page is None:
-        on_gpu = options.device == "cuda"
-        options.page = ROOT / "docs/gpu.md" if on_gpu else options.out / "gpu.md"
+    options = parser.parse_args(words)
+    if unknown := {*options.sections} - {*names}:
+        parser.error(f"{', '.join(unknown)}: there are {', '.join(names)}")
     return options
 
 
@@ -64,8 +77,8 @@ def main(words: list[str] | None = None) -> int:
     if why is not None:
         print(f"make gpu: {why}", file=sys.stderr)
         return 2
-    options.out.mkdir(parents=True, exist_ok=True)
-    book = options.out / "results.json"
+    OUT.mkdir(parents=True, exist_ok=True)
+    book, target = OUT / "results.json", PAGE if options.device == "cuda" else OUT / "gpu.md"
     results = json.loads(book.read_text(encoding="utf-8")) if book.exists() else {}
     if not options.render:
         kept = results.get("sections", {}) if options.sections else {}
@@ -77,9 +90,9 @@ def main(words: list[str] | None = None) -> int:
             found = measure(section, options.device, seconds)
             results["sections"][section.name] = {**found, "code": results["about"]["code"]}
             book.write_text(json.dumps(results, ensure_ascii=False, indent=1), encoding="utf-8")
-    options.page.write_text(page(results, SECTIONS), encoding="utf-8")
+    target.write_text(page(results), encoding="utf-8")
     bad = failures(results)
-    print(f"\n{book} and {options.page} are written; {len(bad)} checks failed")
+    print(f"\n{book} and {target} are written; {len(bad)} checks failed")
     for line in bad:
         print(json.dumps(line, ensure_ascii=False))
     return 1 if bad else 0
@@ -134,6 +147,44 @@ def failures(results: dict[str, Any]) -> list[dict[str, Any]]:
             bad.append({"section": name, "failed": section["failed"][-300:]})
         bad += [{"section": name, **line} for line in section["found"] if line["ok"] is False]
     return bad
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the page."""
+    about = [[name, str(value)] for name, value in results.get("about", {}).items()]
+    parts = [HEAD, table(("", ""), about) + "\n" if results.get("sections") else NONE]
+    parts += [_section(each, results.get("sections", {}).get(each.name)) for each in SECTIONS]
+    return "\n".join(parts)
+
+
+def _section(section: Section, result: dict[str, Any] | None) -> str:
+    lines = [f"## {section.title}\n", f"{inspect.getdoc(section.run)}\n"]
+    if result is None:
+        return "\n".join([*lines, f"Not measured; `make gpu SECTIONS={section.name}`.\n"])
+    checks = [line["ok"] for line in result["found"] if line["ok"] is not None]
+    facts = f"{sum(checks)} of {len(checks)} checks hold; {result['seconds']} seconds"
+    lines.append(f"{facts}{', cut there' * result['cut']}; code {result['code']}.\n")
+    if result["failed"]:
+        lines.append(f"It broke:\n\n```\n{result['failed'][-800:]}\n```\n")
+    for kind in dict.fromkeys(line["check"] for line in result["found"]):
+        rows = [line for line in result["found"] if line["check"] == kind]
+        rows = [line for line in rows if kind not in MANY or not line["ok"]]
+        names = list(dict.fromkeys(name for row in rows for name in row if name != "check"))
+        if rows:
+            cells = [[_cell(row.get(name)) for name in names] for row in rows]
+            head = [name.replace("_", " ") for name in names]
+            lines += [f"### {kind}\n", table(head, cells) + "\n"]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "**no**"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value).replace("\n", " ").replace("<", "&lt;")
 
 
 if __name__ == "__main__":

@@ -77,10 +77,9 @@ def only(kernel: Kernel | None) -> Iterator[None]:
 def run(setting: Setting) -> None:
     """Outputs and gradients of each kernel that attention takes are compared with those of fp64.
 
-    A kernel may be as far away as padded attention in its own number format, times three. With
-    dropout, a kernel that is seeded again draws the same mask for other values: unit vectors for
-    values show it, masks of heads and rows must differ, and outputs and gradients must be those of
-    weights with this mask.
+    A kernel may be as far away as padded attention in its own precision, times three. With
+    dropout, masks of heads and rows must differ, and outputs and gradients be those of weights
+    with the mask.
     """
     exact()
     sizes = (16,) if setting.small else (32, 64, 128)

@@ -66,9 +66,7 @@ def watched(setting: Setting, waits: list[str]) -> Iterator[None]:
 def run(setting: Setting) -> None:
     """Losses of every installed part are those of the CPU, and no step waits for the device.
 
-    Both run in fp32, without TF32 and dropout. What a part draws is drawn on the CPU for both: the
-    generators of a GPU draw other numbers. Then the same steps run under torch's own watch, which
-    warns where the program waits for the device.
+    Both run in fp32, without TF32 and dropout; what a part draws is drawn on the CPU for both.
     """
     exact()
     registry = installed_registry()

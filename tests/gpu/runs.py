@@ -19,9 +19,9 @@ from cse_core.training.run import resume, train
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Outcome
 from tests.benchmarks.inputs import Shape, make_model, read, registry, write
-from tests.benchmarks.steps import PEER, tokenising
-from tests.benchmarks.steps import run as measured
-from tests.benchmarks.work import Work
+from tests.benchmarks.report import PEER
+from tests.benchmarks.work import Work, tokenising
+from tests.benchmarks.work import run as measured
 from tests.gpu.setting import Setting, exact
 
 SIZES = {"MiniLM": Shape(6, 384), "BERT-base": Shape(12, 768), "tiny": Shape(2, 64)}
@@ -115,8 +115,7 @@ def resumed(setting: Setting) -> None:
 def scores(setting: Setting) -> None:
     """Dev scores of short runs in bf16 beside those in fp32, over seeds.
 
-    Number formats take other kernels, which draw other dropout masks, so that their scores differ
-    as those of seeds do: the means must lie within a deviation of the seeds.
+    Other kernels draw other dropout masks: the means must lie within a deviation of the seeds.
     """
     exact()
     steps, batch, seeds = (2, 8, 2) if setting.small else (60, 64, 5)
@@ -140,8 +139,7 @@ def speed(setting: Setting) -> None:
     """Sentences a second and peak memory beside sentence-transformers' trainer.
 
     Random encoders, rows of drawn words with log-normal lengths, the same batches, length and loss
-    in bf16; the time of cse's tokens is counted to its steps, the peer makes its own in each. From
-    a batch on that a GPU might not hold, both cache gradients, in the same chunks.
+    in bf16; tokens are counted on both sides. Large batches cache gradients in the same chunks.
     """
     cells = product((64, 512, 4096), (32, 512), ("MiniLM", "BERT-base"))
     with tempfile.TemporaryDirectory() as folder:

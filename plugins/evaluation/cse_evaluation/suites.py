@@ -172,18 +172,11 @@ class Classify(OfFolder, Labelled):
 
         If there is a subfolder ``classify``, in that alone.
         """
-        from cse_evaluation.labelled import is_labelled_file, name_and_part
+        from cse_evaluation.labelled import is_labelled_file
 
         own = folder / "classify"
         places = (own,) if own.is_dir() else (folder / DOCS, folder)
-        found = locate_tables(places, is_labelled_file, "any labelled texts")
-        # A part of a task that lacks the columns is not a file of another kind: reading it says so.
-        tasks = {name_and_part(name)[0] for name in found.there}
-        names = {path: name_and_part(stem(path)) for path in found.others}
-        parts = {stem(path): path for path, (task, part) in names.items() if part and task in tasks}
-        others = tuple(path for path in found.others if path not in parts.values())
-        files = dict(sorted({**found.files, **parts}.items()))
-        return TableFiles(files, found.broken, others)
+        return locate_tables(places, is_labelled_file, "any labelled texts")
 
 
 class Transfer(Labelled):

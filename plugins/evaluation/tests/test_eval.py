@@ -113,9 +113,11 @@ def test_all_suites_of_a_folder(cse: Cse, folder: Path, tmp_path: Path) -> None:
         if name != "mr":
             accuracy = 100 * sum(right) / len(right)
             assert accuracy == pytest.approx(found[name]["accuracy"], abs=1e-3)
-    assert toolkit.evaluate(
-        "starter", suite=list(suites), data_dir=".", pairs="lcqmc.dev.tsv", quiet=True
-    ) == answer  # fmt: skip
+    again = toolkit.evaluate(
+        "starter", suite=["sts", "retrieval"], data_dir=".", pairs="lcqmc.dev.tsv", quiet=True
+    )
+    assert list(again["results"]) == ["stsb.test", "lcqmc.dev", "b.all"]
+    assert again["results"].items() <= found.items()
 
 
 def test_two_models_side_by_side(cse: Cse, folder: Path) -> None:
@@ -124,16 +126,16 @@ def test_two_models_side_by_side(cse: Cse, folder: Path) -> None:
              "--suite", "transfer")  # fmt: skip
     said = cse(*words)
     assert said.code == 0, said.err
-    for shown in ("stsb.test", "transfer.mean-of-2", "+0.00", "majority"):
+    for shown in ("stsb.test", "transfer.mean-of-2", "majority"):
         assert shown in said.out
+    mean = next(line for line in said.out.splitlines() if "transfer.mean-of-2" in line)
+    assert "+0.00" in mean, "both are cut at 512 tokens"
     assert "TF-IDF" not in said.out and "short at 16 tokens" in said.err
     assert "classifiers of mr: 3 of 3" in said.err and "texts of starter: 48 of 48" in said.err
-    one, other = json.loads(cse(*words, "--json").out)["models"]
-    assert other["encoder"].endswith("at most 16 tokens")
-    assert other["results"]["mr"] == one["results"]["mr"]
     said = cse(*words, "--max-length", "12", "--json")
-    for model in json.loads(said.out)["models"]:
-        assert model["results"]["mr"]["texts"] == "cut at 12 tokens"
+    one, other = json.loads(said.out)["models"]
+    assert other["results"]["mr"] == one["results"]["mr"]
+    assert one["results"]["mr"]["texts"] == "cut at 12 tokens"
     assert "different lengths" not in said.err
 
 

@@ -99,7 +99,7 @@ def test_every_task_of_a_folder(write: Write, tmp_path: Path) -> None:
     others = Classify().locate(tmp_path).others
     assert [path.name for path in others] == ["wiki.jsonl", "news.tsv"]
     write("yelp.train.tsv", "text\nno label\n")
-    with pytest.raises(CseError, match=r"yelp\.train\.tsv: no column label"):
+    with pytest.raises(CseError, match=r"yelp\.train is missing"):
         found(Classify(), tmp_path)
     write("docs/damaged.parquet", "no parquet")
     (error,) = Classify().locate(tmp_path).broken

@@ -8,7 +8,7 @@ import pytest
 import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps
 
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.capabilities import Role
 from cse_core.data import Corpus
 from cse_core.runtime.reporter import Reporter
@@ -39,7 +39,7 @@ def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:
     assert default["local.loss"] != pytest.approx(plain["local.loss"], rel=1e-5)
     assert literal["global.loss"] == pytest.approx(default["global.loss"], rel=1e-5)
     assert literal["global.loss"] != pytest.approx(plain["global.loss"], rel=1e-5)
-    found = feeds(run.composition)
+    found = data_flow(run.composition)
     assert any(line.startswith("identical -> loss.local") for line in found)
     assert any(line.startswith("positive -> loss.global") for line in found)
     assert "aug.word-repetition -> positive" in found

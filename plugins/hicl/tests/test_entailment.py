@@ -26,35 +26,24 @@ def in_loops(batch: Batch, sentences: str, negatives: dict[int, list[int]]) -> f
     return total / len(batch.anchors)
 
 
-@pytest.mark.parametrize("sentences", ["anchor", "positive"])
-@pytest.mark.parametrize(
-    ("same_text", "negatives"),
-    [
-        ("mask", {0: [1, 3], 1: [0, 2, 3], 2: [1, 3], 3: [0, 1, 2]}),
-        ("keep", {0: [1, 2, 3], 1: [0, 2, 3], 2: [0, 1, 3], 3: [0, 1, 2]}),
-    ],
-)
-def test_equal_texts_are_no_negatives_of_each_other(
-    sentences: str, same_text: str, negatives: dict[int, list[int]]
-) -> None:
+def test_equal_texts_are_no_negatives_of_each_other() -> None:
     """Texts 0 and 2 are one text; masked unless ``same_text`` keeps it."""
     batch = make_batch(
         sentences=4, segments=2, level="segment", levels=("sentence",), same_text={2: 0}
     )
-    loss = make_part(
-        "loss", "entailment", temperature=TEMPERATURE, sentences=sentences, same_text=same_text
-    )
-    target = batch.targets["positive"]
-    found = loss(batch, target, None, make_context(batch)).value
-    assert float(found) == pytest.approx(in_loops(batch, sentences, negatives), rel=1e-12)
-
-
-def test_summed_over_the_segments() -> None:
-    batch = make_batch(sentences=3, segments=2, level="segment", levels=("sentence",))
-    found = [
-        make_part("loss", "entailment", reduction=how)(
-            batch, batch.targets["positive"], None, make_context(batch)
-        ).value
-        for how in ("sum", "mean")
-    ]
-    assert float(found[0]) == pytest.approx(6 * float(found[1]), rel=1e-12)
+    target, ctx = batch.targets["positive"], make_context(batch)
+    for sentences in ("anchor", "positive"):
+        for same_text, negatives in (
+            ("mask", {0: [1, 3], 1: [0, 2, 3], 2: [1, 3], 3: [0, 1, 2]}),
+            ("keep", {0: [1, 2, 3], 1: [0, 2, 3], 2: [0, 1, 3], 3: [0, 1, 2]}),
+        ):
+            options = {"sentences": sentences, "same_text": same_text}
+            mean, summed = (
+                make_part("loss", "entailment", temperature=TEMPERATURE, reduction=how, **options)(
+                    batch, target, None, ctx
+                ).value
+                for how in ("mean", "sum")
+            )
+            wanted = in_loops(batch, sentences, negatives)
+            assert float(mean) == pytest.approx(wanted, rel=1e-12)
+            assert float(summed) == pytest.approx(8 * wanted, rel=1e-12)

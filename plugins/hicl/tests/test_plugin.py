@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import torch
-from cse_testkit import (
-    LossSuite,
-    MinerSuite,
-    PluginSuite,
-    PoolerSuite,
-    StoreSuite,
-)
-
-from cse_core.types import Batch, Negatives, Positives, StepContext
+from cse_testkit import LossSuite, MinerSuite, PluginSuite, PoolerSuite, StoreSuite
 
 SHORT = {"length": 4}
 """Segments of this length, so that the kit's short texts have several."""
@@ -41,25 +29,5 @@ class TestAveraging(StoreSuite):
 
 
 class TestEntailment(LossSuite):
-    """From each segment to its own sentence among all, in loops."""
-
     part = ("loss", "entailment")
     sets = ("pool.segments.length=4",)
-
-    def slow(
-        self,
-        batch: Batch,
-        targets: Positives,
-        negatives: Negatives,
-        ctx: StepContext,
-        options: Any,
-    ) -> float:
-        sentences = batch.views["anchor"]["sentence"]
-        total = 0.0
-        for anchor, owner in zip(batch.anchors, batch.owner.tolist(), strict=True):
-            masses = {}
-            for row, other in enumerate(sentences.owner.tolist()):
-                cosine = torch.cosine_similarity(anchor, sentences.vectors[row], dim=0)
-                masses[other] = math.exp(float(cosine) / options.temperature)
-            total -= math.log(masses[owner] / sum(masses.values()))
-        return total / len(batch.anchors)

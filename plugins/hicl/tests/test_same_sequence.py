@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -46,18 +47,18 @@ def with_siblings(batch: Batch, **options: Any) -> tuple[Batch, Positives]:
     return replace(batch, targets={**batch.targets, "same-sequence": group}), group
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_positives_are_all_segments_of_the_text(shuffled: bool) -> None:
-    batch, group = with_siblings(batch_of([3, 1, 5, 2], shuffled=shuffled))
-    second = batch.targets["positive"].vectors[:, 0]
-    assert group.vectors.shape == (11, 11, 4) and group.weights is not None
-    for a in range(11):
-        found = [v for v, w in zip(group.vectors[a], group.weights[a], strict=True) if w > 0]
-        mine = [second[b] for b in range(11) if batch.owner[b] == batch.owner[a]]
-        assert len(found) == len(mine)
-        assert torch.equal(found[0], second[a]), "its own comes first"
-        for vector in mine:
-            assert sum(torch.equal(vector, other) for other in found) == 1
+def test_positives_are_all_segments_of_the_text() -> None:
+    for shuffled in (False, True):
+        batch, group = with_siblings(batch_of([3, 1, 5, 2], shuffled=shuffled))
+        second = batch.targets["positive"].vectors[:, 0]
+        assert group.vectors.shape == (11, 11, 4) and group.weights is not None
+        for a in range(11):
+            found = [v for v, w in zip(group.vectors[a], group.weights[a], strict=True) if w > 0]
+            mine = [second[b] for b in range(11) if batch.owner[b] == batch.owner[a]]
+            assert len(found) == len(mine)
+            assert torch.equal(found[0], second[a]), "its own comes first"
+            for vector in mine:
+                assert sum(torch.equal(vector, other) for other in found) == 1
 
 
 def test_no_more_than_most_of_a_long_text() -> None:
@@ -71,54 +72,47 @@ def test_no_more_than_most_of_a_long_text() -> None:
             assert torch.equal(group.vectors[a, step], second[(a + step) % 5])
 
 
-@pytest.mark.parametrize("in_batch", ["target", "anchor"])
-def test_segments_as_positives_in_loops(in_batch: str) -> None:
+def test_segments_as_positives_in_loops() -> None:
     """Mean of -log p over one's own text's segments; each segment of other texts counts once."""
     batch, _ = with_siblings(batch_of([3, 1, 2]))
-    options = LossOptions(target="same-sequence", in_batch=in_batch)
-    found = loss_of(batch, "same-sequence", core.of_loss(batch, options, ()))
     second = batch.targets["positive"].vectors[:, 0]
-    others = second if in_batch == "target" else batch.anchors
-    total = 0.0
-    for a, anchor in enumerate(batch.anchors):
-        mass = sum(
-            exponential(anchor, others[b]) for b in range(6) if batch.owner[b] != batch.owner[a]
-        )
-        terms = [
-            -math.log(exponential(anchor, second[b]) / (exponential(anchor, second[b]) + mass))
-            for b in range(6)
-            if batch.owner[b] == batch.owner[a]
-        ]
-        total += sum(terms) / len(terms)
-    assert found == pytest.approx(total / 6, rel=1e-12)
+    sides: Any = {"target": second, "anchor": batch.anchors}
+    for in_batch, others in sides.items():
+        options = LossOptions(target="same-sequence", in_batch=in_batch)
+        found = loss_of(batch, "same-sequence", core.negatives_for_loss(batch, options, ()))
+        total = 0.0
+        for a, anchor in enumerate(batch.anchors):
+            mine = [b for b in range(6) if batch.owner[b] == batch.owner[a]]
+            mass = sum(exponential(anchor, others[b]) for b in range(6) if b not in mine)
+            own = [exponential(anchor, second[b]) for b in mine]
+            total -= sum(math.log(each / (each + mass)) for each in own) / len(own)
+        assert found == pytest.approx(total / 6, rel=1e-12)
 
 
-@pytest.mark.parametrize("in_batch", ["target", "anchor", "both"])
-@pytest.mark.parametrize("averaged", [False, True])
-@pytest.mark.parametrize("siblings", ["mask", "keep"])
-def test_negatives_in_loops(in_batch: str, averaged: bool, siblings: str) -> None:
+def test_negatives_in_loops() -> None:
     batch = batch_of([3, 1, 2])
-    options = LossOptions(in_batch=in_batch, same_sentence=siblings)
-    negatives = core.of_loss(batch, options, ())
-    if averaged:
-        store = make_part("negatives", "averaging")
-        negatives = store.weigh(negatives, batch, make_context(batch))
-    found = loss_of(batch, "positive", negatives)
     second = batch.targets["positive"].vectors[:, 0]
-    sides = {"target": [second], "anchor": [batch.anchors], "both": [second, batch.anchors]}
+    sides: Any = {"target": [second], "anchor": [batch.anchors], "both": [second, batch.anchors]}
+    siblings: Any = ("mask", "keep")
     count = torch.bincount(batch.owner).tolist()
-    total = 0.0
-    for a, anchor in enumerate(batch.anchors):
-        mass = 0.0
-        for side in sides[in_batch]:
-            for b in range(6):
-                own = batch.owner[b] == batch.owner[a]
-                if a != b and (siblings == "keep" or not own):
+    store = make_part("negatives", "averaging")
+    for in_batch, averaged, same in product(sides, (False, True), siblings):
+        negatives = core.negatives_for_loss(
+            batch, LossOptions(in_batch=in_batch, same_sentence=same), ()
+        )
+        if averaged:
+            negatives = store.weigh(negatives, batch, make_context(batch))
+        total = 0.0
+        for a, anchor in enumerate(batch.anchors):
+            mass = 0.0
+            for side, b in product(sides[in_batch], range(6)):
+                if a != b and (same == "keep" or batch.owner[b] != batch.owner[a]):
                     weight = 1 / count[int(batch.owner[b])] if averaged else 1
                     mass += weight * exponential(anchor, side[b])
-        positive = exponential(anchor, second[a])
-        total -= math.log(positive / (positive + mass))
-    assert found == pytest.approx(total / 6, rel=1e-12)
+            positive = exponential(anchor, second[a])
+            total -= math.log(positive / (positive + mass))
+        found = loss_of(batch, "positive", negatives)
+        assert found == pytest.approx(total / 6, rel=1e-12), (in_batch, averaged, same)
 
 
 def test_averaging_counts_by_block_row_and_age() -> None:
@@ -127,35 +121,11 @@ def test_averaging_counts_by_block_row_and_age() -> None:
     vectors = torch.ones(3, 4, dtype=torch.float64)
 
     def block(name: str, row: list[int], age: list[int]) -> Negatives:
-        return Negatives.of(
-            vectors[:1].expand(len(row), 4),
-            3,
-            name=name,
-            row=torch.tensor(row),
-            age=torch.tensor(age),
-        )
+        keys = {"row": torch.tensor(row), "age": torch.tensor(age)}
+        return Negatives.of(vectors[:1].expand(len(row), 4), 3, name=name, **keys)
 
-    given = Negatives.join(
-        [
-            block("in-batch", [0, 0, 3], [0, 0, 0]),
-            block("queue", [0, 0, 0, -1, -1], [1, 2, 2, 0, 0]),
-        ]
-    )
+    queued = block("queue", [0, 0, 0, -1, -1], [1, 2, 2, 0, 0])
+    given = Negatives.join([block("in-batch", [0, 0, 3], [0, 0, 0]), queued])
     weighed = make_part("negatives", "averaging").weigh(given, batch, make_context(batch))
-    weights = weighed.log_weights.exp()
-    assert torch.allclose(
-        weights, torch.tensor([[0.5, 0.5, 1, 1, 0.5, 0.5, 1, 1]], dtype=torch.float64).expand(3, 8)
-    )
-
-
-def test_a_text_alone_in_the_batch_has_no_loss() -> None:
-    """No other text, no negatives: the local loss is zero, its gradient too."""
-    batch = batch_of([16])
-    anchors = batch.anchors.clone().requires_grad_(True)
-    batch = replace(batch, anchors=anchors)
-    loss = make_part("loss", "infonce", temperature=0.05)
-    negatives = core.of_loss(batch, LossOptions(), ())
-    value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
-    assert float(value.detach()) == 0.0
-    (gradient,) = torch.autograd.grad(value, anchors)
-    assert not gradient.any()
+    wanted = torch.tensor([[0.5, 0.5, 1, 1, 0.5, 0.5, 1, 1]], dtype=torch.float64)
+    assert torch.allclose(weighed.log_weights.exp(), wanted.expand(3, 8))

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, installed_registry, make_part, tiny_corpus
+from cse_testkit import Rig, compose, make_part, tiny_corpus
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
+from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.types import Embeddings, TokenBatch
 from tests.fixtures.seconds import least_seconds
+from tests.fixtures.token_rows import spans, token_rows
 
 
-def texts(lengths: list[int], seed: int = 0) -> TokenBatch:
-    """Return texts of so many drawn tokens, some of them special."""
-    draws = torch.Generator().manual_seed(seed)
-    offsets = offsets_of(torch.tensor(lengths, dtype=torch.long))
-    count = int(offsets[-1])
-    return TokenBatch(
-        ids=torch.randint(5, 100, (count,), generator=draws),
-        positions=positions_of(offsets),
-        source=positions_of(offsets),
-        word=positions_of(offsets) // 2,
-        special=torch.rand(count, generator=draws) < 0.1,
-        offsets=offsets,
-        owner=torch.arange(len(lengths)),
-        slot=torch.zeros(len(lengths), dtype=torch.long),
-    )
+def texts(lengths: list[int]) -> TokenBatch:
+    """Return texts of so many tokens, two a word, some of them special."""
+    tokens = token_rows(*lengths, words=2, ends=False)
+    return replace(tokens, special=tokens.ids % 11 == 0)
 
 
 def slow_slices(tokens: TokenBatch, length: int) -> list[dict[str, Any]]:
@@ -66,51 +59,39 @@ def slow_join(rows: Embeddings, weighted: bool) -> Tensor:
     return torch.stack(joined)
 
 
-@pytest.mark.parametrize("length", [1, 2, 7, 32])
-@pytest.mark.parametrize(
-    "lengths", [[70, 20, 40], [0], [1], [32, 0, 33, 64, 65], [512], [1, 512, 3, 0, 0, 100]]
-)
-def test_slices_equal_a_loop(lengths: list[int], length: int) -> None:
-    tokens = texts(lengths)
-    sliced = make_part("pool", "segments", length=length).slices(tokens)
-    rows = slow_slices(tokens, length)
-    assert sliced.rows == len(rows)
-    for row, wanted in enumerate(rows):
-        alone = sliced.take_rows(torch.tensor([row]))
-        for name in ("ids", "source", "word", "special", "positions"):
-            assert getattr(alone, name).tolist() == wanted[name], name
-        assert (int(alone.owner), int(alone.slot)) == (wanted["owner"], wanted["slot"])
+def test_slices_equal_a_loop() -> None:
+    given = ([70, 20, 40], [0], [1], [32, 0, 33, 64, 65], [512], [1, 512, 3, 0, 0, 100])
+    for lengths, length in product(given, (1, 7, 32)):
+        tokens = texts(lengths)
+        sliced = make_part("pool", "segments", length=length).slices(tokens)
+        rows = slow_slices(tokens, length)
+        assert sliced.rows == len(rows)
+        for row, (span, wanted) in enumerate(zip(spans(sliced), rows, strict=True)):
+            for name in ("ids", "source", "word", "special", "positions"):
+                assert getattr(sliced, name)[span].tolist() == wanted[name], name
+            keys = (int(sliced.owner[row]), int(sliced.slot[row]))
+            assert keys == (wanted["owner"], wanted["slot"])
 
 
-@pytest.mark.parametrize("aggregate", ["weighted", "mean"])
-@pytest.mark.parametrize("printed", [True, False])
-def test_join_equals_a_loop(aggregate: str, printed: bool) -> None:
-    pooler = make_part("pool", "segments", length=4, aggregate=aggregate)
-    sliced = pooler.slices(texts([9, 0, 4, 1, 17, 5, 0]))
-    draws = torch.Generator().manual_seed(1)
-    vectors = torch.randn(sliced.rows, 6, dtype=torch.float64, generator=draws)
-    vectors.requires_grad_(True)
-    rows = Embeddings(
-        vectors, sliced.owner * 3 + 1, sliced.slot, sliced.content_lengths(), 7 if printed else None
-    )
-    joined = pooler.join(rows)
-    wanted = slow_join(rows, aggregate == "weighted")
-    assert torch.allclose(joined.vectors, wanted, rtol=1e-12, atol=1e-12)
-    assert joined.owner.tolist() == [1, 4, 7, 10, 13, 16, 19]
-    assert not joined.slot.any()
-    assert int(joined.length.sum()) == int(rows.length.sum())
-    seeds = torch.randn(wanted.shape, dtype=torch.float64, generator=draws)
-    (fast,) = torch.autograd.grad(joined.vectors, vectors, seeds, retain_graph=True)
-    (slow,) = torch.autograd.grad(wanted, vectors, seeds)
-    assert torch.allclose(fast, slow, rtol=1e-12, atol=1e-12)
-
-
-def test_a_text_of_one_segment_is_its_segment() -> None:
-    pooler = make_part("pool", "segments")
-    vector = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
-    zero = torch.zeros(1, dtype=torch.long)
-    joined = pooler.join(Embeddings(vector, zero, zero, torch.tensor([29])))
-    assert torch.equal(joined.vectors, vector), "to the last bit"
+def test_join_equals_a_loop() -> None:
+    for aggregate, owners in product(("weighted", "mean"), (7, None)):
+        pooler = make_part("pool", "segments", length=4, aggregate=aggregate)
+        sliced = pooler.slices(texts([9, 0, 4, 1, 17, 5, 0]))
+        draws = torch.Generator().manual_seed(1)
+        vectors = torch.randn(sliced.rows, 6, dtype=torch.float64, generator=draws)
+        vectors.requires_grad_(True)
+        lengths = sliced.content_lengths()
+        rows = Embeddings(vectors, sliced.owner * 3 + 1, sliced.slot, lengths, owners)
+        joined = pooler.join(rows)
+        wanted = slow_join(rows, aggregate == "weighted")
+        assert torch.allclose(joined.vectors, wanted, rtol=1e-12, atol=1e-12)
+        assert joined.owner.tolist() == [1, 4, 7, 10, 13, 16, 19]
+        assert not joined.slot.any()
+        assert int(joined.length.sum()) == int(rows.length.sum())
+        seeds = torch.randn(wanted.shape, dtype=torch.float64, generator=draws)
+        (fast,) = torch.autograd.grad(joined.vectors, vectors, seeds, retain_graph=True)
+        (slow,) = torch.autograd.grad(wanted, vectors, seeds)
+        assert torch.allclose(fast, slow, rtol=1e-12, atol=1e-12)
 
 
 def test_half_precision_is_joined_in_float32() -> None:
@@ -159,20 +140,6 @@ def test_the_wrapped_sentence_can_be_cut_instead() -> None:
     assert rows.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 2]
 
 
-def test_the_content_is_cut_before_it_is_sliced() -> None:
-    sentence_encoder = rig("pool.segments.length=4", "model.max_length=6").assembly.online
-    rows = sentence_encoder.rows(
-        sentence_encoder.tokenizer.content(["the old boat near the garden is red"]), "anchor"
-    )
-    assert rows.content_lengths().tolist() == [4, 2]
-
-
-def test_a_text_of_512_tokens_has_16_segments() -> None:
-    sentence_encoder = rig().assembly.online
-    rows = sentence_encoder.rows(sentence_encoder.tokenizer.content(["boat " * 600]), "anchor")
-    assert rows.rows == 16 and rows.lengths.tolist() == [34] * 16
-
-
 def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
     with pytest.raises(CseError) as caught:
         rig("pool.segments.length=4000")
@@ -180,53 +147,31 @@ def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
     assert "pool.segments.length" in line and "4000" in line and "--set" in line
 
 
-def test_segments_of_a_wrapped_sentence_take_no_prompt() -> None:
-    sentence_encoder = rig("pool.segments.wrap=sentence").assembly.online
-    content = sentence_encoder.tokenizer.content(["boat"])
-    sentence_encoder.pooler.prompt = lambda role: ("it is", "")  # type: ignore[method-assign]
-    with pytest.raises(CseError, match="prompt"):
-        sentence_encoder.rows(content, "anchor")
-
-
-@pytest.mark.parametrize("mark", ["", " ."])
-def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own(mark: str) -> None:
+def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own() -> None:
     """SNCSE's " ." stands behind the last segment, whose number the text's own tokens decide."""
-    if not installed_registry().has("pool", "mask-prompt"):
-        pytest.skip("cse-sncse is not installed")
-    parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
-    composition = compose(kinds=parts, sets=["model.max_length=512"])
-    sentence_encoder = Rig(composition, tiny_corpus()).assembly.online
-    word, marked = (
-        len(sentence_encoder.tokenizer.content([each]).ids) for each in ("boat", f"boat{mark}")
-    )
-    assert (word, marked) == (1, 2 if mark else 1)
+    sentence_encoder = prompted("model.max_length=512")
+    tokenizer = sentence_encoder.tokenizer
     counts = [1, 31, 32, 33, 64, 65]
-    plain = ["boat " * (count - marked + word) + mark.strip() for count in counts]
-    content = sentence_encoder.tokenizer.content(plain, 512)
-    assert content.lengths.tolist() == counts
-    rows = sentence_encoder.rows(content, "anchor")
-    added = 0 if mark else 1
-    assert [
-        rows.content_lengths()[rows.owner == text].tolist() for text in range(len(counts))
-    ] == [
-        [1 + added],
-        [31 + added],
-        [32 + added],
-        [32, 1 + added],
-        [32, 32 + added],
-        [32, 32, 1 + added],
-    ]  # fmt: skip
-    ids, stop = rows.ids[~rows.special], sentence_encoder.tokenizer.content([" ."]).ids
-    assert int((ids == stop).sum()) == len(counts), "one for each text"
+    for mark, added in (("", 1), (".", 0)):
+        plain = [f"{'boat ' * (count - len(mark))}{mark}" for count in counts[len(mark) :]]
+        content = tokenizer.content(plain, 512)
+        assert content.lengths.tolist() == counts[len(mark) :]
+        rows = sentence_encoder.rows(content, "anchor")
+        found = [rows.content_lengths()[rows.owner == text].tolist() for text in range(len(plain))]
+        last = [[1], [31], [32], [32, 1], [32, 32], [32, 32, 1]][len(mark) :]
+        assert found == [[*each[:-1], each[-1] + added] for each in last]
+        ids, stop = rows.ids[~rows.special], tokenizer.content([" ."]).ids
+        assert int((ids == stop).sum()) == len(plain), "one for each text"
+
+
+def prompted(*sets: str) -> SentenceEncoder:
+    parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
+    return Rig(compose(kinds=parts, sets=sets), tiny_corpus()).assembly.online
 
 
 def test_segments_weigh_by_the_tokens_of_their_text() -> None:
     """Special tokens, prompts and the full stop behind a prompt's text do not weigh."""
-    if not installed_registry().has("pool", "mask-prompt"):
-        pytest.skip("cse-sncse is not installed")
-    parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
-    sets = ["model.max_length=512", "pool.segments.length=4", "model.dropout=0"]
-    sentence_encoder = Rig(compose(kinds=parts, sets=sets), tiny_corpus()).assembly.online
+    sentence_encoder = prompted("model.max_length=512", "pool.segments.length=4", "model.dropout=0")
     content = sentence_encoder.tokenizer.content(["boat " * 6, "boat boat boat .", "boat", ""])
     rows = sentence_encoder.rows(content, "anchor")
     assert rows.content_lengths().tolist() == [4, 3, 4, 2, 0], "full stops are content"

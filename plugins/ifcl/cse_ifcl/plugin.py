@@ -8,6 +8,7 @@ from cse_core.records import (
     AugmenterSpec,
     LossSpec,
     MetricSpec,
+    Paper,
     RecipeSpec,
     RunInfo,
     StoreSpec,
@@ -22,8 +23,46 @@ from cse_ifcl.options import (
     TwinsOptions,
     WordOptions,
 )
-from cse_ifcl.papers import EDA, PAPER
-from cse_ifcl.tables import studies
+
+PAPER = Paper(
+    "Xiao, Li and Chen: Identical and Fraternal Twins, arXiv 2307.10932, 2023",
+    bibtex=r"""@article{xiao-etal-2023-identical,
+    title = "Identical and Fraternal Twins: Fine-Grained Semantic Contrastive Learning of
+        Sentence Representations",
+    author = "Xiao, Qingfa and Li, Shuangyin and Chen, Lei",
+    journal = "arXiv preprint arXiv:2307.10932",
+    year = "2023",
+    url = "https://arxiv.org/abs/2307.10932",
+}""",
+)
+
+EDA = Paper(
+    "Wei and Zou: EDA, EMNLP 2019; Figure 4a of IFCL",
+    bibtex=r"""@inproceedings{wei-zou-2019-eda,
+    title = "{EDA}: Easy Data Augmentation Techniques for Boosting Performance on Text
+        Classification Tasks",
+    author = "Wei, Jason and Zou, Kai",
+    booktitle = "Proceedings of the 2019 Conference on Empirical Methods in Natural Language
+        Processing and the 9th International Joint Conference on Natural Language Processing",
+    year = "2019",
+    url = "https://aclanthology.org/D19-1670",
+}""",
+)
+
+STUDIES = {
+    "table-1": "IFCL beside SimCSE, ConSERT, DCLR and MoCoSE",
+    "table-2": "IFCL without the fraternal twin, the twins loss or the queue",
+    "table-3": "Chinese: an untrained encoder, SimCSE and IFCL",
+    "table-4": "Mutual information of the twins, and of paraphrases",
+    "figure-1": "Cosines of the twins over training, with and without the margin",
+    "figure-2": "Views, branches, queue and losses of IFCL, from its plan",
+    "figure-3": "Age and weight of every stored row",
+    "figure-4a": "Second sentences changed by five augmentations, scored by a tuned encoder",
+    "figure-4b": "Cosine of a pair against its gold score",
+    "figure-4c": "Negatives of earlier batches: the hippocampus queue, none, a momentum queue",
+    "supplement": "Share of the fusion, batches of the queue and how fast it forgets",
+}
+"""Tables and figures of the paper, each a file in ``studies/``."""
 
 
 def _checked(options: FusionOptions, facts: RunInfo) -> FusionOptions:
@@ -196,4 +235,12 @@ def cse_recipes() -> list[RecipeSpec]:
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the tables and figures of the paper."""
-    return studies()
+    return [
+        StudySpec(
+            name=f"ifcl/{place}",
+            summary=summary,
+            path=f"cse_ifcl:studies/{place}.toml",
+            paper=PAPER,
+        )
+        for place, summary in STUDIES.items()
+    ]

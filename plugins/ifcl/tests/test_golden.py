@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
-from torch import Tensor
 
 from cse_core.engine import negatives as core
 from cse_core.types import Batch, Embeddings, Negatives
-from tests.shared import shared_path
-
-CASES = [0, 1, 2]
+from tests.shared import golden, tensor
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, Any]:
-    return json.loads(shared_path("golden/ifcl_twins_queue.json").read_text(encoding="utf-8"))
+def numbers() -> dict[str, Any]:
+    found: dict[str, Any] = golden("ifcl_twins_queue")
+    assert len(found["cases"]) == 3
+    return found
 
 
-def tensor(rows: list[Any]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def batch_of(golden: dict[str, Any]) -> Batch:
+def batch_of(numbers: dict[str, Any]) -> Batch:
     """Return the batch, rows 100 to 103 of a corpus, none of which is in the queue."""
     names = {"anchor": "anchor", "identical": "identical", "positive": "fraternal"}
     batch = make_batch(
-        {view: tensor(golden[name]) for view, name in names.items()},
+        {view: tensor(numbers[name]) for view, name in names.items()},
         views={"identical": "identical", "positive": "positive"},
         rows=range(100, 104),
     )
     views = dict(batch.views)
     for view, name in names.items():
         sentence = views[view]["sentence"]
-        entered = replace(sentence, vectors=tensor(golden[f"emb_{name}"]))
+        entered = replace(sentence, vectors=tensor(numbers[f"emb_{name}"]))
         views[view] = {**views[view], "input": entered}
     return replace(batch, views=views)
 
 
-def stored(golden: dict[str, Any], case: dict[str, Any], batch: Batch) -> Negatives:
+def stored(numbers: dict[str, Any], case: dict[str, Any], batch: Batch) -> Negatives:
     """Return what the store holds after the two batches of the file went through it."""
     store = make_part(
         "negatives",
         "hippocampus",
-        batches=golden["queue_batches_k"],
+        batches=numbers["queue_batches_k"],
         forgetting=case["lambda"],
     )
-    newest_first = tensor(golden["queue_newest_first"])
-    size = golden["batch_N"]
+    newest_first = tensor(numbers["queue_newest_first"])
+    size = numbers["batch_N"]
     for first in reversed(range(0, len(newest_first), size)):
         earlier = make_batch({"anchor": newest_first[first : first + size]}, views={})
         store.after_step(earlier, make_context(earlier))
@@ -61,82 +55,61 @@ def stored(golden: dict[str, Any], case: dict[str, Any], batch: Batch) -> Negati
     return found
 
 
-def losses(golden: dict[str, Any], case: dict[str, Any], **options: Any) -> Tensor:
-    batch = batch_of(golden)
-    loss = make_part("loss", "twins", temperature=golden["temp"], **options)
-    found = stored(golden, case, batch)
-    batch = replace(batch, stored={"hippocampus": found})
-    negatives = core.of_loss(batch, loss.options, ["hippocampus"])
+def loss_of(
+    numbers: dict[str, Any], case: dict[str, Any], rows: list[int], **options: Any
+) -> float:
+    """Return the loss of the anchors of some rows, as if the others had no identical twin."""
+    batch = batch_of(numbers)
+    loss = make_part("loss", "twins", temperature=numbers["temp"], **options)
+    batch = replace(batch, stored={"hippocampus": stored(numbers, case, batch)})
+    negatives = core.negatives_for_loss(batch, loss.options, ["hippocampus"])
     assert negatives.blocks == (("in-batch", 4), ("hippocampus", 8))
-    value: Tensor = loss(batch, batch.targets["identical"], negatives, make_context(batch)).value
-    return value
-
-
-@pytest.mark.parametrize("number", CASES)
-def test_the_coefficients(golden: dict[str, Any], number: int) -> None:
-    case = golden["cases"][number]
-    found = stored(golden, case, batch_of(golden))
-    assert torch.equal(found.vectors, tensor(golden["queue_newest_first"]))
-    wanted = tensor(case["p_m (m=1 is newest batch)"]).expand(4, -1)
-    assert torch.allclose(found.log_weights.exp(), wanted, rtol=0, atol=golden["suggested_atol"])
-    assert found.age.tolist() == [1] * 4 + [2] * 4
-
-
-@pytest.mark.parametrize("number", CASES)
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_the_whole_objective(golden: dict[str, Any], number: int, reduction: str) -> None:
-    case = golden["cases"][number]
-    value = float(losses(golden, case, reduction=reduction))
-    wanted = case[f"total_{reduction}_over_batch"]
-    assert value == pytest.approx(wanted, rel=0, abs=golden["suggested_atol"])
-
-
-def term_of(
-    golden: dict[str, Any], case: dict[str, Any], term: str, rows: list[int]
-) -> tuple[Tensor, list[float]]:
-    """Return the sum of one term over the anchors that have an identical twin, and the file's."""
-    off = {name: 0.0 for name in ("identical", "fraternal", "margin") if name != term}
-    loss = make_part("loss", "twins", temperature=golden["temp"], reduction="sum", **off)
-    batch = batch_of(golden)
-    held = replace(batch, stored={"hippocampus": stored(golden, case, batch)})
-    negatives = core.of_loss(held, loss.options, ["hippocampus"])
     weights = torch.zeros(4, 1, dtype=torch.float64)
     weights[rows] = 1
     targets = replace(batch.targets["identical"], weights=weights)
-    wanted = case[f"loss_{'twins' if term == 'margin' else term}_per_sample"]
-    return loss(batch, targets, negatives, make_context(batch)).value, wanted
+    return float(loss(batch, targets, negatives, make_context(batch)).value)
 
 
-@pytest.mark.parametrize("number", CASES)
-@pytest.mark.parametrize("term", ["identical", "margin"])
-def test_the_terms_of_each_sentence(golden: dict[str, Any], number: int, term: str) -> None:
-    for row in range(4):
-        value, wanted = term_of(golden, golden["cases"][number], term, [row])
-        assert float(value) == pytest.approx(wanted[row], rel=0, abs=golden["suggested_atol"])
+def test_the_coefficients(numbers: dict[str, Any]) -> None:
+    for case in numbers["cases"]:
+        found = stored(numbers, case, batch_of(numbers))
+        assert torch.equal(found.vectors, tensor(numbers["queue_newest_first"]))
+        wanted, atol = tensor(case["p_m (m=1 is newest batch)"]), numbers["suggested_atol"]
+        assert torch.allclose(found.log_weights.exp(), wanted.expand(4, -1), rtol=0, atol=atol)
+        assert found.age.tolist() == [1] * 4 + [2] * 4
 
 
-@pytest.mark.parametrize("number", CASES)
-@pytest.mark.parametrize("term", ["identical", "fraternal", "margin"])
-def test_each_term_of_the_batch(golden: dict[str, Any], number: int, term: str) -> None:
-    value, wanted = term_of(golden, golden["cases"][number], term, [0, 1, 2, 3])
-    assert float(value) == pytest.approx(sum(wanted), rel=0, abs=golden["suggested_atol"])
+def test_the_objective_and_its_terms(numbers: dict[str, Any]) -> None:
+    """Whole, and each term of the batch and of each sentence (the fraternal one is over all)."""
+    every, atol = [0, 1, 2, 3], numbers["suggested_atol"]
+    for case in numbers["cases"]:
+        for reduction in ("mean", "sum"):
+            value = loss_of(numbers, case, every, reduction=reduction)
+            wanted = case[f"total_{reduction}_over_batch"]
+            assert value == pytest.approx(wanted, rel=0, abs=atol)
+        for term in ("identical", "fraternal", "margin"):
+            off: dict[str, Any] = dict.fromkeys({"identical", "fraternal", "margin"} - {term}, 0.0)
+            off["reduction"] = "sum"
+            wanted = case[f"loss_{'twins' if term == 'margin' else term}_per_sample"]
+            value = loss_of(numbers, case, every, **off)
+            assert value == pytest.approx(sum(wanted), rel=0, abs=atol)
+            for row in every if term != "fraternal" else ():
+                value = loss_of(numbers, case, [row], **off)
+                assert value == pytest.approx(wanted[row], rel=0, abs=atol)
 
 
-@pytest.mark.parametrize("number", CASES)
-def test_the_innate_margin(golden: dict[str, Any], number: int) -> None:
-    batch = batch_of(golden)
-    loss = make_part("loss", "twins")
-    found = loss(batch, batch.targets["identical"], core.nothing(batch), make_context(batch)).parts[
-        "innate_margin"
-    ]
-    wanted = golden["cases"][number]["margin_M"]
-    assert float(found) == pytest.approx(
-        sum(wanted) / len(wanted), rel=0, abs=golden["suggested_atol"]
-    )
+def test_the_innate_margin(numbers: dict[str, Any]) -> None:
+    batch = batch_of(numbers)
+    loss, ctx = make_part("loss", "twins"), make_context(batch)
+    parts = loss(batch, batch.targets["identical"], core.no_negatives(batch), ctx).parts
+    for case in numbers["cases"]:
+        wanted = sum(case["margin_M"]) / len(case["margin_M"])
+        found = float(parts["innate_margin"])
+        assert found == pytest.approx(wanted, rel=0, abs=numbers["suggested_atol"])
 
 
-def test_embeddings_have_no_gradient_from_the_margin(golden: dict[str, Any]) -> None:
-    batch = batch_of(golden)
+def test_embeddings_have_no_gradient_from_the_margin(numbers: dict[str, Any]) -> None:
+    batch = batch_of(numbers)
     leaves = []
 
     def leaf(rows: Embeddings) -> Embeddings:
@@ -147,7 +120,9 @@ def test_embeddings_have_no_gradient_from_the_margin(golden: dict[str, Any]) -> 
     anchors = batch.anchors.clone().requires_grad_(True)
     batch = replace(batch, views=views, anchors=anchors)
     loss = make_part("loss", "twins", identical=0.0, fraternal=0.0)
-    value = loss(batch, batch.targets["identical"], core.nothing(batch), make_context(batch)).value
+    value = loss(
+        batch, batch.targets["identical"], core.no_negatives(batch), make_context(batch)
+    ).value
     gradients = torch.autograd.grad(value, [anchors, *leaves], allow_unused=True)
     assert gradients[0] is not None and bool(gradients[0].any())
     assert gradients[1:] == (None, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -42,29 +43,18 @@ def check(found: Negatives | None, kept: list[tuple[Tensor, Tensor]], forgetting
     assert len(found) == place and not found.mask.any()
 
 
-@pytest.mark.parametrize("batches,forgetting", [(1, 0.5), (3, 0.1), (4, 0.0)])
-@pytest.mark.parametrize("segments", [1, 2])
-def test_a_trace_over_three_lengths(batches: int, forgetting: float, segments: int) -> None:
+def test_a_trace_over_three_lengths() -> None:
     """Order, ages, rows and weights, the last batch of an epoch shorter, against a slow list."""
-    level = "sentence" if segments == 1 else "segment"
-    options = {"batches": batches, "forgetting": forgetting, "level": level, "view": "anchor"}
-    store = make_part("negatives", "hippocampus", **options)
-    kept: list[tuple[Tensor, Tensor]] = []
-    for step in range(3 * batches + 2):
-        batch = batch_of(1 if step % 4 == 3 else 3, first=5 * step, segments=segments)
-        check(store.candidates(batch, make_context(batch)), kept, forgetting)
-        store.after_step(batch, make_context(batch))
-        kept = [(batch.anchors, batch.row), *kept][:batches]
-
-
-def test_it_holds_the_anchors_that_the_step_saw() -> None:
-    corpus = tiny_corpus(10)
-    rig = Rig(compose(kinds={"negatives": ["hippocampus"]}, corpus=corpus), corpus)
-    counts = [float(each.parts["infonce.negatives"]) for each in rig.step(5)]
-    store = rig.assembly.parts["negatives.hippocampus"]
-    assert store.sizes == [4, 4, 2, 4]  # type: ignore[attr-defined]
-    # Row 4 has the text of row 3, which the queue holds: one of four anchors sees one less.
-    assert counts[:2] == [3.0, 6.75]
+    for (batches, forgetting), segments in product(((1, 0.5), (3, 0.1), (4, 0.0)), (1, 2)):
+        level = "sentence" if segments == 1 else "segment"
+        options = {"batches": batches, "forgetting": forgetting, "level": level, "view": "anchor"}
+        store = make_part("negatives", "hippocampus", **options)
+        kept: list[tuple[Tensor, Tensor]] = []
+        for step in range(3 * batches + 2):
+            batch = batch_of(1 if step % 4 == 3 else 3, first=5 * step, segments=segments)
+            check(store.candidates(batch, make_context(batch)), kept, forgetting)
+            store.after_step(batch, make_context(batch))
+            kept = [(batch.anchors, batch.row), *kept][:batches]
 
 
 def test_it_logs_the_trace_of_its_rows() -> None:
@@ -86,22 +76,12 @@ def test_it_logs_the_trace_of_its_rows() -> None:
     assert traces[3] == traces[2] | {"age1.rows": 2.0}, "the last batch of an epoch is short"
 
 
-def test_a_state_of_nothing_is_restored_too() -> None:
-    store, other = (make_part("negatives", "hippocampus") for _ in range(2))
-    batch = batch_of(3, 0)
-    other.after_step(batch, make_context(batch))
-    other.load_state_dict(store.state_dict())
-    assert other.candidates(batch, make_context(batch)) is None
-
-
-@pytest.mark.parametrize("batches,forgetting", [(10, 0.1), (4, 0.25), (2, 0.9)])
-def test_weights_that_would_vanish_are_refused(batches: int, forgetting: float) -> None:
-    sets = [
-        f"negatives.hippocampus.batches={batches}",
-        f"negatives.hippocampus.forgetting={forgetting}",
-    ]
-    with pytest.raises(CseError) as caught:
-        compose(kinds={"negatives": ["hippocampus"]}, sets=sets)
-    line = str(caught.value)
-    assert "\n" not in line and line.startswith("negatives.hippocampus")
-    assert "batches * forgetting must be below 1" in line
+def test_weights_that_would_vanish_are_refused() -> None:
+    for batches, forgetting in ((10, 0.1), (4, 0.25), (2, 0.9)):
+        sets = [f"negatives.hippocampus.batches={batches}",
+                f"negatives.hippocampus.forgetting={forgetting}"]  # fmt: skip
+        with pytest.raises(CseError) as caught:
+            compose(kinds={"negatives": ["hippocampus"]}, sets=sets)
+        line = str(caught.value)
+        assert "\n" not in line and line.startswith("negatives.hippocampus")
+        assert "batches * forgetting must be below 1" in line

@@ -53,41 +53,38 @@ def test_deletion_without_blanks() -> None:
     ]
 
 
-@pytest.mark.parametrize(("rate", "count"), [(0.0, 1), (0.1, 1), (0.3, 3), (0.9, 5)])
-def test_synonyms_replace_a_share_of_the_words(rate: float, count: int) -> None:
+def test_synonyms_replace_a_share_of_the_words() -> None:
     """Ten words, of which the lexicon knows six; letters of either case."""
     own = {"boat": {"ship", "vessel"}, "paints": {"colours"}, "finds": {"discovers"}}
     own |= {"the": {"that"}, "old": {"aged"}, "clock": {"timepiece"}}
-    seen: Counter[str] = Counter()
-    for text in changed("synonym", [TEXT] * 60, lexicon=str(LEXICON), rate=rate):
-        others = [(a, b) for a, b in zip(WORDS, words(text), strict=True) if a != b]
-        assert len(others) == (6 if rate == 0.9 else count)
-        assert all(b in own[a] for a, b in others)
-        assert text.count(",") == 1 and text.endswith(".")
-        seen.update(b for _, b in others)
-    assert set(seen) == set().union(*own.values()), "each synonym has its turn"
+    for rate, count in ((0.0, 1), (0.1, 1), (0.3, 3), (0.9, 6)):
+        seen: Counter[str] = Counter()
+        for text in changed("synonym", [TEXT] * 60, lexicon=str(LEXICON), rate=rate):
+            others = [(a, b) for a, b in zip(WORDS, words(text), strict=True) if a != b]
+            assert len(others) == count
+            assert all(b in own[a] for a, b in others)
+            assert text.count(",") == 1 and text.endswith(".")
+            seen.update(b for _, b in others)
+        assert set(seen) == set().union(*own.values()), "each synonym has its turn"
     assert changed("synonym", ["emil sells"], lexicon=str(LEXICON)) == ["emil sells"]
     assert changed("synonym", ["Paints", "OLD"], lexicon=str(LEXICON)) == ["colours", "aged"]
 
 
-@pytest.mark.parametrize("lexicon", [None, str(LEXICON)])
-def test_insertion_puts_words_between_those_that_are_there(lexicon: str | None) -> None:
-    texts = changed("random-insertion", [TEXT] * 200, lexicon=lexicon, rate=0.2)
-    firsts, lasts = 0, 0
-    for text in texts:
-        found = words(text)
-        assert len(found) == len(WORDS) + 2
-        left = iter(found)
-        assert all(word in left for word in WORDS), "the text's own words stay in their order"
-        extra = Counter(found) - Counter(WORDS)
-        known = {"ship", "vessel", "colours", "discovers", "that", "aged", "timepiece"}
-        assert set(extra) <= (set(WORDS) if lexicon is None else known)
-        firsts, lasts = firsts + (found[0] != "Anna"), lasts + (found[-1] != "clock")
-    assert firsts and lasts, "before the first word and behind the last"
-    if lexicon is not None:
-        (text,) = changed("random-insertion", ["emil sells"], lexicon=lexicon)
-        assert Counter(words(text)) - Counter(["emil", "sells"]) <= Counter(["emil", "sells"])
-    assert changed("random-insertion", ["..."], lexicon=lexicon) == ["..."]
+def test_insertion_puts_words_between_those_that_are_there() -> None:
+    known = {"ship", "vessel", "colours", "discovers", "that", "aged", "timepiece"}
+    for lexicon, choice in ((None, set(WORDS)), (str(LEXICON), known)):
+        firsts, lasts = 0, 0
+        for text in changed("random-insertion", [TEXT] * 200, lexicon=lexicon, rate=0.2):
+            found = words(text)
+            assert len(found) == len(WORDS) + 2
+            left = iter(found)
+            assert all(word in left for word in WORDS), "the text's own words stay in their order"
+            assert set(Counter(found) - Counter(WORDS)) <= choice
+            firsts, lasts = firsts + (found[0] != "Anna"), lasts + (found[-1] != "clock")
+        assert firsts and lasts, "before the first word and behind the last"
+        assert changed("random-insertion", ["..."], lexicon=lexicon) == ["..."]
+    (text,) = changed("random-insertion", ["emil sells"], lexicon=str(LEXICON))
+    assert Counter(words(text)) - Counter(["emil", "sells"]) <= Counter(["emil", "sells"])
 
 
 def test_characters_are_inserted_without_blanks() -> None:
@@ -95,12 +92,13 @@ def test_characters_are_inserted_without_blanks() -> None:
     assert len(text) == 5 and " " not in text and text.endswith("。")
 
 
-@pytest.mark.parametrize("name", ["random-deletion", "synonym", "random-insertion"])
-def test_the_same_step_draws_the_same(name: str) -> None:
-    options = {} if name == "random-deletion" else {"lexicon": str(LEXICON)}
-    one, same, other = (changed(name, [TEXT] * 5, step, rate=0.4, **options) for step in (0, 0, 1))
-    assert one == same != other
-    assert len(set(one)) > 1, "each text has draws of its own"
+def test_the_same_step_draws_the_same() -> None:
+    for name in ("random-deletion", "synonym", "random-insertion"):
+        options: Any = {"rate": 0.4}
+        options |= {} if name == "random-deletion" else {"lexicon": str(LEXICON)}
+        one, same, other = (changed(name, [TEXT] * 5, step, **options) for step in (0, 0, 1))
+        assert one == same != other
+        assert len(set(one)) > 1, "each text has draws of its own"
 
 
 def test_what_is_no_lexicon_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -1,16 +1,45 @@
-"""What the miners of clusters have in common: rounds that the encoder itself mines."""
+"""Positives by clustering: rounds that the encoder itself mines, in each document's graph (IDC)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from cse_core.builtins.poolers import Cls, Mean
+from cse_core.errors import CseError
+from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.options import PoolerOptions
 from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
-from cse_infocse.annotator import SELF, Encode, named_annotator
-from cse_infocse.options import ClusterOptions
-from cse_infocse.pairs import PairCollector
-from cse_infocse.stopping import enough
+from cse_infocse.documents import documents_of
+from cse_infocse.graph import components, nearest_edges
+from cse_infocse.options import ClusterOptions, IdcOptions
+from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
+
+Encode = Callable[[Sequence[str]], Tensor]
+SELF = "self"
+UNSEEN_ROUNDS = 2
+"""Rounds without a dev set: the paper's second is its best, its third slightly worse."""
+
+
+def enough(scores: Sequence[float | None], rounds: int | None, patience: int) -> bool:
+    """Return whether the rounds so far are all.
+
+    Args:
+        scores: Best dev score of each finished round, None without a dev set.
+        rounds: Rounds at most.
+        patience: Rounds without a better score after which it is over.
+    """
+    if rounds is not None and len(scores) >= rounds:
+        return True
+    known = [score for score in scores if score is not None]
+    if len(known) < len(scores):
+        return rounds is None and len(scores) >= UNSEEN_ROUNDS
+    return bool(known) and len(known) - 1 - known.index(max(known)) >= patience
 
 
 class Clusters(PositiveMiner):
@@ -62,3 +91,76 @@ class Clusters(PositiveMiner):
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Restore what ``state_dict`` returned."""
         self.mined, self.before = state["mined"], state["before"]
+
+
+class Idc(Clusters):
+    """Pairs of sentences in one component of their document's graph, mined in each round.
+
+    InfoCSE, Section 3: an edge joins two sentences if one is among the K of the largest inner
+    product with the other; clusters are the connected components; every unordered pair in one is a
+    positive pair, used once. Rounds end when the dev score stops growing. The earlier sentence of a
+    pair is the anchor; the paper's pairs have no order.
+
+    Of equally near sentences the first is taken; a sentence that a document has twice counts once;
+    documents of many pairs are capped (``pairs_per_document``). These are ours: the paper says
+    nothing about them. A shard's vectors are all that is held; one shard after the other is
+    encoded, clustered and forgotten.
+    """
+
+    options: IdcOptions
+
+    def pairs(self, ctx: RoundContext, encode: Encode) -> PairCollector:
+        """Return the pairs of all documents, shard by shard."""
+        options = self.options
+        documents = documents_of(ctx.corpus, self.where)
+        places = uniform(ctx.generator(f"{self.name} documents"))
+        found = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
+        texts = ctx.corpus.column("text")
+        done = 0
+        for shard in documents.shards(options.shard):
+            vectors = checked(encode(texts.take(shard.rows)), self.where)
+            edges = nearest_edges(vectors, shard, options.neighbours, options.similarity)
+            cluster = components(*edges, len(shard.rows))
+            one, two = cluster_pairs(cluster, shard, options.pairs_per_document, places)
+            rows = shard.rows
+            found.add(rows[one], rows[two], rows[cluster[one]])
+            done += len(rows)
+            ctx.progress(done, len(documents.rows), f"sentences clustered for round {ctx.round}")
+        return found
+
+
+def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
+    """Return ``texts -> [N, D]`` of another model, in evaluation mode, without heads.
+
+    Args:
+        name: A run, a folder, an installed encoder or a hub name.
+        pool: Row pooler, ``mean`` or ``cls``.
+        setup: Of the part that asks.
+
+    Raises:
+        CseError: If the model is missing.
+    """
+    try:
+        encoder, tokenizer = setup.load_encoder(name)
+    except CseError as error:
+        where = f"positives.{setup.name}.annotator"
+        raise CseError(error.what, where=where, value=name, hint=error.hint) from error
+    kind = Mean if pool == "mean" else Cls
+    pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
+    sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, encoder.max_positions)
+    return lambda texts: sentence_encoder.encode(texts, setup.device, share="all")
+
+
+def checked(vectors: Tensor, where: str) -> Tensor:
+    """Return the vectors.
+
+    Raises:
+        CseError: If one is not finite: no sentence has a nearest one then.
+    """
+    if not bool(torch.isfinite(vectors).all()):
+        raise CseError(
+            "the encoder returns vectors that are not finite",
+            where=where,
+            hint="train with a lower train.lr, or in fp32",
+        )
+    return vectors

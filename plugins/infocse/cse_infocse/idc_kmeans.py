@@ -7,8 +7,7 @@ import torch
 from sklearn.cluster import MiniBatchKMeans
 
 from cse_core.parts import RoundContext
-from cse_infocse.annotator import Encode, checked
-from cse_infocse.clusters import Clusters
+from cse_infocse.clusters import Clusters, Encode, checked
 from cse_infocse.documents import Ints, documents_of
 from cse_infocse.graph import canonical
 from cse_infocse.options import IdcKmeansOptions

@@ -25,9 +25,25 @@ from cse_infocse.options import (
     SpanOptions,
 )
 from cse_infocse.papers import CONPONO, CPC, DECLUTR, LATENT_RETRIEVAL, MIRROR_BERT, PAPER
-from cse_infocse.tables import studies
 
 DOCUMENT = "column:document"
+
+STUDIES = {
+    "table-1": "Titles found by documents, without labels",
+    "table-2": "Few labels, from different starts",
+    "table-3a": "Fine-tuning after the clusters, or in turns with them",
+    "table-3b": "Clusters inside a document, or of the whole corpus",
+    "table-3c": "Rounds of clusters",
+    "table-3d": "Starts of the encoder",
+    "table-3e": "A tuned model clusters in the first round",
+    "table-4": "Documents and their sentences",
+    "table-5": "Settings of InfoCSE, the paper's beside the recipes'",
+    "figure-1": "Three kinds of weak positives",
+    "figure-2": "One document: its graph, the pruned graph, its clusters",
+    "figure-3": "Rounds of clusters and rounds of labels, from the plan of InfoCSE++",
+    "appendix-D": "Clusters of one document, round by round",
+}
+"""Tables and figures of the paper, each a file in ``studies/``."""
 
 
 def _context_needs(options: ContextOptions) -> tuple[str, ...]:
@@ -138,7 +154,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         miner(
             "idc",
             "sentences of a document that cluster together, mined in each round",
-            "idc:Idc",
+            "clusters:Idc",
             IdcOptions,
             plan_notes=_rounds,
         ),
@@ -152,7 +168,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         miner(
             "idc-labels",
             "stages of clusters and rounds of labelled pairs in turn (InfoCSE++)",
-            "idc_labels:IdcLabels",
+            "labels:IdcLabels",
             IdcLabelsOptions,
             requires=_both_needs,
             plan_notes=_turns,
@@ -171,14 +187,14 @@ def cse_positive_miners() -> list[MinerSpec]:
         miner(
             "neighbour",
             "near sentences of a document",
-            "neighbour:Neighbour",
+            "starts:Neighbour",
             NeighbourOptions,
             paper=CONPONO,
         ),
         miner(
             "inverse-cloze",
             "a sentence and those around it",
-            "inverse_cloze:InverseCloze",
+            "starts:InverseCloze",
             InverseClozeOptions,
             paper=LATENT_RETRIEVAL,
             requires=_context_needs,
@@ -187,7 +203,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         miner(
             "preceding-context",
             "a sentence and those before it",
-            "preceding_context:PrecedingContext",
+            "starts:PrecedingContext",
             ContextOptions,
             paper=CPC,
             requires=_context_needs,
@@ -227,4 +243,12 @@ def cse_recipes() -> list[RecipeSpec]:
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the tables and figures of the paper."""
-    return studies()
+    return [
+        StudySpec(
+            name=f"infocse/{place}",
+            summary=summary,
+            path=f"cse_infocse:studies/{place}.toml",
+            paper=PAPER,
+        )
+        for place, summary in STUDIES.items()
+    ]

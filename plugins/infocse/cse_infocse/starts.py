@@ -13,7 +13,12 @@ from cse_core.errors import CseError
 from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints, documents_of
-from cse_infocse.options import ContextOptions, PairOptions
+from cse_infocse.options import (
+    ContextOptions,
+    InverseClozeOptions,
+    NeighbourOptions,
+    PairOptions,
+)
 from cse_infocse.pairs import evenly, uniform
 
 AT_ONCE = 20_000
@@ -135,3 +140,70 @@ def separator(setup: Setup, where: str) -> str:
             hint="take an encoder that has one, as BERT and RoBERTa do",
         )
     return str(token)
+
+
+class InverseCloze(ContextStart):
+    """Pairs of a sentence and the sentences around it, without it but for a share of the contexts.
+
+    The inverse cloze task (Lee et al., 2019), whose passages are blocks; here the context is half
+    of ``sentences`` before and the rest behind the sentence, in its document, more on one side
+    where the other ends; or, without a number, the rest of the document.
+    """
+
+    options: InverseClozeOptions
+
+    def kept(self, ctx: RoundContext, count: int) -> list[bool]:
+        """Return whether each of the contexts keeps the sentence itself."""
+        draws = torch.rand(count, generator=ctx.generator(f"{self.name} kept"))
+        kept: list[bool] = (draws < self.options.keep).tolist()
+        return kept
+
+    def around(self, place: int, first: int, stop: int) -> range:
+        """Return the sentences around a place."""
+        most = self.options.sentences
+        if most is None:
+            return range(first, stop)
+        begin = max(first, place - most // 2)
+        end = min(stop, begin + most + 1)
+        return range(max(first, end - most - 1), end)
+
+
+class PrecedingContext(ContextStart):
+    """Pairs of a sentence and the sentences before it, as contrastive predictive coding has them.
+
+    CPC (van den Oord et al., 2018) reads all that precedes by a recurrent net; here the context is
+    the last sentences, or all of them, as one text that is cut, or the mean of their vectors.
+    """
+
+    def has_context(self, place: Ints) -> Any:
+        """Return ``[S]`` whether a sentence is not its document's first."""
+        return place > 0
+
+    def around(self, place: int, first: int, stop: int) -> range:
+        """Return the sentences before a place."""
+        most = self.options.sentences
+        return range(first if most is None else max(first, place - most), place)
+
+
+class Neighbour(WeakStart):
+    """Pairs of sentences at most ``distance`` apart: the start by CONPONO in simple form.
+
+    CONPONO (Iter et al., 2020; cpc/model_builder.py) tells the eight sentences around one apart by
+    eight heads and a margin to hard negatives; here all of them are positives of one loss over the
+    batch, as InfoCSE's own rounds are.
+    """
+
+    options: NeighbourOptions
+
+    def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
+        """Return the pairs as corpus rows, the earlier sentence as the anchor."""
+        document = documents.document
+        steps = np.arange(1, self.options.distance + 1)
+        one = np.repeat(np.arange(len(document)), len(steps))
+        two = one + np.tile(steps, len(document))
+        inside = two < len(document)
+        inside[inside] = document[one[inside]] == document[two[inside]]
+        one, two = one[inside], two[inside]
+        chosen = self.chosen(ctx, document[one])
+        rows = documents.rows
+        return Round({"text": rows[one[chosen]], "positive": rows[two[chosen]]})

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import torch
 from cse_infocse import graph, idc_kmeans
+from cse_infocse.clusters import enough
 from cse_infocse.documents import Documents, documents_of
 from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
-from cse_infocse.stopping import enough
 from cse_testkit import make_part
 from sklearn.cluster import MiniBatchKMeans
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.parts import RoundContext
+from plugins.infocse.tests.made_up import corpus_of, numbers_in
 
 
 def documents(lengths: Sequence[int]) -> Documents:
@@ -42,23 +43,20 @@ def slow_clusters(vectors: torch.Tensor, neighbours: int) -> list[int]:
     return label
 
 
-@pytest.mark.parametrize("cells", [4_000_000, 60])
-@pytest.mark.parametrize("neighbours", [1, 2, 3, 50])
-def test_clusters_equal_a_loop(
-    monkeypatch: pytest.MonkeyPatch, neighbours: int, cells: int
-) -> None:
+def test_clusters_equal_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever lies together in one block, and where long documents are cut into blocks."""
-    monkeypatch.setattr(graph, "_CELLS", cells)
-    draws = torch.Generator().manual_seed(neighbours)
     lengths = [1, 2, 23, 5, 2, 9, 8, 1, 40, 7, 3]
     held = documents(lengths)
-    # Small integers: many equally near sentences, and products without rounding.
-    vectors = torch.randint(-2, 3, (sum(lengths), 3), generator=draws).double()
-    found = graph.components(*graph.nearest_edges(vectors, held, neighbours), len(vectors))
-    wanted: list[int] = []
-    for begin, end in itertools.pairwise(held.offsets.tolist()):
-        wanted += [begin + i for i in slow_clusters(vectors[begin:end], neighbours)]
-    assert found.tolist() == wanted
+    for cells, neighbours in itertools.product((4_000_000, 60), (1, 2, 3, 50)):
+        monkeypatch.setattr(graph, "_CELLS", cells)
+        draws = torch.Generator().manual_seed(neighbours)
+        # Small integers: many equally near sentences, and products without rounding.
+        vectors = torch.randint(-2, 3, (sum(lengths), 3), generator=draws).double()
+        found = graph.components(*graph.nearest_edges(vectors, held, neighbours), len(vectors))
+        wanted: list[int] = []
+        for begin, end in itertools.pairwise(held.offsets.tolist()):
+            wanted += [begin + i for i in slow_clusters(vectors[begin:end], neighbours)]
+        assert found.tolist() == wanted
 
 
 def test_cosine_ignores_lengths() -> None:
@@ -79,12 +77,11 @@ def test_all_pairs_of_a_cluster() -> None:
     assert found == wanted
 
 
-@pytest.mark.parametrize("size", [2, 3, 10, 101, 2000])
-def test_numbers_of_pairs_are_unranked(size: int) -> None:
-    held = documents([size])
-    one, two = cluster_pairs(np.zeros(size, dtype=np.int64), held, None, np.zeros)
-    assert len(one) == size * (size - 1) // 2
-    assert (one < two).all() and len(np.unique(one * size + two)) == len(one)
+def test_numbers_of_pairs_are_unranked() -> None:
+    for size in (2, 3, 10, 101, 2000):
+        one, two = cluster_pairs(np.zeros(size, dtype=np.int64), documents([size]), None, np.zeros)
+        assert len(one) == size * (size - 1) // 2
+        assert (one < two).all() and len(np.unique(one * size + two)) == len(one)
 
 
 def test_a_document_gives_a_capped_and_fair_share() -> None:
@@ -115,12 +112,6 @@ def test_pairs_of_a_round_are_distinct_and_capped() -> None:
     assert some.distinct(corpus).shape == (2, 3)
 
 
-def corpus_of(sizes: Sequence[int]) -> Corpus:
-    texts = [f"sentence {i}" for i in range(sum(sizes))]
-    numbers = [f"d{n}" for n, size in enumerate(sizes) for _ in range(size)]
-    return Corpus.from_columns({"text": texts, "document": numbers}, name="made up")
-
-
 def test_documents_may_be_interleaved_and_hold_a_sentence_twice() -> None:
     columns = {
         "text": ["a", "b", "a", "c", "x", "b", "d"],
@@ -143,18 +134,17 @@ class Asked:
     """A round's context whose encoder remembers how much it was given at once."""
 
     def __init__(self, corpus: Corpus, scores: Sequence[float | None] = (), seed: int = 0) -> None:
-        self.corpus, self.most, self.printed = corpus, 0, [0, 0]
+        self.corpus, self.most, self.printed = corpus, 0, list[tuple[int, int]]()
         self.scores, self.seed = list(scores), seed
 
     def encode(self, texts: Sequence[str]) -> torch.Tensor:
         self.most = max(self.most, len(texts))
-        rows = [int(text.split()[1]) for text in texts]
+        rows = [number for text in texts for number in numbers_in(text)]
         table = torch.randn(len(self.corpus), 6, generator=torch.Generator().manual_seed(3))
         return table[rows]
 
     def progress(self, done: int, total: int, what: str) -> None:
-        assert done > self.printed[0]
-        self.printed = [done, total]
+        self.printed.append((done, total))
 
     def context(self) -> RoundContext:
         return RoundContext(
@@ -169,14 +159,15 @@ class Asked:
 
 
 def test_memory_is_one_shard_and_shards_change_nothing() -> None:
-    asked = Asked(corpus_of([7, 12, 1, 30, 9, 25, 2, 14]))
+    asked = Asked(corpus_of(7, 12, 1, 30, 9, 25, 2, 14))
     rounds = {}
     for shard in (1, 40, 1000):
-        asked.most, asked.printed = 0, [0, 0]
+        asked.most, asked.printed = 0, []
         part: Any = make_part("positives", "idc", shard=shard, pairs_per_document=None)
         rounds[shard] = part.next_round(asked.context())
         assert asked.most <= max(shard, 30)
-        assert asked.printed == [99, 99], "a document of one sentence is not encoded"
+        assert asked.printed == sorted(asked.printed)
+        assert asked.printed[-1] == (99, 99), "a document of one sentence is not encoded"
     for shard in (40, 1000):
         for name, values in rounds[1].pairs.items():
             assert np.array_equal(values, rounds[shard].pairs[name]), name
@@ -184,7 +175,7 @@ def test_memory_is_one_shard_and_shards_change_nothing() -> None:
 
 def test_pairs_carry_their_cluster() -> None:
     part: Any = make_part("positives", "idc")
-    pairs = part.next_round(Asked(corpus_of([7, 12])).context()).pairs
+    pairs = part.next_round(Asked(corpus_of(7, 12)).context()).pairs
     assert (pairs["cluster"] <= pairs["text"]).all()
     for cluster in np.unique(pairs["cluster"]):
         own = pairs["cluster"] == cluster
@@ -193,57 +184,48 @@ def test_pairs_carry_their_cluster() -> None:
         assert own.sum() == len(members) * (len(members) - 1) // 2
 
 
-@pytest.mark.parametrize("within", ["document", "corpus"])
-def test_kmeans_pairs_equal_a_loop(within: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kmeans_pairs_equal_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentences go to their nearest centre; pairs are of one document, or one of each sentence."""
-    corpus = corpus_of([7, 12, 30, 9])
+    corpus = corpus_of(7, 12, 30, 9)
     fitted: list[Any] = []
 
     class Watched(MiniBatchKMeans):  # type: ignore[misc]
         def fit(self, *given: Any) -> Any:
             fitted.append(super().fit(*given))
-            return fitted[0]
+            return fitted[-1]
 
     monkeypatch.setattr(idc_kmeans, "MiniBatchKMeans", Watched)
-    part: Any = make_part(
-        "positives", "idc-kmeans", clusters=3, within=within, shard=20, pairs_per_document=None
-    )
+    options = {"clusters": 3, "shard": 20, "pairs_per_document": None}
     asked = Asked(corpus)
-    asked.progress = lambda *printed: None  # type: ignore[method-assign]
-    pairs = part.next_round(asked.context()).pairs
-    vectors = asked.encode(list(corpus.column("text"))).tolist()
-    centres = fitted[0].cluster_centers_.tolist()
-    label = [
-        min(range(3), key=lambda k: sum((a - b) ** 2 for a, b in zip(v, centres[k], strict=True)))
-        for v in vectors
-    ]
-    assert len(set(label)) == 3
-    document = np.asarray(corpus.documents).tolist()
-    found = list(
-        zip(*(pairs[name].tolist() for name in ("text", "positive", "cluster")), strict=True)
+    inside, across = (
+        make_part("positives", "idc-kmeans", within=within, **options)
+        .next_round(asked.context())
+        .pairs
+        for within in ("document", "corpus")
     )
-    if within == "document":
-        wanted = []
-        for i, j in itertools.combinations(range(len(label)), 2):
-            if label[i] == label[j] and document[i] == document[j]:
-                own = [
-                    k
-                    for k in range(len(label))
-                    if (label[k], document[k]) == (label[i], document[i])
-                ]
-                wanted.append((i, j, own[0]))
-        assert sorted(found) == sorted(wanted)
-        return
-    for i, j, first in found:
-        assert i != j and label[i] == label[j] and first == label.index(label[i])
-    # Each sentence has one partner; of two that drew each other one pair is left.
-    assert {each for i, j, _ in found for each in (i, j)} == set(range(len(label)))
-    assert any(document[i] != document[j] for i, j, _ in found)
+    vectors = asked.encode(list(corpus.column("text")))
+    document = np.asarray(corpus.documents).tolist()
+    for pairs, fit in zip((inside, across), fitted, strict=True):
+        centres = torch.from_numpy(fit.cluster_centers_).to(vectors)
+        label = [min(range(3), key=lambda k: float((v - centres[k]).norm())) for v in vectors]  # noqa: B023
+        assert len(set(label)) == 3
+        columns = (pairs[name].tolist() for name in ("text", "positive", "cluster"))
+        found = list(zip(*columns, strict=True))
+        if pairs is inside:
+            keys = list(zip(label, document, strict=True))
+            both = itertools.combinations(range(len(keys)), 2)
+            wanted = [(i, j, keys.index(keys[i])) for i, j in both if keys[i] == keys[j]]
+            assert sorted(found) == wanted
+            continue
+        for i, j, first in found:
+            assert i != j and label[i] == label[j] and first == label.index(label[i])
+        # Each sentence has one partner; of two that drew each other one pair is left.
+        assert {each for i, j, _ in found for each in (i, j)} == set(range(len(label)))
+        assert any(document[i] != document[j] for i, j, _ in found)
 
 
-@pytest.mark.parametrize(
-    ("scores", "rounds", "patience", "wanted"),
-    [
+def test_rounds_end() -> None:
+    cases: list[tuple[list[float | None], int | None, int, bool]] = [
         ([], None, 1, False),
         ([None], None, 1, False),
         ([None, None], None, 1, True),
@@ -255,16 +237,14 @@ def test_kmeans_pairs_equal_a_loop(within: str, monkeypatch: pytest.MonkeyPatch)
         ([50.0, 60.0, 59.0], None, 2, False),
         ([50.0, 60.0, 59.0, 58.0], None, 2, True),
         ([50.0, 60.0], 2, 1, True),
-    ],
-)
-def test_rounds_end(scores: Any, rounds: int | None, patience: int, wanted: bool) -> None:
-    assert enough(scores, rounds, patience) is wanted
+    ]
+    for scores, rounds, patience, wanted in cases:
+        assert enough(scores, rounds, patience) is wanted, (scores, rounds, patience)
 
 
 def test_scores_of_a_start_are_not_compared() -> None:
     """A start may be better than the clusters behind it; their rounds end by their own scores."""
-    asked = Asked(corpus_of([7, 12]), [99.0])
-    asked.progress = lambda *done: None  # type: ignore[method-assign]
+    asked = Asked(corpus_of(7, 12), [99.0])
     part: Any = make_part("positives", "idc")
     mined = 0
     for score in (10.0, 20.0, 30.0, 30.0, 0.0):
@@ -278,8 +258,7 @@ def test_scores_of_a_start_are_not_compared() -> None:
 def test_an_annotator_clusters_for_the_first_round_behind_a_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = Asked(corpus_of([7, 12]), [99.0])
-    asked.progress = lambda *done: None  # type: ignore[method-assign]
+    asked = Asked(corpus_of(7, 12), [99.0])
     given: list[tuple[str, str]] = []
 
     def annotator(name: str, pool: str, setup: Any) -> Any:
@@ -302,20 +281,12 @@ def test_an_annotator_clusters_for_the_first_round_behind_a_start(
     assert clusters(part) == clusters(resumed) == own
 
 
-def titled(sizes: Sequence[int]) -> Corpus:
-    plain = corpus_of(sizes)
-    columns = {name: list(plain.column(name)) for name in plain.names}
-    columns["title"] = [f"title {name}" for name in columns["document"]]
-    return Corpus.from_columns(columns, name="x")
-
-
 def turns(scores: Sequence[float | None], **options: Any) -> str:
     """Return the rounds of ``idc-labels`` behind a start, c of clusters and L of labels.
 
     The miner is made again before each round, as a resumed run makes it.
     """
-    asked = Asked(titled([7, 12]), [99.0])
-    asked.progress = lambda *done: None  # type: ignore[method-assign]
+    asked = Asked(corpus_of(7, 12), [99.0])
     kinds, state = "", None
     for score in (*scores, 0.0):
         part: Any = make_part("positives", "idc-labels", **options)
@@ -330,12 +301,9 @@ def turns(scores: Sequence[float | None], **options: Any) -> str:
     raise AssertionError(f"it goes on after {kinds}")
 
 
-UNSEEN = [None] * 9
-
-
-@pytest.mark.parametrize(
-    ("options", "kinds", "scores"),
-    [
+def test_turns_of_clusters_and_labels() -> None:
+    unseen = [None] * 9
+    cases: list[tuple[dict[str, Any], str, Any]] = [
         # Each stage until a round does not improve in it; the turns until labels do not improve.
         ({}, "cccLccLccLccc", [10, 20, 15, 50, 30, 30, 60, 40, 20, 55, 33, 34, 34]),
         ({"idc_after": False}, "cccLccLccL", [10, 20, 15, 50, 30, 30, 60, 40, 20, 55]),
@@ -345,11 +313,8 @@ UNSEEN = [None] * 9
         ({"idc_rounds": 1, "round_patience": 2}, "cLcLcLcLc", [1, 5, 1, 6, 1, 6, 1, 5, 1]),
         ({"idc_rounds": 1, "idc_after": False}, "cLcLcL", [10, 20, 5, 25, 40, 24]),
         # Without dev sets: two rounds of each, or as many as are asked for.
-        ({}, "ccLccLcc", UNSEEN),
-        ({"idc_rounds": 1, "rounds": 3, "idc_after": False}, "cLcLcL", UNSEEN),
-    ],
-)
-def test_turns_of_clusters_and_labels(
-    options: dict[str, Any], kinds: str, scores: list[float | None]
-) -> None:
-    assert turns(scores, **options) == kinds
+        ({}, "ccLccLcc", unseen),
+        ({"idc_rounds": 1, "rounds": 3, "idc_after": False}, "cLcLcL", unseen),
+    ]
+    for options, kinds, scores in cases:
+        assert turns(scores, **options) == kinds

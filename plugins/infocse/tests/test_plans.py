@@ -38,25 +38,14 @@ def about_patience(composition: Composition) -> list[str]:
     return [line for line in lines if "has no effect without a dev set" in line]
 
 
-@pytest.mark.parametrize("recipe", ["infocse", "neighbour", "inverse-cloze", "span"])
-def test_a_patience_without_a_dev_set_is_told(recipe: str) -> None:
-    (line,) = about_patience(planned(recipe=recipe))
+def test_a_patience_without_a_dev_set_is_told() -> None:
+    (line,) = about_patience(planned())
     assert line.startswith("train.patience = 20000 steps ") and "all its 200000 steps" in line
     assert "--dev FILE" in line
-    assert not about_patience(planned(recipe=recipe, dev=["news.dev.jsonl"]))
-    assert not about_patience(planned("train.patience=none", recipe=recipe))
-
-
-def test_a_miners_patience_is_told_too() -> None:
+    assert not about_patience(planned(dev=["news.dev.jsonl"]))
+    assert not about_patience(planned("train.patience=none"))
     (line,) = about_patience(planned(recipe="infocse-finetune", dev=["none"]))
     assert line.startswith("positives.labels.patience = 2 epochs ") and "all its epochs" in line
-
-
-def test_the_starters_own_pairs_are_a_dev_set() -> None:
-    sets = ("train.patience=3",)
-    assert not about_patience(planned(*sets, encoder="starter", data=["starter"]))
-    assert about_patience(planned(*sets, encoder="starter", data=["starter"], dev=["none"]))
-    assert about_patience(planned(*sets, encoder="starter"))
 
 
 def printed(composition: Composition) -> str:
@@ -76,42 +65,33 @@ def test_notes_of_the_starters_caps_are_about_parts_that_have_them() -> None:
     assert "train.batch_size = 256" in printed(replaced)
 
 
-@pytest.mark.parametrize(
-    ("flags", "wanted"),
-    [
+def test_starts_stand_before_clusters() -> None:
+    for flags, wanted in (
         (["~neighbour"], ["idc"]),
         (["~idc", "+idc-kmeans"], ["neighbour", "idc-kmeans"]),
         (["inverse-cloze", "+idc"], ["inverse-cloze", "idc"]),
-    ],
-)
-def test_starts_stand_before_clusters(flags: list[str], wanted: list[str]) -> None:
-    made = planned(kinds={"positives": flags})
-    assert [part.name for part in made.of("positives")] == wanted
+    ):
+        made = planned(kinds={"positives": flags})
+        assert [part.name for part in made.of("positives")] == wanted
 
 
-@pytest.mark.parametrize(
-    ("recipe", "part"), [("infocse-finetune", "labels"), ("infocse-plus", "idc-labels")]
-)
-def test_a_plan_needs_the_file_of_labels(recipe: str, part: str, tmp_path: Path) -> None:
+def test_a_plan_needs_the_file_of_labels(tmp_path: Path) -> None:
     file = tmp_path / "titles.jsonl"
-    with pytest.raises(CseError) as caught:
-        planned(f"positives.{part}.file={file}", recipe=recipe)
-    line = str(caught.value)
-    assert line.startswith(f"positives.{part}: no file ") and "\n" not in line
+    recipes = (("infocse-finetune", "labels"), ("infocse-plus", "idc-labels"))
+    for recipe, part in recipes:
+        with pytest.raises(CseError) as caught:
+            planned(f"positives.{part}.file={file}", recipe=recipe)
+        line = str(caught.value)
+        assert line.startswith(f"positives.{part}: no file ") and "\n" not in line
     file.touch()
-    planned(f"positives.{part}.file={file}", recipe=recipe)
+    for recipe, part in recipes:
+        planned(f"positives.{part}.file={file}", recipe=recipe)
 
 
-@pytest.mark.parametrize(
-    ("sets", "recipe", "where"),
-    [
-        ("positives.span.shortest=9 positives.span.longest=8", "span", "positives.span"),
-        ("positives.idc-kmeans.neighbours=2", "infocse", "positives.idc-kmeans.neighbours"),
-        ("positives.idc-kmeans.similarity=dot", "infocse", "positives.idc-kmeans.similarity"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(sets: str, recipe: str, where: str) -> None:
-    kinds = {"positives": ["~idc", "+idc-kmeans"]} if recipe == "infocse" else None
-    with pytest.raises(CseError) as caught:
-        planned(*sets.split(), recipe=recipe, kinds=kinds)
-    assert where in str(caught.value) and "\n" not in str(caught.value)
+def test_what_an_option_of_another_way_would_do_is_refused_in_one_line() -> None:
+    for setting in ("neighbours=2", "similarity=dot"):
+        with pytest.raises(CseError) as caught:
+            kinds = {"positives": ["~idc", "+idc-kmeans"]}
+            planned(f"positives.idc-kmeans.{setting}", kinds=kinds)
+        line = str(caught.value)
+        assert f"positives.idc-kmeans.{setting.partition('=')[0]}" in line and "\n" not in line

@@ -1,8 +1,8 @@
-"""The kit over InfoCSE's distribution, parts and recipes; ``test_recipes`` has their settings."""
+"""The kit over InfoCSE's distribution and parts."""
 
 from __future__ import annotations
 
-from cse_testkit import AugmenterSuite, MinerSuite, PluginSuite, PoolerSuite, RecipeSuite
+from cse_testkit import AugmenterSuite, MinerSuite, PluginSuite, PoolerSuite
 
 DOCUMENTS = ("document", "title")
 
@@ -60,37 +60,3 @@ class TestSpan(MinerSuite):
     part = ("positives", "span")
     options = {"combine": "mean"}
     columns = DOCUMENTS
-
-
-class TestInfocse(RecipeSuite):
-    recipe = "infocse"
-
-
-class TestFinetune(RecipeSuite):
-    recipe = "infocse-finetune"
-
-
-class TestPlus(RecipeSuite):
-    recipe = "infocse-plus"
-
-
-class TestNeighbourRecipe(RecipeSuite):
-    recipe = "neighbour"
-
-
-class TestInverseClozeRecipe(RecipeSuite):
-    recipe = "inverse-cloze"
-    # Four pairs in order are of one document, whose sentences are no negatives of each other.
-    sets = ("train.batch_size=8",)
-
-
-class TestPrecedingContextRecipe(RecipeSuite):
-    recipe = "preceding-context"
-
-
-class TestSpanRecipe(RecipeSuite):
-    recipe = "span"
-
-
-class TestMirrorBert(RecipeSuite):
-    recipe = "mirror-bert"

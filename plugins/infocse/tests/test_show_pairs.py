@@ -1,4 +1,4 @@
-"""``cse data show-pairs`` on a run of clusters."""
+"""The clusters of a run, as ``cse data show-pairs`` and a study show them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cse_infocse.shown import clusters_of_rounds, graph_of_document
 from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
 from cse_cli.main import run
@@ -13,20 +14,25 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train
 
 
-def test_clusters_of_a_document_round_by_round(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of four rounds."""
+    path = tmp_path_factory.mktemp("pairs")
     corpus = tiny_corpus(columns=("document", "title"))
-    file = write_corpus(corpus, tmp_path / "rows.csv")
+    file = write_corpus(corpus, path / "rows.csv")
     sets = [f"data.path=[{file}]", "train.max_steps=1", "train.device=cpu", "train.dev=none"]
     composition = compose(recipe="infocse", corpus=corpus, sets=sets)
-    folder = tmp_path / "run"
-    train(composition, installed_registry(), out=folder, reporter=Reporter())
-    capsys.readouterr()
+    train(composition, installed_registry(), out=path / "run", reporter=Reporter())
+    return path / "run"
+
+
+def test_clusters_of_a_document_round_by_round(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["data", "show-pairs", str(folder), "--document", "document 1"]
     assert run([*words, "--json"]) == 0
     rounds = json.loads(capsys.readouterr().out)["rounds"]
-    own = set(corpus.column("text").take([4, 5, 6, 7]))
+    own = set(tiny_corpus(columns=("document", "title")).column("text").take([4, 5, 6, 7]))
     assert [each["round"] for each in rounds] == [1, 2, 3, 4]
     for each in rounds:
         shown = [text for cluster in each["clusters"] for text in cluster] + each["unpaired"]
@@ -39,3 +45,26 @@ def test_clusters_of_a_document_round_by_round(
     assert "no such document" in capsys.readouterr().err
     assert run(["data", "show-pairs", str(tmp_path)]) == 2
     assert "is not a run" in capsys.readouterr().err
+
+
+def test_clusters_of_a_study_round_by_round(folder: Path) -> None:
+    found = clusters_of_rounds({"run": str(folder), "seed": 42})
+    assert [each["round"] for each in found["rounds"]] == [1, 2, 3, 4]
+    assert len(found["pairs of a round"]) == len(found["dropped since"]) == 4
+    assert found["pairs of a round"][-1] > 0
+    assert found["dropped since"][0] == 0
+
+
+def test_the_graph_of_a_document() -> None:
+    found = graph_of_document({"model": "starter", "data": "starter", "neighbours": 1, "seed": 42})
+    count = found["sentence count"]
+    assert count == len(found["sentences"]) >= 8
+    assert found["pair count"] == len(found["similarities"]) == count * (count - 1) // 2
+    near = {(a, b): value for a, b, value in found["similarities"]}
+    for one in range(count):  # each keeps the edge to its nearest
+        nearest = max((value, pair) for pair, value in near.items() if one in pair)[1]
+        assert list(nearest) in found["edges"]
+    inside = {frozenset(pair) for pair in found["edges"]}
+    for cluster in found["clusters"]:
+        assert all(any(pair <= set(cluster) and at in pair for pair in inside) for at in cluster)
+    assert sorted(at for cluster in found["clusters"] for at in cluster) == list(range(count))

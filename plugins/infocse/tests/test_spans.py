@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from cse_infocse.options import SpanOptions
 from cse_infocse.span import _draw
 from cse_testkit import make_context, make_part
@@ -64,22 +63,20 @@ def test_a_positive_begins_just_before_its_anchor_or_later_until_just_behind_it(
     assert max(abs(count - usual) for count in middle.values()) < 0.2 * usual
 
 
-@pytest.mark.parametrize("combine", ["mean", "separate"])
-def test_a_document_has_two_anchors_of_two_positives(combine: str) -> None:
-    corpus = corpus_of(6, 5)
-    pairs = mined("span", corpus, combine=combine, shortest=2, longest=30)
-    count = 2 if combine == "mean" else 4
-    assert Counter(pairs["document"].tolist()) == {0: count, 1: count}
-    if combine == "separate":
-        texts = list(pairs["text"])
-        assert [texts[i] == texts[i + 1] for i in range(0, 8, 2)] == [True] * 4
-        assert len(set(pairs["positive"])) > 6, "each positive is drawn for itself"
-    assert len({*pairs["text"]}) == 4
-    for text, positive, document in zip(*pairs.values(), strict=True):
-        near = positive.split("[SEP]")
-        assert len(near) == (2 if combine == "mean" else 1)
-        half = (12, 10)[document]
-        assert all(2 <= len(span.split()) <= half for span in (text, *near)), "half a document"
+def test_a_document_has_two_anchors_of_two_positives() -> None:
+    for combine, count in (("mean", 2), ("separate", 4)):
+        pairs = mined("span", corpus_of(6, 5), combine=combine, shortest=2, longest=30)
+        assert Counter(pairs["document"].tolist()) == {0: count, 1: count}
+        if combine == "separate":
+            texts = list(pairs["text"])
+            assert [texts[i] == texts[i + 1] for i in range(0, 8, 2)] == [True] * 4
+            assert len(set(pairs["positive"])) > 6, "each positive is drawn for itself"
+        assert len({*pairs["text"]}) == 4
+        for text, positive, document in zip(*pairs.values(), strict=True):
+            near = positive.split("[SEP]")
+            assert len(near) == (2 if combine == "mean" else 1)
+            half = (12, 10)[document]
+            assert all(2 <= len(span.split()) <= half for span in (text, *near)), "half a document"
 
 
 WINDOWS = {
@@ -90,21 +87,29 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("sentences", WINDOWS)
-def test_a_cloze_stands_half_before_and_half_behind(sentences: int | None) -> None:
-    pairs = mined("inverse-cloze", corpus_of(8, 2), keep=0.0, sentences=sentences)
-    both = zip(pairs["text"], pairs["positive"], strict=True)
-    found = {numbers_in(text)[0]: numbers_in(around) for text, around in both}
-    assert {place: found[place] for place in WINDOWS[sentences]} == WINDOWS[sentences]
-    assert found[8] == [9] and found[9] == [8]
+def test_a_cloze_stands_half_before_and_half_behind() -> None:
+    corpus = corpus_of(8, 2)
+    for sentences, windows in WINDOWS.items():
+        for keep in (0.0, 1.0):
+            pairs = mined("inverse-cloze", corpus, keep=keep, sentences=sentences)
+            both = zip(pairs["text"], pairs["positive"], strict=True)
+            found = {numbers_in(text)[0]: numbers_in(around) for text, around in both}
+            wanted = {**windows, 8: [9], 9: [8]}
+            if keep:
+                wanted = {own: sorted([own, *around]) for own, around in wanted.items()}
+            assert {place: found[place] for place in wanted} == wanted
+            assert len(found) == 10 and corpus.documents is not None
+            own = [numbers_in(text)[0] for text in pairs["text"]]
+            assert np.array_equal(pairs["document"], corpus.documents[own])
 
 
-def test_all_that_precedes_may_be_the_context() -> None:
-    pairs = mined("preceding-context", corpus_of(7, 3), sentences=None)
-    both = zip(pairs["text"], pairs["positive"], strict=True)
-    for text, before in both:
-        (own,) = numbers_in(text)
-        assert numbers_in(before) == list(range(0 if own < 7 else 7, own))
+def test_preceding_context_comes_before() -> None:
+    for sentences in (3, None):
+        pairs = mined("preceding-context", corpus_of(6, 2), sentences=sentences)
+        both = zip(pairs["text"], pairs["positive"], strict=True)
+        found = [(numbers_in(text)[0], numbers_in(before)) for text, before in both]
+        wanted = [(own, [*range(own)][-(sentences or 9) :]) for own in range(1, 6)]
+        assert found == [*wanted, (7, [6])]
 
 
 def test_a_tenth_of_the_clozes_keep_their_sentence() -> None:
@@ -125,3 +130,6 @@ def test_a_mask_lies_anywhere() -> None:
     begins = Counter(each.index(" [MASK] ") for each in found)
     assert sorted(begins) == list(range(26))
     assert max(abs(count - 4000 / 26) for count in begins.values()) < 60
+    for masked in found:
+        left, right = masked.split(" [MASK] ")
+        assert len(left) + len(right) == 25 and text.startswith(left) and text.endswith(right)

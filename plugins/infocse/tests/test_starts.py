@@ -7,22 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from cse_infocse import span as near_spans
 from cse_infocse import starts
 from cse_infocse.options import SentencesOptions
 from cse_infocse.sentences import Sentences
-from cse_testkit import make_context, make_part
-from cse_testkit.batches import make_setup
+from cse_testkit import make_part, make_setup, tiny_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.types import Embeddings, View
-from plugins.infocse.tests.made_up import context, corpus_of, mined, numbers_in
+from cse_core.types import Embeddings
+from plugins.infocse.tests.made_up import context, corpus_of, mined
+from tests.fixtures.token_rows import spans
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 
@@ -39,27 +38,6 @@ def test_pairs_are_bounded() -> None:
     corpus = corpus_of(30, 30, 30)
     assert len(mined("neighbour", corpus, pairs_per_document=7)["text"]) == 21
     assert len(mined("neighbour", corpus, pairs_per_document=7, pairs=10)["text"]) == 10
-
-
-@pytest.mark.parametrize("keep", [0.0, 1.0])
-def test_inverse_cloze_leaves_the_sentence_out(keep: float) -> None:
-    pairs = mined("inverse-cloze", corpus_of(8, 3), keep=keep, sentences=4)
-    assert len(pairs["text"]) == 11
-    for text, context_text, document in zip(*pairs.values(), strict=True):
-        (own,), around = numbers_in(text), numbers_in(context_text)
-        assert (own in around) == bool(keep)
-        assert len(around) == (4 if document == 0 else 2) + int(keep)
-        assert all((number < 8) == (document == 0) for number in around)
-        assert around == sorted(around) and max(around) - min(around) <= 4
-
-
-def test_preceding_context_comes_before() -> None:
-    pairs = mined("preceding-context", corpus_of(6, 2), sentences=3)
-    both = zip(pairs["text"], pairs["positive"], strict=True)
-    found = [(numbers_in(t)[0], numbers_in(p)) for t, p in both]
-    assert found == [
-        (1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (4, [1, 2, 3]), (5, [2, 3, 4]), (7, [6]),
-    ]  # fmt: skip
 
 
 def test_a_context_may_be_several_sentences() -> None:
@@ -86,14 +64,11 @@ def test_spans_lie_near_their_anchor() -> None:
             assert any(a[0] <= b[1] and b[0] <= a[1] for a in spans[0] for b in spans[1])
 
 
-def test_documents_too_short_for_spans_are_refused() -> None:
-    """A span and the one beside it take two times the shortest."""
+def test_spans_have_room() -> None:
+    """In a document, where one and that beside it take two times the shortest; and in options."""
     assert mined("span", corpus_of(5), shortest=10)["text"]
     with pytest.raises(CseError, match="no document has 20 words"):
         mined("span", corpus_of(4), shortest=10)
-
-
-def test_spans_have_room_between_their_shortest_and_longest() -> None:
     assert mined("span", corpus_of(5), shortest=7, longest=7)["text"]
     with pytest.raises(ValueError, match="shortest must not be above longest: 8 and 7"):
         mined("span", corpus_of(5), shortest=8, longest=7)
@@ -131,13 +106,9 @@ def test_starts_take_the_texts_of_the_chosen_pairs_piece_by_piece(
 
 def test_a_document_is_cut_at_its_separators() -> None:
     pooler = make_part("pool", "sentences", length=5)
-    tokenizer = pooler_tokenizer()
-    texts = [
-        "the old boat [SEP] red lamp [SEP] the garden is old and red",
-        "boat",
-        "[SEP]",
-        "[SEP] lamp [SEP] [SEP] boat [SEP]",
-    ]
+    tokenizer = tiny_tokenizer()
+    texts = ["the old boat [SEP] red lamp [SEP] the garden is old and red", "boat", "[SEP]",
+             "[SEP] lamp [SEP] [SEP] boat [SEP]"]  # fmt: skip
     cut = pooler.slices(tokenizer.content(texts))
     sentences = [
         "the old boat",
@@ -149,11 +120,7 @@ def test_a_document_is_cut_at_its_separators() -> None:
         "boat",
     ]
     wanted = [tokenizer.content([sentence]).ids[:3].tolist() for sentence in sentences]
-    found = [
-        cut.ids[begin:end].tolist()
-        for begin, end in zip(cut.offsets[:-1], cut.offsets[1:], strict=True)
-    ]
-    assert found == wanted
+    assert [cut.ids[span].tolist() for span in spans(cut)] == wanted
     assert cut.owner.tolist() == [0, 0, 0, 1, 2, 3, 3]
     assert cut.slot.tolist() == [0, 1, 2, 0, 0, 0, 1]
     assert cut.positions.tolist() == [place for row in wanted for place in range(len(row))]
@@ -182,12 +149,6 @@ def test_blanks_are_no_tokens_beside_separators_in_a_byte_level_vocabulary() -> 
     assert cut.offsets.tolist() == alone.offsets.tolist()
 
 
-def pooler_tokenizer() -> Any:
-    from cse_testkit.batches import make_setup
-
-    return make_setup("x").tokenizer
-
-
 def test_a_document_is_the_mean_of_its_sentences_with_gradient() -> None:
     pooler = make_part("pool", "sentences")
     vectors = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
@@ -198,20 +159,6 @@ def test_a_document_is_the_mean_of_its_sentences_with_gradient() -> None:
     assert joined.owner.tolist() == [7, 9] and joined.length.tolist() == [14, 4]
     joined.vectors.sum().backward()
     assert torch.allclose(vectors.grad[:, 0], torch.tensor([1 / 3] * 3 + [0.5] * 2).double())
-
-
-# -- masks ---------------------------------------------------------------------------------------
-
-
-def test_a_few_characters_are_masked() -> None:
-    part = make_part("aug", "span-mask", characters=5)
-    text = "abcdefghijklmnopqrstuvwxyz0123456789"
-    view = View("positive", "positive", "online")
-    found = part([text, "short"], None, view, make_context())
-    assert found[1] == "short"
-    left, right = found[0].split(" [MASK] ")
-    assert len(left) + len(right) == len(text) - 5
-    assert text.startswith(left) and text.endswith(right)
 
 
 # -- labelled pairs --------------------------------------------------------------------------------
@@ -252,11 +199,3 @@ def test_labels_that_are_none_are_refused(tmp_path: Path) -> None:
     plain.write_text("one\ntwo\n")
     with pytest.raises(CseError, match="neither a column positive"):
         make_part("positives", "labels", file=str(plain))
-
-
-def test_document_numbers_are_rows_of_their_documents() -> None:
-    corpus = corpus_of(4, 5)
-    pairs = mined("inverse-cloze", corpus)
-    own = [numbers_in(text)[0] for text in pairs["text"]]
-    assert corpus.documents is not None
-    assert np.array_equal(pairs["document"], corpus.documents[own])

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from cse_core.records import MinerSpec, RecipeSpec, StudySpec
+from cse_core.records import MinerSpec, Paper, RecipeSpec, StudySpec
 from cse_core.specs import hookimpl
 from cse_iscse import filling
 from cse_iscse.options import KmeansOptions, KnnOptions
-from cse_iscse.papers import PAPER
-from cse_iscse.tables import studies
+
+PAPER = Paper(
+    "He et al.: IS-CSE, AAAI 2023",
+    bibtex=r"""@inproceedings{he-etal-2023-instance,
+    title = "Instance Smoothed Contrastive Learning for Unsupervised Sentence Embedding",
+    author = "He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue",
+    booktitle = "Proceedings of the AAAI Conference on Artificial Intelligence",
+    year = "2023",
+}""",
+)
+
+STUDIES = {
+    "table-1": "IS-CSE over SimCSE, DCLR and CARDS",
+    "table-2": "Settings of IS-CSE, the paper's beside the recipe's",
+    "table-3": "Positives smoothed over neighbours, over clusters, and both",
+    "table-4": "Vectors of the buffer",
+    "table-5": "Neighbours of a sentence",
+    "table-6": "Weight of the smoothed loss, constant and rising",
+    "table-7": "Temperature of the smoothing",
+    "table-8": "Transfer tasks",
+    "table-9": "What a sentence is smoothed over: its neighbours in the buffer",
+    "figure-1": "SimCSE beside IS-CSE, from their plans",
+    "figure-2": "Buffer, retrieval and smoothing, from the plans of both groups",
+    "figure-3": "Alignment and uniformity",
+    "figure-4": "Cosines of pairs, by groups of their gold score",
+    "figure-5": "Ten seeds of SimCSE, DCLR and IS-CSE",
+}
+"""Tables and figures of the paper, each a file in ``studies/``."""
 
 
 @hookimpl
@@ -17,7 +43,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         MinerSpec(
             name="knn-smoothing",
             summary="each positive averaged with its nearest neighbours in a buffer, by attention",
-            factory="cse_iscse.knn_smoothing:KnnSmoothing",
+            factory="cse_iscse.smoothing:KnnSmoothing",
             options=KnnOptions,
             provides=("positives:knn-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
@@ -28,7 +54,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         MinerSpec(
             name="kmeans-smoothing",
             summary="each positive mixed with the centroid of its cluster in a buffer",
-            factory="cse_iscse.kmeans_smoothing:KmeansSmoothing",
+            factory="cse_iscse.smoothing:KmeansSmoothing",
             options=KmeansOptions,
             provides=("positives:kmeans-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
@@ -56,4 +82,12 @@ def cse_recipes() -> list[RecipeSpec]:
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the tables and figures of the paper."""
-    return studies()
+    return [
+        StudySpec(
+            name=f"iscse/{place}",
+            summary=summary,
+            path=f"cse_iscse:studies/{place}.toml",
+            paper=PAPER,
+        )
+        for place, summary in STUDIES.items()
+    ]

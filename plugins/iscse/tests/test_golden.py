@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,44 +14,36 @@ from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.schedule import Schedule
 from cse_core.types import Batch
-from tests.shared import shared_path
+from tests.shared import golden, tensor
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, Any]:
-    path = shared_path("golden/iscse_smoothing.json")
-    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))
+def numbers() -> dict[str, Any]:
+    found: dict[str, Any] = golden("iscse_smoothing")
+    return found
 
 
-def tensor(rows: Any) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
+def batch_of(numbers: dict[str, Any]) -> Batch:
+    views = [tensor(numbers[name]).requires_grad_(True) for name in ("z1", "z2")]
+    return make_batch({"anchor": views[0], "positive": views[1]})
 
 
-def batch_of(golden: dict[str, Any]) -> Batch:
-    return make_batch(
-        {
-            "anchor": tensor(golden["z1"]).requires_grad_(True),
-            "positive": tensor(golden["z2"]).requires_grad_(True),
-        }
-    )
-
-
-def loss_of(golden: dict[str, Any], batch: Batch, target: str) -> Tensor:
-    loss = make_part("loss", "infonce", temperature=golden["temp"])
-    negatives = core.of_loss(batch, LossOptions(target=target), ())
+def loss_of(numbers: dict[str, Any], batch: Batch, target: str) -> Tensor:
+    loss = make_part("loss", "infonce", temperature=numbers["temp"])
+    negatives = core.negatives_for_loss(batch, LossOptions(target=target), ())
     return cast(Tensor, loss(batch, batch.targets[target], negatives, make_context(batch)).value)
 
 
 @pytest.mark.parametrize("case", [0, 1])
-def test_a_full_buffer(golden: dict[str, Any], case: int) -> None:
+def test_a_full_buffer(numbers: dict[str, Any], case: int) -> None:
     """Neighbours, z*, both losses and their gradients, and the buffer before and after."""
-    wanted, atol = golden["cases"][case], golden["suggested_atol"]
+    wanted, atol = numbers["cases"][case], numbers["suggested_atol"]
     before = tensor(wanted["buffer_before"])
     miner = make_part(
         "positives", "knn-smoothing", size=len(before), k=wanted["k"], beta=wanted["beta"]
     )
     miner.buffer.push(before, torch.arange(len(before)) + 20, len(before))
-    batch = batch_of(golden)
+    batch = batch_of(numbers)
     ctx = make_context(batch)
     smoothed = miner.mine(batch, ctx)["knn-smoothing"]
     assert torch.allclose(smoothed.vectors[:, 0], tensor(wanted["smoothed"]), rtol=0, atol=atol)
@@ -66,8 +57,8 @@ def test_a_full_buffer(golden: dict[str, Any], case: int) -> None:
     assert ranks.tolist() == wanted["rank_order_top_k_plus_1"]
 
     both = replace(batch, targets={**batch.targets, "knn-smoothing": smoothed})
-    instance = loss_of(golden, both, "positive")
-    smoothing = loss_of(golden, both, "knn-smoothing")
+    instance = loss_of(numbers, both, "positive")
+    smoothing = loss_of(numbers, both, "knn-smoothing")
     total = instance + wanted["alpha"] * smoothing
     for found, name in ((instance, "instance"), (smoothing, "smoothing"), (total, "total")):
         assert float(found.detach()) == pytest.approx(wanted[f"loss_{name}"], abs=atol)
@@ -81,27 +72,27 @@ def test_a_full_buffer(golden: dict[str, Any], case: int) -> None:
     assert state["row"].tolist() == [*range(24, 32), 0, 1, 2, 3]
 
 
-def test_nothing_is_smoothed_before_the_buffer_is_full(golden: dict[str, Any]) -> None:
+def test_nothing_is_smoothed_before_the_buffer_is_full(numbers: dict[str, Any]) -> None:
     """Their buffer begins with zeros, ours empty: the same steps smooth, with the same losses."""
-    wanted = golden["warmup"]
+    wanted = numbers["warmup"]
     miner = make_part("positives", "knn-smoothing", size=wanted["buffer_rows"], k=3)
-    batch = batch_of(golden)
+    batch = batch_of(numbers)
     for step, active in enumerate(wanted["smoothing_active_at_step"]):
         ctx = make_context(batch, step=step)
         found = miner.mine(batch, ctx)
         assert bool(found) == active, step
-        total = loss_of(golden, batch, "positive")
+        total = loss_of(numbers, batch, "positive")
         if found:
             both = replace(batch, targets={**batch.targets, **found})
-            total = total + 0.1 * loss_of(golden, both, "knn-smoothing")
+            total = total + 0.1 * loss_of(numbers, both, "knn-smoothing")
         expected = wanted["step_losses"][step]
-        assert float(total.detach()) == pytest.approx(expected, abs=golden["suggested_atol"])
+        assert float(total.detach()) == pytest.approx(expected, abs=numbers["suggested_atol"])
         miner.after_step(batch, ctx)
 
 
-def test_alpha(golden: dict[str, Any]) -> None:
+def test_alpha(numbers: dict[str, Any]) -> None:
     """Eq. 8 is quarter-cosine; where it falls below its end, a schedule is refused instead."""
-    for each in golden["alpha_schedule"]:
+    for each in numbers["alpha_schedule"]:
         start, end, steps = each["alpha_start"], each["alpha_end"], each["max_steps"]
         text = f"quarter-cosine({start},{end})"
         if start > end:

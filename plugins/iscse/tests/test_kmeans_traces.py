@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product
 
-import pytest
 import torch
-from cse_iscse.kmeans_smoothing import moved
 from cse_iscse.options import KmeansOptions
+from cse_iscse.smoothing import moved
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -34,38 +33,39 @@ def slow_iteration(centroids: list[Tensor], vectors: list[Tensor]) -> list[Tenso
     return made
 
 
-@pytest.mark.parametrize("start", ["full", "at-once"])
-@pytest.mark.parametrize("sizes", [[4] * 9, [4, 4, 3, 1, 4, 3, 1, 4, 4], [20, 3, 15, 1, 4]])
-@pytest.mark.parametrize("iterations", [1, 3])
-def test_steps_in_loops(sizes: list[int], start: str, iterations: int) -> None:
-    options = {"size": 12, "clusters": 5, "gamma": 0.3, "iterations": iterations, "start": start}
-    miner = make_part("positives", "kmeans-smoothing", first_iterations=4, **options)
-    held: list[Tensor] = []
-    centroids: list[Tensor] = []
-    for step, size in enumerate(sizes):
-        batch = make_batch(sentences=size, seed=step, dimension=5)
-        ctx = make_context(batch, step=step)
-        own = [v / v.norm() for v in batch.targets["positive"].vectors[:, 0]]
-        found = miner.mine(batch, ctx)
-        assert bool(found) == bool(centroids), step
-        if centroids:
-            for vector, smoothed in zip(own, found["kmeans-smoothing"].vectors, strict=True):
-                nearest = max(centroids, key=lambda each: float(vector @ each))  # noqa: B023
-                wanted = 0.3 * vector + 0.7 * nearest
-                assert torch.allclose(smoothed[0], wanted, rtol=0, atol=1e-12), step
-        miner.after_step(batch, ctx)
-        held = [*held, *own][-12:]
-        rounds = iterations
-        if not centroids and len(held) >= (12 if start == "full" else 5):
-            order = torch.randperm(len(held), generator=ctx.generator("kmeans-smoothing.centroids"))
-            centroids, rounds = [held[place] for place in order[:5].tolist()], 4
-        for _ in range(rounds if centroids else 0):
-            centroids = slow_iteration(centroids, held)
-        state = miner.state_dict()
-        assert torch.allclose(state["vectors"], torch.stack(held), rtol=0, atol=1e-12)
-        assert ("centroids" in state) == bool(centroids)
-        if centroids:
-            assert torch.allclose(state["centroids"], torch.stack(centroids), rtol=0, atol=1e-10)
+def test_steps_in_loops() -> None:
+    sizes = ([4] * 9, [4, 4, 3, 1, 4, 3, 1, 4, 4], [20, 3, 15, 1, 4])
+    for counts, start, iterations in product(sizes, ("full", "at-once"), (1, 3)):
+        options = {"size": 12, "clusters": 5, "iterations": iterations, "start": start}
+        miner = make_part("positives", "kmeans-smoothing", gamma=0.3, first_iterations=4, **options)
+        held: list[Tensor] = []
+        centroids: list[Tensor] = []
+        for step, size in enumerate(counts):
+            batch = make_batch(sentences=size, seed=step, dimension=5)
+            ctx = make_context(batch, step=step)
+            own = [v / v.norm() for v in batch.targets["positive"].vectors[:, 0]]
+            found = miner.mine(batch, ctx)
+            assert bool(found) == bool(centroids), step
+            if centroids:
+                for vector, smoothed in zip(own, found["kmeans-smoothing"].vectors, strict=True):
+                    nearest = max(centroids, key=lambda each: float(vector @ each))  # noqa: B023
+                    wanted = 0.3 * vector + 0.7 * nearest
+                    assert torch.allclose(smoothed[0], wanted, rtol=0, atol=1e-12), step
+            miner.after_step(batch, ctx)
+            held = [*held, *own][-12:]
+            rounds = iterations
+            if not centroids and len(held) >= (12 if start == "full" else 5):
+                draws = ctx.generator("kmeans-smoothing.centroids")
+                order = torch.randperm(len(held), generator=draws)
+                centroids, rounds = [held[place] for place in order[:5].tolist()], 4
+            for _ in range(rounds if centroids else 0):
+                centroids = slow_iteration(centroids, held)
+            state = miner.state_dict()
+            assert torch.allclose(state["vectors"], torch.stack(held), rtol=0, atol=1e-12)
+            assert ("centroids" in state) == bool(centroids)
+            if centroids:
+                wanted = torch.stack(centroids)
+                assert torch.allclose(state["centroids"], wanted, rtol=0, atol=1e-10)
 
 
 def test_empty_clusters_begin_anew_where_the_fit_is_worst() -> None:
@@ -77,46 +77,17 @@ def test_empty_clusters_begin_anew_where_the_fit_is_worst() -> None:
     assert torch.allclose(found[0], normalize(vectors.sum(dim=0), dim=0))
 
 
-def test_clusters_that_are_there_are_found_and_stay() -> None:
-    """Three bundles of directions: each centroid ends in its own, and the order stays."""
-    axes = torch.eye(3, dtype=torch.float64).repeat_interleave(10, dim=0)
-    noise = torch.randn(30, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    vectors = axes + 0.05 * noise
-    miner = make_part("positives", "kmeans-smoothing", size=30, clusters=3, gamma=0)
-    batch = make_batch({"anchor": vectors, "positive": vectors})
-    miner.after_step(batch, make_context(batch))
-    first = miner.state_dict()["centroids"]
-    assert sorted(first.argmax(dim=1).tolist()) == [0, 1, 2]
-    miner.after_step(batch, make_context(batch, step=1))
-    assert torch.allclose(miner.state_dict()["centroids"], first, atol=1e-6)
-    smoothed = miner.mine(batch, make_context(batch, step=2))["kmeans-smoothing"].vectors[:, 0]
-    assert torch.equal(smoothed.argmax(dim=1), axes.argmax(dim=1))
-
-
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
-def test_the_gradient_is_gammas_share(gamma: float) -> None:
-    miner = make_part("positives", "kmeans-smoothing", size=8, clusters=2, gamma=gamma)
-    earlier = make_batch(sentences=8, seed=2)
-    miner.after_step(earlier, make_context(earlier))
+def test_the_gradient_is_gammas_share() -> None:
     leaf = make_batch(seed=3).targets["positive"].vectors[:, 0].detach().requires_grad_(True)
     batch = make_batch({"anchor": torch.zeros(4, 8, dtype=torch.float64), "positive": leaf})
-    found = miner.mine(batch, make_context(batch))["kmeans-smoothing"].vectors[:, 0]
-    share = torch.arange(8.0, dtype=torch.float64)
-    gradient = torch.autograd.grad((found * share).sum(), leaf)[0]
-    wanted = torch.autograd.grad((gamma * normalize(leaf, dim=1) * share).sum(), leaf)[0]
-    assert torch.allclose(gradient, wanted, rtol=0, atol=1e-12)
-
-
-def test_the_draw_depends_on_the_seed_alone() -> None:
-    batch = make_batch(sentences=12)
-
-    def drawn(seed: int) -> Any:
-        miner = make_part("positives", "kmeans-smoothing", size=12, clusters=4, first_iterations=1)
-        miner.after_step(batch, make_context(batch, seed=seed))
-        return miner.state_dict()["centroids"]
-
-    assert torch.equal(drawn(1), drawn(1))
-    assert not torch.equal(drawn(1), drawn(2))
+    earlier, share = make_batch(sentences=8, seed=2), torch.arange(8.0, dtype=torch.float64)
+    for gamma in (0.0, 0.5, 1.0):
+        miner = make_part("positives", "kmeans-smoothing", size=8, clusters=2, gamma=gamma)
+        miner.after_step(earlier, make_context(earlier))
+        found = miner.mine(batch, make_context(batch))["kmeans-smoothing"].vectors[:, 0]
+        gradient = torch.autograd.grad((found * share).sum(), leaf)[0]
+        wanted = torch.autograd.grad((gamma * normalize(leaf, dim=1) * share).sum(), leaf)[0]
+        assert torch.allclose(gradient, wanted, rtol=0, atol=1e-12)
 
 
 def test_the_defaults() -> None:

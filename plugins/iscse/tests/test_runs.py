@@ -1,4 +1,4 @@
-"""Runs with smoothed positives: resuming, warm-up, schedules, the plan, the neighbours shown."""
+"""Runs with smoothed positives: both groups, the plan, the neighbours shown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from cse_iscse.neighbours import neighbours_of_run
+from cse_iscse.neighbours import neighbours_of_run, of_point
 from cse_testkit import (
     ENCODERS,
     Rig,
@@ -20,13 +19,13 @@ from cse_testkit import (
     shared_encoder,
     tiny_corpus,
 )
-from cse_testkit.watching import difference, snapshot
 
 from cse_cli.main import run as cse
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.run import train
 
 BOTH = [
@@ -55,38 +54,6 @@ def test_both_groups_at_once_each_with_a_loss_of_its_own() -> None:
     assert tensors["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
 
 
-def test_at_once_smooths_in_the_first_step() -> None:
-    run = run_steps(None, ["positives.knn-smoothing.start=at-once"], "is-cse", steps=2)
-    assert all("smoothed.loss" in each for each in run.scalars)
-
-
-def test_a_schedule_weighs_the_smoothed_loss() -> None:
-    sets = [*BOTH[:2], "positives.knn-smoothing.start=at-once"]
-    sets.append("loss.smoothed.weight=quarter-cosine(0.1,0.5)")
-    run = run_steps(None, sets, "is-cse", steps=4)
-    shares = [
-        (loss - each["infonce.loss"]) / each["smoothed.loss"]
-        for loss, each in zip(run.losses, run.scalars, strict=True)
-    ]
-    assert shares == pytest.approx([0.1, 0.5 - 0.4 * 2**-0.5, 0.5, 0.5], rel=1e-4)
-
-
-@pytest.mark.parametrize("before", [1, 2, 4])
-def test_resuming_is_the_same_bit_for_bit(before: int, tmp_path: Path) -> None:
-    """Before the buffer is full, before there are clusters, and after."""
-    corpus = tiny_corpus(26)
-    composition = compose(recipe="is-cse", kinds=KINDS, sets=BOTH, corpus=corpus)
-    whole, first, second = (Rig(composition, corpus) for _ in range(3))
-    wanted = whole.step(7)[before:]
-    first.step(before)
-    first.save(tmp_path / "step")
-    second.restore(tmp_path / "step")
-    for one, other in zip(wanted, second.step(7 - before), strict=True):
-        assert torch.equal(one.loss, other.loss)
-    assert difference(snapshot(whole.weights()), snapshot(second.weights())) is None
-    assert difference(snapshot(whole.state()), snapshot(second.state())) is None
-
-
 # -- the plan -------------------------------------------------------------------------------------
 
 
@@ -104,71 +71,54 @@ def lines_of(lines: Sequence[str], part: str = "positives.knn-smoothing") -> lis
     return [line.removeprefix(f"{part}: ") for line in lines if line.startswith(part)]
 
 
-@pytest.mark.parametrize(
-    ("sets", "step"),
-    [
+def test_the_plan_says_when_smoothing_begins() -> None:
+    for sets, step in (
         ([], 16),
         (["positives.knn-smoothing.exclude=batch"], 17),
         (["train.batch_size=100"], 11),
         (["train.batch_size=512"], 2),
-    ],
-)
-def test_the_plan_says_when_smoothing_begins(sets: list[str], step: int) -> None:
-    made = planned(*sets)
-    (line,) = lines_of(made.notes)
-    assert line.startswith(f"smooths from step {step} on, ") and line.endswith("filled 1024")
-    assert not lines_of(made.warnings)
-
-
-@pytest.mark.parametrize("exclude", ["rank", "batch"])
-def test_the_step_in_the_plan_is_that_of_the_run(exclude: str) -> None:
-    """Epochs of 26 rows in batches of 4, the last of 2: 30 vectors are there in step 8."""
-    corpus = tiny_corpus(26)
-    sets = ["positives.knn-smoothing.size=30", f"positives.knn-smoothing.exclude={exclude}"]
-    sets += ["train.epochs=3"]
-    composition = compose(recipe="is-cse", sets=sets, corpus=corpus)
-    (line,) = lines_of(composition.notes)
-    rig = Rig(composition, corpus)
-    smoothed = ["smoothed.loss" in each.parts for each in rig.step(10)]
-    assert line.startswith(f"smooths from step {smoothed.index(True) + 1} on")
-
-
-def test_clusters_begin_a_step_later() -> None:
+    ):
+        made = planned(*sets)
+        (line,) = lines_of(made.notes)
+        assert line.startswith(f"smooths from step {step} on, ") and line.endswith("filled 1024")
+        assert not lines_of(made.warnings)
     kinds = {"positives": ["kmeans-smoothing"]}
     made = planned("loss.smoothed.target=kmeans-smoothing", kinds=kinds)
     (line,) = lines_of(made.notes, "positives.kmeans-smoothing")
     assert line.startswith("smooths from step 17 on")
 
 
-def test_runs_that_never_smooth_are_warned_of() -> None:
+def test_the_step_in_the_plan_is_that_of_the_run() -> None:
+    """Epochs of 26 rows in batches of 4, the last of 2: 30 vectors are there in step 8."""
+    corpus = tiny_corpus(26)
+    for exclude in ("rank", "batch"):
+        sets = ["positives.knn-smoothing.size=30", f"positives.knn-smoothing.exclude={exclude}"]
+        composition = compose(recipe="is-cse", sets=[*sets, "train.epochs=3"], corpus=corpus)
+        (line,) = lines_of(composition.notes)
+        smoothed = ["smoothed.loss" in each.parts for each in Rig(composition, corpus).step(10)]
+        assert line.startswith(f"smooths from step {smoothed.index(True) + 1} on")
+
+
+def test_runs_that_never_smooth_or_push_all_else_out_are_warned_of() -> None:
     (line,) = lines_of(planned("train.max_steps=15").warnings)
     assert line.startswith("never smooths: the buffer of 1024 is full for step 16, and the run has")
     assert not lines_of(planned("train.max_steps=16").warnings)
     started = planned("train.max_steps=15", "positives.knn-smoothing.start=at-once")
     assert not lines_of(started.warnings) and not lines_of(started.notes)
-
-
-def test_batches_that_push_all_else_out_are_warned_of() -> None:
     (line,) = lines_of(planned("train.batch_size=1024").warnings)
     assert line.startswith("a batch of 1024 leaves nothing of earlier steps in a buffer of 1024")
 
 
-@pytest.mark.parametrize(
-    ("setting", "wanted"),
-    [
+def test_settings_that_cannot_be_are_refused() -> None:
+    for setting, wanted in (
         ("positives.knn-smoothing.k=1024", "k = 1024 neighbours need a larger buffer"),
-        ("positives.knn-smoothing.beta=0", "beta: must be a number > 0"),
         ("positives.knn-smoothing.view=negative", "view: only a positive can be smoothed"),
         ("positives.kmeans-smoothing.clusters=2000", "2000 clusters need as many vectors"),
-        ("positives.kmeans-smoothing.gamma=1.5", "gamma: must be a number >= 0 and <= 1"),
-        ("loss.smoothed.weight=quarter-cosine(0.05,0.005)", "quarter-cosine(a,b) needs a <= b"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(setting: str, wanted: str) -> None:
-    with pytest.raises(CseError) as found:
-        planned(setting, kinds=KINDS)
-    lines = [line for line in str(found.value).splitlines() if wanted in line]
-    assert lines and lines[0].startswith(setting.partition("=")[0].rpartition(".")[0])
+    ):
+        with pytest.raises(CseError) as found:
+            planned(setting, kinds=KINDS)
+        lines = [line for line in str(found.value).splitlines() if wanted in line]
+        assert lines and lines[0].startswith(setting.partition("=")[0].rpartition(".")[0])
 
 
 # -- neighbours as sentences ----------------------------------------------------------------------
@@ -185,17 +135,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         registry,
         recipe="is-cse",
         kinds=KINDS,
-        sets=[
-            *BOTH,
-            "train.batch_size=4",
-            "train.max_steps=5",
-            "train.precision=fp32",
-            "train.save_steps=4",
-        ],
+        sets=[*BOTH, "train.batch_size=4", "train.max_steps=5", "train.precision=fp32",
+              "train.save_steps=4"],
         model=str(shared_encoder()),
         data=[str(texts)],
         dev=["none"],
-    )
+    )  # fmt: skip
     train(composition, registry, out=folder / "run", reporter=Reporter())
     return folder / "run"
 
@@ -213,12 +158,9 @@ def test_neighbours_are_shown_as_sentences(run: Path) -> None:
 
 def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
     """The cosines are those of the checkpoint's vectors, found again by brute force."""
-    from cse_core.data import Corpus
-    from cse_core.training.checkpoint import Checkpoint
-
     state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
     lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
-    texts = [Corpus.from_columns({"text": lines}).column("text")[row] for row in state["row"]]
+    texts = [lines[row] for row in state["row"]]
     _, (found,) = neighbours_of_run(run, installed_registry(), step=4, sentences=1, k=11)
     cosines = state["vectors"] @ state["vectors"][-1]
     order = sorted(range(11), key=lambda place: -float(cosines[place]))
@@ -245,20 +187,22 @@ def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert word.lower() in first.lower()
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
+def test_mistakes_of_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = str(run)
+    for words, wanted in (
         (["nowhere"], "RUN: is not a run: it has no run.toml (got 'nowhere')"),
-        (["RUN", "--step", "3"], "--step: no checkpoint for this step (got 3); there are"),
-        (["RUN", "--part", "x"], "--part: has no buffer in this run (got 'x'); this run has knn"),
-        (["RUN", "--find", "qqq"], "--find: no sentence in the buffer has this text (got 'qqq')"),
-    ],
-)
-def test_mistakes_of_the_command(
-    run: Path, words: list[str], wanted: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cse(["neighbours", *(str(run) if word == "RUN" else word for word in words)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {wanted}")
+        ([here, "--step", "3"], "--step: no checkpoint for this step (got 3); there are"),
+        ([here, "--part", "x"], "--part: has no buffer in this run (got 'x'); this run has knn"),
+        ([here, "--find", "qqq"], "--find: no sentence in the buffer has this text (got 'qqq')"),
+    ):
+        assert cse(["neighbours", *words]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {wanted}")
+
+
+def test_neighbours_as_a_function_of_a_study(run: Path) -> None:
+    found = of_point({"run": str(run), "sentences": 2, "k": 3, "seed": 42})
+    assert [len(each["neighbours"]) for each in found["sentences"]] == [3, 3]
+    assert "12 vectors in the buffer" in found["buffer"] and -1 <= found["mean cosine"] <= 1
 
 
 def test_texts_that_changed_are_not_shown(run: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_mean_of_the_last_two_hidden_states(tmp_path: Path) -> None:
 
 def test_the_column_of_the_negatives_is_an_option() -> None:
     store = make_part("negatives", "hard-negatives", column="contradiction")
-    texts = ["Nobody paints.", "There is no boat."]
+    texts = ["Nobody paints.", "The boat is gone."]
     (view,) = store.views(torch.arange(2), make_context(texts={"contradiction": texts}))
     assert view.texts == texts and view.name == view.role == "negative"
 

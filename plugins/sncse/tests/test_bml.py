@@ -13,7 +13,6 @@ from torch import Tensor
 
 from cse_core.engine import negatives as core
 from cse_core.errors import CseError
-from cse_core.options import LossOptions
 from cse_core.types import Batch, Positives
 
 VIEWS: dict[str, Any] = {"positive": "positive", "soft_negative": "soft_negative"}
@@ -38,7 +37,7 @@ def batch_of(gaps: list[float]) -> Batch:
 def value(batch: Batch, targets: Positives | None = None, **options: Any) -> Tensor:
     loss = make_part("loss", "bml", **options)
     targets = targets or batch.targets["positive"]
-    return loss(batch, targets, core.nothing(batch), make_context(batch)).value
+    return loss(batch, targets, core.no_negatives(batch), make_context(batch)).value
 
 
 def test_the_band_and_its_mean_and_sum_over_anchors() -> None:
@@ -99,20 +98,6 @@ def test_an_empty_band_is_refused() -> None:
     with pytest.raises(CseError) as caught:
         compose(recipe="sncse", sets=["loss.bml.beta=0.05"])
     assert "loss.bml" in str(caught.value) and "\n" not in str(caught.value)
-
-
-# -- in a run ---------------------------------------------------------------------------------
-
-
-def test_soft_negatives_are_never_negatives() -> None:
-    batch = make_batch(views=VIEWS)
-    assert "soft_negative" not in batch.targets
-    soft = batch.views["soft_negative"]["sentence"].vectors
-    sides: dict[Any, int] = {"target": 4, "anchor": 4, "both": 8}
-    for side, count in sides.items():
-        negatives = core.of_loss(batch, LossOptions(in_batch=side), ())
-        assert "soft_negative" not in dict(negatives.blocks) and len(negatives) == count
-        assert not (negatives.vectors.unsqueeze(1) == soft.unsqueeze(0)).all(dim=2).any()
 
 
 def test_infonce_of_a_run_is_the_same_with_and_without_them() -> None:

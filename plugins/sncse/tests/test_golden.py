@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
-from torch import Tensor
 
 from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
-from cse_core.types import Batch
-from tests.shared import shared_path
+from tests.shared import golden, tensor
 
-
-def tensor(rows: list[list[float]]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64).requires_grad_(True)
-
-
-def batch_of(case: dict[str, Any]) -> Batch:
-    return make_batch(
-        {
-            "anchor": tensor(case["z1"]),
-            "positive": tensor(case["z2"]),
-            "soft_negative": tensor(case["z3_soft_negative"]),
-        },
-        views={"positive": "positive", "soft_negative": "soft_negative"},
-    )
+ROLES: Any = {"positive": "positive", "soft_negative": "soft_negative"}
 
 
 def test_losses_and_gradients() -> None:
-    golden = json.loads(shared_path("golden/sncse_bml.json").read_text(encoding="utf-8"))
+    given = golden("sncse_bml")
     names = ["bert", "roberta", "lambda1", "all_inside_band"]
-    assert [case["name"] for case in golden["cases"]] == names
-    atol = golden["suggested_atol"]
-    for case in golden["cases"]:
-        batch = batch_of(case)
+    assert [case["name"] for case in given["cases"]] == names
+    atol = given["suggested_atol"]
+    for case in given["cases"]:
+        keys = {"anchor": "z1", "positive": "z2", "soft_negative": "z3_soft_negative"}
+        vectors = {view: tensor(case[key]).requires_grad_(True) for view, key in keys.items()}
+        batch = make_batch(vectors, views=ROLES)
         ctx, targets = make_context(batch), batch.targets["positive"]
-        infonce = make_part("loss", "infonce", temperature=golden["temp"])
+        infonce = make_part("loss", "infonce", temperature=given["temp"])
         options = {"alpha": case["alpha"], "beta": case["beta"], "weight": case["lambda"]}
         bml = make_part("loss", "bml", **options)
-        contrast = infonce(batch, targets, core.of_loss(batch, LossOptions(), ()), ctx).value
-        margin = bml(batch, targets, core.nothing(batch), ctx).value
+        contrast = infonce(
+            batch, targets, core.negatives_for_loss(batch, LossOptions(), ()), ctx
+        ).value
+        margin = bml(batch, targets, core.no_negatives(batch), ctx).value
         total = contrast + bml.options.weight.at(0, 10) * margin
         assert float(contrast.detach()) == pytest.approx(case["loss_infonce"], abs=atol)
         assert float(margin.detach()) == pytest.approx(case["bml_mean"], abs=atol)
@@ -51,5 +39,4 @@ def test_losses_and_gradients() -> None:
         views = [batch.views[view]["sentence"].vectors for view in ("anchor", "soft_negative")]
         found = torch.autograd.grad(total, views)
         for gradient, key in zip(found, ("grad_z1", "grad_z3"), strict=True):
-            wanted = torch.tensor(case[key], dtype=torch.float64)
-            assert torch.allclose(gradient, wanted, rtol=0, atol=atol)
+            assert torch.allclose(gradient, tensor(case[key]), rtol=0, atol=atol)

@@ -15,7 +15,6 @@ from cse_testkit import (
     compose,
     installed_registry,
     make_setup,
-    run_steps,
     shared_encoder,
     tiny_corpus,
     write_corpus,
@@ -33,7 +32,8 @@ from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.run import train
 from cse_core.types import TokenBatch
 
-FAMILIES: tuple[Any, ...] = ("bert", "roberta", "electra", "distilbert")
+FAMILIES: tuple[Any, ...] = ("bert", "roberta")
+"""Word pieces and byte-level BPE."""
 TEXTS = ["Anna paints the boat.", "Boat", "it is the old [MASK] lamp and <mask> bell", "What?"]
 ROLES: tuple[Any, ...] = ("anchor", "positive", "soft_negative")
 
@@ -183,15 +183,3 @@ def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
     assert "sentence-transformers cannot express this model" in printed
     assert 'Here : " X " is [MASK] .' in printed and "mask-prompt" in printed
     assert not (tmp_path / "run" / "model" / "modules.json").exists()
-
-
-def test_it_trains_in_another_family_with_masks_in_the_texts() -> None:
-    corpus = tiny_corpus()
-    texts = [f"{text} [MASK] <mask>" for text in corpus.column("text")]
-    run = run_steps(
-        recipe="sncse",
-        sets=["train.batch_size=6", "model.max_length=60"],
-        encoder=shared_encoder(family="roberta"),
-        corpus=type(corpus).from_columns({"text": texts}),
-    )
-    assert all(loss > 0 for loss in run.losses)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,20 +13,10 @@ import torch
 from cse_sncse import negation, options
 from cse_sncse.rules import negate
 from cse_sncse.spacy_parse import negate_parsed, negate_published
-from cse_testkit import (
-    compose,
-    installed_registry,
-    make_context,
-    make_part,
-    run_steps,
-    tiny_corpus,
-    write_corpus,
-)
+from cse_testkit import compose, make_context, make_part, run_steps, tiny_corpus
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.runtime.reporter import Reporter
-from cse_core.training.run import train
 from cse_core.types import View
 
 TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", "He left"]
@@ -69,29 +58,6 @@ def test_a_column_of_negations() -> None:
         called(part, ["a", "b", "c"], denied=["not a", "not b"])
     with pytest.raises(CseError, match=r"aug\.negation\.column: 1 of 2 rows"):
         part.prepare(Corpus.from_columns({"text": ["a", "b"], "denied": ["not a", " "]}))
-
-
-def test_a_file_with_a_blank_negation_is_refused_before_training(tmp_path: Path) -> None:
-    """A blank soft negative would be an empty text between the marks of its prompt."""
-    columns = {"text": ["a boat", "a dog", "a car"], "negated": ["no boat", "", "no car"]}
-    corpus = Corpus.from_columns(columns)
-    file = write_corpus(corpus, tmp_path / "rows.csv")
-    sets = [f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu"]
-    by_view = ["views.soft_negative.column=negated"]
-    for aug, more in (["~negation"], by_view), (["negation"], ["aug.negation.method=column"]):
-        composition = compose(
-            recipe="sncse", kinds={"aug": aug}, sets=[*sets, *more], corpus=corpus
-        )
-        with pytest.raises(CseError, match="column negated is blank in 1 of 3 rows"):
-            train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
-        assert not (tmp_path / "run").exists()
-
-
-def test_other_views_can_be_negated_instead() -> None:
-    sets = ["aug.negation.views=[positive]"]
-    run = run_steps(recipe="simcse", kinds={"aug": ["negation"]}, sets=sets)
-    assert [view.name for view in run.composition.views] == ["anchor", "positive"]
-    assert run.losses[0] != run_steps(recipe="simcse").losses[0]
 
 
 # -- spaCy's parse --------------------------------------------------------------------------------

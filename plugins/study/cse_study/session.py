@@ -15,7 +15,7 @@ from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
+from cse_core.runtime.atomic_files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder, pack, unpack
 from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
@@ -87,7 +87,7 @@ class Session:
     @cached_property
     def scoring(self) -> Scoring | None:
         """Return how runs are scored, None where there are none."""
-        if not self.plan.cells:
+        if self.definition.study.kind != "train":
             return None
         trained = roles_of(self.definition, scored=False)
         return plan_scoring(self.definition.study.scores, self.wish, self.plugins, trained)
@@ -104,7 +104,7 @@ class Session:
         """Return what is there already."""
         done = [key for key, job in self.jobs.items() if job.done]
         left = [key for key in self.jobs if key not in done]
-        begun = [key for key in left if key in self.plan.runs and self.folder.begun(key)]
+        begun = [key for key in left if self.folder.begun(key)]
         new = [key for key in left if key not in begun]
         return State(done, begun, new)
 
@@ -168,7 +168,7 @@ class Session:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
         if is_here(self.executor):
-            _check_models(self.plan.runs[key] for key in state.new if key in self.plan.runs)
+            _check_models(self.plan.runs[key] for key in state.new)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]
@@ -195,7 +195,7 @@ class Session:
                 return
             printed = time.monotonic()
             for key in keys:
-                step, total = self.folder.step(key), runs[key].steps if key in runs else None
+                step, total = self.folder.step(key), runs[key].steps
                 if step is not None:
                     of = f" of {total:,}" if total else ""
                     echo_err(f"{names.get(key, key)}: step {step:,}{of}")
@@ -234,33 +234,6 @@ class Session:
         rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
         model = Path(self.wish.inputs.models.get("", "")).name
         return Results(self.definition, plan.shown, rows, self.folder, self.scoring, model)
-
-    def write_markdown(self, file: Path, command: str) -> None:
-        """Write figures, tables, claims and what is behind them as a page, figures beside it.
-
-        Raises:
-            CseError: If it cannot be written, or what draws is not installed.
-        """
-        from cse_study.pages.study_page import study_pictures
-
-        results = self.results
-        drawn = {f"{file.stem}-{number}.svg": picture
-                 for number, picture in enumerate(study_pictures(results), 1)}  # fmt: skip
-        titles = {name: picture.title for name, picture in drawn.items()}
-        with disk_errors(file):
-            for name, picture in drawn.items():
-                atomic_write(file.with_name(name), picture.svg)
-            atomic_write(file, results.markdown(command, titles))
-
-    def write_page(self, path: Path) -> None:
-        """Write the page with the table and the figures.
-
-        Raises:
-            CseError: If it cannot be written, or what makes it is not installed.
-        """
-        from cse_study.pages.study_page import study_page
-
-        study_page(self.results).write(path)
 
     def pack(self, file: Path) -> None:
         """Write what finished runs of the plan say, for another machine to add to.
@@ -303,8 +276,8 @@ class Session:
             say_table(drawn)
             if table.caption:
                 echo(table.caption)
-        for name in self.definition.study.scores.columns if results.done else ():
-            if name not in results.tables and name.strip() and "*" not in name:
+        for name in self.definition.study.scores.shown if results.done else ():
+            if name not in results.tables and "*" not in name:
                 warn(f"{name}: no run has this score")
         for row in rows:
             if row.status == "failed":

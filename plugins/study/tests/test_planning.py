@@ -144,7 +144,7 @@ def test_runs_to_start_from_are_made_once_for_each_seed(planned: Planned) -> Non
     text = STUDY.replace('model = "@model"', 'model = "@run:start"')
     plan = planned(text + '[runs.start]\nrecipe = "consert"\nmodel = "@model"\n')
     (run,) = plan.starts
-    assert [cell.run.start for cell in plan.cells] == [run.key, run.key]
+    assert [cell.run.needs for cell in plan.cells] == [(run.key,)] * 2
     assert plan.cells[0].run.recipe["model"]["name"] == f"@run:{run.key}"
     assert next(iter(plan.runs)) == run.key
     other = planned(text + '[runs.start]\nrecipe = "simcse"\nmodel = "@model"\n')
@@ -182,7 +182,8 @@ steps = 5
 [[axes]]
 values = { recipe = ["simcse", "mocose"], more = [[], ["--seed", "2"]] }
 """
-    calls = planned(text, Wish(inputs=Inputs(data={"": ["a.txt", "b.txt"]}), steps=2)).calls
+    plan = planned(text, Wish(inputs=Inputs(data={"": ["a.txt", "b.txt"]}), steps=2))
+    calls = [cell.run for cell in plan.cells]
     start = ["bench", "--recipe", "simcse", "--data", "a.txt", "--data", "b.txt", "--steps=2"]
     assert list(calls[0].command) == start
     assert calls[1].command[-3:-1] == ("--seed", "2")
@@ -199,7 +200,7 @@ values = { recipe = ["simcse", "mocose"], more = [[], ["--seed", "2"]] }
     for content in ("one", "two"):
         (tmp_path / "a.txt").write_text(content)
         inputs = Inputs.of((), ["a.txt"], ()).whole(plugins().registry)
-        found.add(planned(text, Wish(inputs=inputs)).calls[0].key)
+        found.add(planned(text, Wish(inputs=inputs)).cells[0].run.key)
     assert len(found) == 2, "a key is of what texts say"
 
 
@@ -236,8 +237,8 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path, texts: Path) 
     # The sets of named files are shown.
     study = find_study("cse/adapt", plugins())
     pairs = Inputs(data={"pairs": ["here/ours.tsv.gz", "more.csv"]})
-    assert showing(study, pairs).study.scores.columns[2:] == ["ours", "more", "sts.mean"]
-    assert showing(study, Inputs()).study.scores.columns[2:] == ["sts.mean"]
+    assert showing(study, pairs).study.scores.shown[2:] == ["ours", "more", "sts.mean"]
+    assert showing(study, Inputs()).study.scores.shown[2:] == ["sts.mean"]
 
 
 def test_the_plan_is_shown_and_nothing_is_written(

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cse_study.execution import jobs
@@ -27,6 +26,7 @@ from cse_study.execution.running import (
     executor_of,
     threads_of,
 )
+from cse_study.planning.composing import PlannedRun
 from cse_study.results.rows import scores_of
 
 from cse_core.errors import CseError
@@ -40,7 +40,7 @@ PAGES = Path(__file__).parents[3] / "docs" / "studies"
 
 def work(folder: Path, needs: Mapping[str, tuple[str, ...]]) -> dict[str, Job]:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    return {key: Job(folder=str(folder), key=key, call="a:b", needs=each)
+    return {key: Job(folder=str(folder), run=PlannedRun(key, call="a:b", needs=each))
             for key, each in needs.items()}  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> No
     folder = StudyFolder(tmp_path)
     jobs.stopping.clear()
     with folder.locked("k", lambda: None), ThreadPoolExecutor(1) as pool:
-        future = pool.submit(jobs.make, Job(folder=str(tmp_path), key="k", call="a:b"))
+        future = pool.submit(jobs.make, Job(folder=str(tmp_path), run=PlannedRun("k", call="a:b")))
         time.sleep(0.2)
         assert not future.done()
         jobs.stop_children()
@@ -162,11 +162,12 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
 
 def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
-    base: dict[str, Any] = {"folder": str(tmp_path)}
-    missing = jobs.make(Job(**base, key="m", call="json:nothing", settings={}))
+    folder = str(tmp_path)
+    missing = jobs.make(Job(folder=folder, run=PlannedRun("m", call="json:nothing")))
     assert missing.status == "failed"
     assert missing.line.startswith("call: module json has no nothing; the plugin's record names")
-    fine = Job(**base, key="f", call="builtins:dict", settings={"value": 2.5})
+    call = PlannedRun("f", call="builtins:dict", settings={"value": 2.5})
+    fine = Job(folder=folder, run=call)
     assert jobs.make(fine).status == "done" and fine.done
     output = StudyFolder(tmp_path).beside("f", "output.json")
     assert output.read_text().strip() == '{"value": 2.5}'
@@ -281,7 +282,7 @@ def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> No
     again = tmp_path / "again.gz"
     assert pack(there, keys, again) == 3 and again.read_bytes() == file.read_bytes()
     recipe = {"model": {"name": f"@run:{TRAINED}"}}
-    done = jobs.make(Job(folder=str(there.path), key=UNDER_WAY, recipe=recipe))
+    done = jobs.make(Job(folder=str(there.path), run=PlannedRun(UNDER_WAY, recipe)))
     assert done.status == "failed"
     assert done.line == f"starts from run {TRAINED}, unpacked without its model; delete {TRAINED}"
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
 
 import pytest
+from cse_study.execution.jobs import Done, Job
+from cse_study.execution.running import Submit
 from cse_testkit import tiny_encoder
 
+from cse_cli.main import run
 from tests.fixtures.command_line import CSE, Cse, refused
 
 STUDY = """
@@ -85,6 +92,50 @@ def weights(place: Place, out: str) -> dict[str, str]:
     }
 
 
+class Here:
+    """What stands for a process of ``cse``: the command runs here when it is waited for."""
+
+    def __init__(self, words: Sequence[str], *, stderr: IO[bytes], **_: object) -> None:
+        self.words, self.said, self.returncode = (
+            words[words.index("cse") + 1 :],
+            Path(stderr.name),
+            0,
+        )
+
+    def communicate(self) -> tuple[bytes, bytes]:
+        out, said = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+        with redirect_stdout(out), redirect_stderr(said):
+            self.returncode = run(self.words)
+        read = out.buffer.getvalue(), said.buffer.getvalue()  # type: ignore[attr-defined]
+        with self.said.open("ab") as log:
+            log.write(read[1])
+        return read
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make runs in this process: test_running and the slow tests make them in others."""
+
+    @contextmanager
+    def executor_of(*_: object) -> Iterator[Submit]:
+        def submit(make: Callable[[Job], Done], job: Job) -> Future[Done]:
+            future: Future[Done] = Future()
+            future.set_result(make(job))
+            return future
+
+        yield submit
+
+    names = ("run", "PIPE", "DEVNULL", "SubprocessError")
+    known = {name: getattr(subprocess, name) for name in names}
+    monkeypatch.setattr("cse_study.session.executor_of", executor_of)
+    monkeypatch.setattr("cse_study.session.check_scoring", lambda *_: None)
+    monkeypatch.setattr("cse_study.execution.jobs.subprocess", SimpleNamespace(Popen=Here, **known))
+
+
+@pytest.mark.usefixtures("in_process")
 def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     cse: Cse, place: Place
 ) -> None:
@@ -124,6 +175,7 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_seeds_and_points_added_later_redo_nothing(cse: Cse, place: Place) -> None:
     first = cse(*place.words("--steps", "2", "--points", "1", "--json"))
     assert first.code == 0, first.err
@@ -138,6 +190,7 @@ def test_seeds_and_points_added_later_redo_nothing(cse: Cse, place: Place) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_a_function_hears_of_finished_runs_and_others_start_from_one(
     cse: Cse, place: Place
 ) -> None:
@@ -262,6 +315,7 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_trials_run_first_and_the_table_has_what_they_chose(cse: Cse, place: Place) -> None:
     text = STUDY.replace("seeds = [1]", "seeds = [1, 2, 3]")
     text += '[[axes]]\nname = "lr"\nvalues = { "train.lr" = [1e-5, 1e-4] }\n[tune]\nover = ["lr"]\n'

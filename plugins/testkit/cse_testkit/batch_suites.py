@@ -91,7 +91,7 @@ class LossSuite(PartSuite):
                 f"B = {sentences}, no candidates",
                 batch,
                 self.targets(batch),
-                core.nothing(batch),
+                core.no_negatives(batch),
             )
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
@@ -231,7 +231,7 @@ class LossSuite(PartSuite):
         for sentences in (1, 4):
             batch = self.batch(sentences, dtype)
             targets = self.targets(batch)
-            in_batch = core.of_loss(batch, self.loss_options(), ())
+            in_batch = core.negatives_for_loss(batch, self.loss_options(), ())
             yield f"B = {sentences}, in-batch negatives", batch, targets, in_batch
             for mask in _MASKS:
                 for weights in _WEIGHTS:
@@ -347,9 +347,9 @@ class StoreSuite(KeepingSuite):
         part = cast(NegativeStore, self.trial().part)
         for sentences in (1, 4):
             batch = self.batch(sentences)
-            several = core.of_loss(batch, LossOptions(), ())
+            several = core.negatives_for_loss(batch, LossOptions(), ())
             for given in (
-                core.nothing(batch),
+                core.no_negatives(batch),
                 several,
                 replace(several, mask=torch.ones_like(several.mask)),
                 replace(several, log_weights=torch.full_like(several.log_weights, -torch.inf)),

@@ -57,7 +57,7 @@ class PluginSuite(Suite):
     def commands(self) -> list[Command]:
         """Return its entry points of group ``cse.commands``."""
         wanted = canonical(self.distribution)
-        return [each for each in find_commands() if canonical(each.distribution) == wanted]
+        return [each for each in find_commands() if each.info.distribution == wanted]
 
     def promise_it_is_active(self) -> None:
         """It loads, its hooks and records are valid and bring something; it has a summary."""
@@ -69,7 +69,7 @@ class PluginSuite(Suite):
             assert info.parts, f"{info.key} returns no record"
         summaries = [info.summary for info in infos]
         for command in commands:
-            summaries += [command.summary, command.spec().summary]
+            summaries += [command.info.summary, command.spec().summary]
         for summary in summaries:
             assert summary.strip() and "\n" not in summary, f"no summary of one line: {summary!r}"
 

@@ -121,7 +121,7 @@ def test_a_batch_of_given_vectors_holds_them() -> None:
     batch = make_batch({"anchor": anchors, "positive": others}, documents=[0, 0, 1])
     assert batch.anchors is anchors
     assert torch.equal(batch.targets["positive"].vectors[:, 0], others)
-    negatives = core.of_loss(batch, LossOptions(same_document="mask"), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(same_document="mask"), ())
     assert negatives.mask.tolist() == [
         [True, True, False],
         [True, True, False],
@@ -136,7 +136,7 @@ def test_same_texts_groups_and_levels_of_a_batch() -> None:
         sentences=3, same_text={1: 0}, groups={"near": 2}, levels=("input",), seed=1,
         views={"positive": "positive", "soft_negative": "soft_negative"},
     )  # fmt: skip
-    assert core.of_loss(batch, LossOptions(), ()).mask[0].tolist() == [True, True, False]
+    assert core.negatives_for_loss(batch, LossOptions(), ()).mask[0].tolist() == [True, True, False]
     assert batch.targets["near"].vectors.shape == (3, 2, 8)
     assert set(batch.targets) == {"positive", "near"}
     assert len(batch.views["soft_negative"]["input"]) == 3

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -191,17 +189,3 @@ def test_facts(tmp_path: Path) -> None:
     assert describe(plain).documents is None
     assert plain.report.messages == (f"{tmp_path / 'b.txt'}: 1 blank lines dropped",)
     assert plain.report.files == (FileReport(str(tmp_path / "b.txt"), 2, 1, 0, ("text",)),)
-
-
-def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.txt", "one", "two")
-    code = (
-        "import sys; import cse_core.data as data; "
-        "heavy = {'torch', 'numpy', 'pyarrow', 'datasets', 'pandas'} & set(sys.modules); "
-        "assert not heavy, heavy; from cse_core.recipes.settings import DataOptions; "
-        f"corpus = data.load_corpus(DataOptions(path=({path!r},)), datasets={{}}); "
-        "assert len(corpus) == 2 and corpus.column('text')[0]; "
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]

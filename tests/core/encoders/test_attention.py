@@ -45,21 +45,10 @@ def check_spans(begins: tuple[Tensor, Tensor], longest: tuple[int, int], q: Tens
 
 def flash_kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
     def stand_in(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        cum_seq_q: Tensor,
-        cum_seq_k: Tensor,
-        max_q: int,
-        max_k: int,
-        dropout_p: float,
-        is_causal: bool,
-        return_debug_mask: bool,
-        *,
-        scale: float,
-        window_size_left: int,
-        window_size_right: int,
-    ) -> tuple[Tensor, None]:
+        query: Tensor, key: Tensor, value: Tensor, cum_seq_q: Tensor, cum_seq_k: Tensor,
+        max_q: int, max_k: int, dropout_p: float, is_causal: bool, return_debug_mask: bool, *,
+        scale: float, window_size_left: int, window_size_right: int,
+    ) -> tuple[Tensor, None]:  # fmt: skip
         begins = cum_seq_q, cum_seq_k
         check_spans(begins, (max_q, max_k), query)
         assert (dropout_p, is_causal, return_debug_mask) == (0.0, False, False)
@@ -72,20 +61,10 @@ def flash_kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
 
 def efficient_kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
     def stand_in(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        cu_seqlens_q: Tensor,
-        cu_seqlens_k: Tensor,
-        max_seqlen_q: int,
-        max_seqlen_k: int,
-        dropout_p: float,
-        custom_mask_type: int,
-        compute_log_sumexp: bool,
-        *,
-        scale: float,
-    ) -> tuple[Tensor, None]:
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None,
+        cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int, max_seqlen_k: int,
+        dropout_p: float, custom_mask_type: int, compute_log_sumexp: bool, *, scale: float,
+    ) -> tuple[Tensor, None]:  # fmt: skip
         begins = cu_seqlens_q, cu_seqlens_k
         q, k, v = (each.squeeze(0) for each in (query, key, value))
         check_spans(begins, (max_seqlen_q, max_seqlen_k), q)

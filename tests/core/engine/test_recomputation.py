@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.recomputation import recompute_layers
+from cse_core.encoders.shortcuts import recompute_layers
 from cse_core.errors import CseError
 from tests.fixtures.tiny import Bench
 
@@ -96,7 +96,7 @@ def test_less_is_kept_and_a_copy_is_its_own(encoder: str) -> None:
 def test_a_model_without_known_layers_is_refused(
     encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cse_core.encoders.recomputation.transformer_layers", lambda model: [])
+    monkeypatch.setattr("cse_core.encoders.shortcuts.transformer_layers", lambda model: [])
     with pytest.raises(CseError, match="layers of BertModel are not known"):
         loaded, _ = PackedEncoder.load_with_tokenizer(encoder, seed=1)
         recompute_layers(loaded.model, DropoutSource())

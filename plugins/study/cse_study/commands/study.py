@@ -159,7 +159,7 @@ def study(
     session = Session(definition, wish, plugins, out, executor, workers, drop_checkpoints)
     for packed in unpack or ():
         session.unpack(packed)
-    if pack is not None and not session.plan.runs:
+    if pack is not None and definition.study.kind != "train":
         what = "is for runs, and this study calls commands or functions"
         raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
     if dry_run:
@@ -179,12 +179,16 @@ def study(
     if no_run:
         session.write()
     session.show(json=json)
+    if markdown is not None or html is not None:
+        from cse_study.pages.study_page import study_page
+
+        page = study_page(session.results, command)
     if markdown is not None:
-        session.write_markdown(markdown, command)
+        page.write_markdown(markdown)
     if pack is not None:
         session.pack(pack)
     if html is not None:
-        session.write_page(html)
+        page.write(html)
         echo_err(f"page: {html}")
     if failed:
         raise typer.Exit(1)

@@ -163,7 +163,7 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
         ("baseline", study.baseline or labels[0], labels, no_point)
     ]
     for at, claim in enumerate(study.claims):
-        shown = study.scores.columns
+        shown = study.scores.shown or [""]
         named += [
             (f"claims.{at}.better", claim.better, labels, no_point),
             (f"claims.{at}.than", claim.than, labels, no_point),

@@ -86,6 +86,10 @@ def _numbers(given: object) -> object:
     return given
 
 
+def _listed(given: object) -> object:
+    return [given] if isinstance(given, str) else given
+
+
 Settings = Annotated[dict[str, Any], BeforeValidator(_settings)]
 Numbers = Annotated[list[Number], BeforeValidator(_numbers)]
 
@@ -191,13 +195,8 @@ class Scores(Table):
     """
 
     suites: list[str] = []
-    shown: str | list[str] = ""
+    shown: Annotated[list[str], BeforeValidator(_listed)] = []
     options: dict[str, Any] = {}
-
-    @property
-    def columns(self) -> list[str]:
-        """Return the scores of the table."""
-        return [self.shown] if isinstance(self.shown, str) else list(self.shown)
 
 
 class Variant(Table):
@@ -265,16 +264,26 @@ class Claim(Table):
     score: str = ""
 
 
-class Figure(BaseModel):
-    """A picture or a table of the page; keys beside these are those of its type."""
+class Figure(Table):
+    """A picture or a table of the page.
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    Attributes:
+        type: Of what kind it is.
+        title: Above it.
+        x: The axis, column or number that it runs along.
+        y: Numbers that it shows; by default the shown scores.
+        lines: The axis or column that names its lines.
+        where: Of a curve, the places of columns that are shown.
+        show: Of a table, paths of lists in an output.
+    """
 
     type: Literal["curve", "table", "box", "trace", "scatter", "spectrum"]
     title: str = ""
     x: str = ""
-    y: str | list[str] = ""
+    y: Annotated[list[str], BeforeValidator(_listed)] = []
     lines: str = ""
+    where: dict[str, list[Any]] = {}
+    show: list[str] = []
 
 
 class Study(Table):

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import atomic_write
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
+from cse_study.planning.composing import PlannedRun
 from cse_study.planning.inputs import RUN
 
 Status = Literal["done", "failed", "stopped"]
@@ -56,29 +57,22 @@ class Job:
 
     Attributes:
         folder: The folder of all studies.
-        key: Key of the run, or of an output.
-        needs: Keys of the runs that it starts from.
-        recipe: Of a run to train.
-        untrained: Whether the model of the recipe is scored as it is.
-        scoring: How the run is scored; None where it is only one to start from.
-        command: Words of ``cse`` whose JSON is kept.
-        call: A function whose result is kept.
-        settings: What the function is called with.
+        run: The run or call.
+        scoring: How the run is scored; None where it is only one to start from, or a call.
         threads: CPU threads of its process; None leaves them.
         drop_checkpoints: Whether the run's checkpoints are deleted at the end.
     """
 
     folder: str
-    key: str
-    needs: tuple[str, ...] = ()
-    recipe: Mapping[str, Any] | None = None
-    untrained: bool = False
+    run: PlannedRun
     scoring: Scoring | None = None
-    command: tuple[str, ...] = ()
-    call: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
     threads: int | None = None
     drop_checkpoints: bool = False
+
+    @property
+    def key(self) -> str:
+        """Return the key of the run."""
+        return self.run.key
 
     @property
     def place(self) -> StudyFolder:
@@ -89,11 +83,11 @@ class Job:
     def done(self) -> bool:
         """Tell whether everything that it makes is there."""
         place, files = self.place, []
-        if self.recipe is None:
+        if not self.run.recipe:
             files.append(place.beside(self.key, "output.json"))
         if self.scoring is not None:
             files.append(place.scores(self.key, f"{self.scoring.key}.json"))
-        trained = self.recipe is None or self.untrained or place.trained(self.key)
+        trained = not self.run.recipe or self.run.untrained or place.trained(self.key)
         return trained and all(file.is_file() for file in files)
 
 
@@ -163,21 +157,22 @@ class _Failed(Exception):
 def _make(job: Job, lock: int) -> None:
     place, key = job.place, job.key
     output = place.beside(key, "output.json")
-    if job.command:
-        said = parsed(_run(job, lock, child.command(*job.command)))
+    if job.run.command:
+        words = [_placed(job, word) for word in job.run.command]
+        said = parsed(_run(job, lock, child.command(*words)))
         if not said:
             raise _Failed("the command printed no JSON object; add --json to its words")
         write_json(output, said)
         return
-    if job.call:
+    if job.run.call:
         given = output.with_suffix(".settings")
-        write_json(given, job.settings)
-        _run(job, lock, child.function(job.call, str(given), str(output)))
+        write_json(given, {name: _placed(job, each) for name, each in job.run.settings.items()})
+        _run(job, lock, child.function(job.run.call, str(given), str(output)))
         return
     if place.without_model(key):  # asked for more than it says
         shutil.rmtree(place.run(key))
         shutil.rmtree(place.scores(key, "any").parent, ignore_errors=True)
-    if not place.trained(key) and not job.untrained:
+    if not place.trained(key) and not job.run.untrained:
         words = ["--resume", str(place.run(key))]
         if not place.begun(key):
             recipe = place.beside(key, "toml")
@@ -187,7 +182,7 @@ def _make(job: Job, lock: int) -> None:
         _run(job, lock, child.command("train", *words))
     if job.scoring is None:
         return
-    model = str(_recipe(job)["model"]["name"]) if job.untrained else str(place.run(key))
+    model = str(_recipe(job)["model"]["name"]) if job.run.untrained else str(place.run(key))
     scores = place.scores(key, f"{job.scoring.key}.json")
     if not scores.is_file():
         _score(job, lock, model, scores)
@@ -208,16 +203,19 @@ def _score(job: Job, lock: int, model: str, scores: Path) -> None:
 
 
 def _recipe(job: Job) -> dict[str, Any]:
-    """Return the recipe of a run; a run to start from has its folder's name there."""
-    assert job.recipe is not None
-    content: dict[str, Any] = json.loads(json.dumps(job.recipe))
-    name = content["model"]["name"]
-    if name.startswith(RUN):
-        start = name.removeprefix(RUN)
-        if job.place.without_model(start):
-            raise _Failed(f"starts from run {start}, unpacked without its model; delete {start}")
-        content["model"]["name"] = str(job.place.run(start))
+    content: dict[str, Any] = json.loads(json.dumps(job.run.recipe))
+    content["model"]["name"] = _placed(job, content["model"]["name"])
     return content
+
+
+def _placed(job: Job, value: Any) -> Any:
+    """Return a value with the folder of a run in the place of its key."""
+    if not isinstance(value, str) or not value.startswith(RUN):
+        return value
+    start = value.removeprefix(RUN)
+    if job.place.without_model(start):
+        raise _Failed(f"starts from run {start}, unpacked without its model; delete {start}")
+    return str(job.place.run(start))
 
 
 def _run(job: Job, lock: int, words: Sequence[str]) -> str:
@@ -267,7 +265,7 @@ def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
     if scoring is None or all(job.done for job in jobs):
         return
     for job in jobs:
-        model = "" if job.recipe is None else str(job.recipe["model"]["name"])
+        model = str(job.run.recipe.get("model", {}).get("name", ""))
         if not model or model.startswith(RUN):
             continue
         words = child.command("eval", model, *scoring.words, "--dry-run", "--json")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 from cse_core.errors import CseError
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, make, stop_children, stopping
-from cse_study.planning.inputs import RUN
 from cse_study.planning.plan import Plan
 
 MAX_TRIES = 4
@@ -122,37 +122,18 @@ def jobs_of(
 
     Checkpoints of runs that commands or functions look into are never dropped.
     """
-    where, jobs = str(folder.path.absolute()), {}
-    looked_into = {key for call in plan.calls for key in call.starts}
-    for key, run in plan.runs.items():
-        jobs[key] = Job(
+    where = str(folder.path.absolute())
+    kept = {key for run in plan.runs.values() if not run.recipe for key in run.needs}
+    return {
+        key: Job(
             folder=where,
-            key=key,
-            needs=() if run.start is None else (run.start,),
-            recipe=run.recipe,
-            untrained=run.untrained,
+            run=replace(run, composition=None),
             scoring=scoring if key in plan.scored else None,
             threads=threads,
-            drop_checkpoints=drop_checkpoints and key not in looked_into,
+            drop_checkpoints=drop_checkpoints and key not in kept,
         )
-    for call in plan.calls:
-        jobs[call.key] = Job(
-            folder=where,
-            key=call.key,
-            needs=call.starts,
-            command=tuple(_placed(word, folder) for word in call.command),
-            call="" if call.command else plan.definition.study.call,
-            settings={name: _placed(value, folder) for name, value in call.settings.items()},
-            threads=threads,
-        )
-    return jobs
-
-
-def _placed(value: Any, folder: StudyFolder) -> Any:
-    """Return a value with the folder of a run in the place of its key."""
-    if isinstance(value, str) and value.startswith(RUN):
-        return str(folder.run(value.removeprefix(RUN)).absolute())
-    return value
+        for key, run in plan.runs.items()
+    }
 
 
 def carry_out(
@@ -192,9 +173,9 @@ def carry_out(
     try:
         while waiting or running:
             under_way = {*waiting, *running.values()}
-            for key in [key for key, job in waiting.items() if not under_way & {*job.needs}]:
+            for key in [key for key, job in waiting.items() if not under_way & {*job.run.needs}]:
                 job = waiting.pop(key)
-                lost = [k for k in job.needs if k in ended and ended[k].status != "done"]
+                lost = [k for k in job.run.needs if k in ended and ended[k].status != "done"]
                 if lost:
                     ended[key] = Done(key, "failed", f"run {lost[0]}, which it starts from, failed")
                     hear(ended[key])

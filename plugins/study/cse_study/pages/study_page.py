@@ -12,13 +12,7 @@ from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
 from cse_study.measures.pair_scores import Cosines, read_cosines
 from cse_study.pages import run_page as pictures
-from cse_study.pages.figures import (
-    Picture,
-    Series,
-    box_picture,
-    lines_picture,
-    scatter_picture,
-)
+from cse_study.pages.figures import Picture, Series, box_picture, lines_picture, scatter_picture
 from cse_study.pages.page import Page, Section
 from cse_study.pages.runs import Group, over_steps, read_run
 from cse_study.results.rows import Row, at
@@ -32,53 +26,28 @@ _LOG_PLACES = 16
 """Ratio of the largest to the smallest place of a curve from which its axis is logarithmic."""
 
 
-def study_page(results: Results) -> Page:
-    """Return the page of a study."""
+def study_page(results: Results, command: str) -> Page:
+    """Return the page of a study that a command writes."""
     definition, study = results.definition, results.definition.study
-    page = Page(f"{definition.name}: {study.summary}")
-    if definition.paper:
-        page.lead.append(", ".join(filter(None, [definition.paper, study.source])))
-    if study.paper.metric:
-        model = f", {study.paper.model}" if study.paper.model else ""
-        page.lead.append(f"The paper reports {study.paper.metric}{model}.")
-    page.lead += [study.note] if study.note else []
+    page = Page(study.summary, [f"Written by `{command}`."])
+    page.lead += [f"{definition.paper}, {study.source}."] if definition.paper else []
+    page.lead += [study.note.strip()] if study.note else []
     if len(results.done) < len(results.rows):
         page.lead.append(
             f"{len(results.done)} of {len(results.rows)} rows are finished; "
             "what is missing is left out."
         )
     figures = Section("Figures")
-    for figure, drawn in _drawn(results):
-        figures.pictures += drawn
+    for figure in study.figures:
+        drawn = FIGURES[figure.type](results, figure) if results.done else []
+        figures.add(*drawn)
         figures.tables += text_tables(results, figure)
-        if not drawn and figure.type != "table":
+        if not any(drawn) and figure.type != "table":
             what = figure.title or figure.type
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
-    page.sections = [Section("Results", tables=results.layout()), figures, _ran(results)]
+    ran = Section("How it was run", [results.ran])
+    page.sections = [figures, Section("Results", tables=results.layout(page=True)), ran]
     return page
-
-
-def study_pictures(results: Results) -> list[Picture]:
-    """Return the figures of a study that have numbers."""
-    return [picture for _, drawn in _drawn(results) for picture in drawn]
-
-
-def _drawn(results: Results) -> Iterator[tuple[Figure, list[Picture]]]:
-    for figure in results.definition.study.figures:
-        found = FIGURES[figure.type](results, figure) if results.done else []
-        yield figure, [picture for picture in found if picture is not None]
-
-
-def _ran(results: Results) -> Section:
-    """Return what the runs ran on, once where it is the same of all."""
-    names = ("setting", "scored_by", "steps", "processor", "device", "precision", "commit")
-    facts = {name.replace("_", " "): [row.facts.get(name) for row in results.done]
-             for name in names}  # fmt: skip
-    facts["seeds"] = [row.seed for row in results.done]
-    distinct = {name: dict.fromkeys(str(each) for each in values if each not in (None, ""))
-                for name, values in facts.items()}  # fmt: skip
-    rows = [[name, ", ".join(list(values)[:6])] for name, values in distinct.items() if values]
-    return Section("How it was run", tables=[Table(["", ""], rows)] if rows else [])
 
 
 def _groups(results: Results, figure: Figure | None = None) -> list[Group]:
@@ -105,7 +74,7 @@ def text_tables(results: Results, figure: Figure) -> list[Table]:
     """
     found = []
     for point, row in _first_rows(results):
-        for path in (figure.model_extra or {}).get("show", []):
+        for path in figure.show:
             values = at(row.results, path)
             if isinstance(values, list) and values:
                 words = f"{point.label}: {path}" if point.labels else path
@@ -149,12 +118,6 @@ def _label(results: Results, point: Point, figure: Figure) -> str:
     return own if places.count(str(point.value(figure.lines, ""))) == 1 else point.label
 
 
-def _wanted(results: Results, figure: Figure) -> list[str]:
-    """Return the numbers that a figure shows, by default the shown scores."""
-    names = [figure.y] if isinstance(figure.y, str) else list(figure.y)
-    return [name for name in names if name] or list(results.tables)
-
-
 def _first_rows(results: Results) -> Iterator[tuple[Point, Row]]:
     """Yield each point with the first of its finished rows."""
     for point in results.points:
@@ -166,7 +129,6 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw each shown score along an axis or a column, a line for each place of the others."""
     axes = [axis.called for axis in results.definition.study.axes]
     x = figure.x or (axes[0] if axes else "")
-    where: Mapping[str, Sequence[Any]] = (figure.model_extra or {}).get("where", {})
 
     def place(line: Line) -> Any:
         value = line.point.value(x, x)
@@ -179,12 +141,15 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
         # Columns stand on an axis: its labels name no line.
         return point.label_without([x]) if x in point.labels else ""
 
-    names = [name for name in _wanted(results, figure) if name in results.tables]
+    names = [name for name in figure.y if name in results.tables]
     panels: dict[str, list[Series]] = {}
     for name in names or list(results.tables):
         by_line: dict[str, list[Line]] = {}
         for line in results.tables[name]:
-            if all(line.point.value(column, column) in values for column, values in where.items()):
+            if all(
+                line.point.value(column, column) in values
+                for column, values in figure.where.items()
+            ):
                 by_line.setdefault(line_of(line.point), []).append(line)
         series = []
         for label, lines in by_line.items():
@@ -225,7 +190,7 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
     groups = _groups(results, figure)
     if len(results.points) == 1:
         groups = [Group("", group.runs) for group in groups]
-    names = _wanted(results, figure) if figure.y else ["loss"]
+    names = figure.y or ["loss"]
     panels = {name: over_steps(groups, name) for name in names}
     title = figure.title or f"{', '.join(panels)} over steps"
     return [lines_picture(title, panels, "step")]
@@ -233,11 +198,11 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
 
 def _scatter(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw pairs by gold score and cosine, or points by two of their numbers."""
-    if (figure.x, figure.y) == ("gold", "cosine"):
+    if (figure.x, figure.y) == ("gold", ["cosine"]):
         return pictures.gold_scatters(_pairs_by_set(results, figure), figure.title, _FIRST)
     groups: dict[str, list[tuple[float, float, str]]] = {}
     ylabel = ""
-    for name in _wanted(results, figure):
+    for name in figure.y or results.tables:
         for point in results.points:
             rows = results.of_point(point)
             y, found_y = _mean_of(results, rows, point, name)

@@ -16,9 +16,8 @@ from typing import Any
 
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
-from cse_cli.training.resolving import resolve_choice
+from cse_cli.training.resolving import resolve_choice, with_absolute_paths
 from cse_cli.training.train_checks import check_read
-from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
@@ -34,40 +33,50 @@ LENGTH = 16
 NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
+_GONE = {"dropout_bits": 16}
+"""Options of ``train`` that are gone, with the value of every run that was made before: it is
+found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of a study, or one that others start from.
+    """What a study makes: a run that trains, or a call of a command or of a function.
 
     Attributes:
-        key: A digest of what its weights follow from; runs of one key are one run.
+        key: A digest of what it follows from; runs of one key are one run.
         recipe: The content of the file that ``cse train --recipe`` takes; its ``model.name`` is
-            ``@run:KEY`` where it starts from another run.
+            ``@run:KEY`` where it starts from another run. Empty of a call.
         seed: Its seed.
         steps: Optimiser steps, None where rounds decide.
-        start: Key of the run whose model it starts from.
+        needs: Keys of the runs that it starts from.
         warnings: What its plan warns of.
         untrained: Whether nothing is trained: the model of the recipe is scored as it is.
         selected: Whether a dev set chooses its checkpoint.
+        settings: Of a call, with names in the places of roles, and ``@run:KEY`` of runs.
+        command: Words of ``cse`` whose JSON is kept, the same places in them.
+        call: The function whose result is kept, ``"package.module:function"``.
+        composition: Of a run, before it is given to a worker.
     """
 
     key: str
-    recipe: Mapping[str, Any]
-    seed: int
-    steps: int | None
-    start: str | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    steps: int | None = None
+    needs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     untrained: bool = False
     selected: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    call: str = ""
     composition: Composition | None = field(default=None, repr=False, compare=False)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Mapping[str, Any]:
         """Return every resolved setting by its path; a part's begins with its kind and name."""
-        return flat_options(self.recipe)
+        return flat_options(self.recipe) if self.recipe else self.settings
 
 
 def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,21 +157,22 @@ class Composer:
         )  # fmt: skip
         if read not in self._read:
             self._read[read] = bool(check_read(composition, plugins))
-        recipe = as_recipe(with_whole_paths(composition, plugins.registry))
+        recipe = as_recipe(with_absolute_paths(composition, plugins.registry))
         key = key_of(recipe, composition, plugins, start)
+        needs = () if start is None else (start,)
         if start is not None:
             recipe = {**recipe, "model": {**recipe["model"], "name": f"{RUN}{start}"}}
         if untrained:
             recipe = {"model": {"name": recipe["model"]["name"]}}
             key = digest({"untrained": start or model_digest(composition.model.name, plugins)})
-            return PlannedRun(key, recipe, seed, 0, start, untrained=True, composition=composition)
+            return PlannedRun(key, recipe, seed, 0, needs, untrained=True, composition=composition)
         rounds = bool(composition.round_miners)
         return PlannedRun(
             key=key,
             recipe=recipe,
             seed=seed,
             steps=composition.train.max_steps if rounds else composition.facts.steps,
-            start=start,
+            needs=needs,
             warnings=composition.warnings,
             selected=self._read[read],
             composition=composition,
@@ -219,6 +229,7 @@ def key_of(
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
     train = {name: value for name, value in content["train"].items() if name not in NO_MATTER}
+    train |= _GONE
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}

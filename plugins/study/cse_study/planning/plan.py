@@ -64,30 +64,11 @@ class Wish:
 
 @dataclass(frozen=True)
 class Cell:
-    """A point with a seed, and the run that it is scored by."""
+    """A point with a seed, and the run or call that its numbers are of."""
 
     point: Point
     seed: int
     run: PlannedRun
-
-
-@dataclass(frozen=True)
-class CallCell:
-    """A point of a study that trains nothing itself.
-
-    Attributes:
-        key: A digest of the call.
-        settings: With names in the places of roles, and ``@run:KEY`` of runs to start from.
-        command: Words of ``cse``, the same places in them; empty for a function.
-        starts: Keys of the runs that it needs.
-    """
-
-    point: Point
-    seed: int
-    key: str
-    settings: Mapping[str, Any]
-    command: tuple[str, ...] = ()
-    starts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +80,6 @@ class Plan:
         points: The chosen points.
         seeds: The seeds.
         cells: Each point with each seed.
-        calls: The same of a study with commands or a function.
         starts: Runs that others start from, before those that need them.
         kept: Numbers of the points that trials have chosen; empty in a study without trials.
         undecided: Groups of points of which the trials have not ended.
@@ -109,7 +89,6 @@ class Plan:
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
     cells: tuple[Cell, ...] = ()
-    calls: tuple[CallCell, ...] = ()
     starts: tuple[PlannedRun, ...] = ()
     kept: frozenset[int] = frozenset()
     undecided: int = 0
@@ -145,7 +124,7 @@ class Plan:
         for cell in self.cells:
             seed = f", seed {cell.seed}" if len(self.seeds) > 1 else ""
             found.setdefault(cell.run.key, f"{cell.point.label}{seed}")
-        return found | {call.key: call.point.label for call in self.calls}
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return it as data that JSON can hold."""
@@ -159,11 +138,11 @@ class Plan:
                 {"point": cell.point.number, "seed": cell.seed, "key": cell.run.key}
                 for cell in self.cells
             ],
-            "calls": [{**asdict(call), "point": call.point.number} for call in self.calls],
             "kept": sorted(self.kept),
             "undecided": self.undecided,
             "runs": [
-                {name: getattr(run, name) for name in ("key", "seed", "steps", "start", "warnings")}
+                {name: getattr(run, name) for name in
+                 ("key", "seed", "steps", "needs", "warnings", "command", "call", "settings")}
                 for run in self.runs.values()
             ],
         }  # fmt: skip
@@ -179,17 +158,17 @@ class Plan:
         many = f"{len(self.points)} point{'s' * (len(self.points) != 1)}"
         lines.append(f"points: {many}" + (f" of axes {axes}" if axes else ""))
         lines.append(f"seeds: {', '.join(map(str, self.seeds))}")
-        for call in self.calls:
-            words = f"cse {' '.join(call.command)}" if call.command else study.call
-            lines.append(f"  {call.point.number}. {call.point.name}: {words}")
         for point in self.points:
             runs = [cell.run for cell in self.cells if cell.point is point]
-            if runs:
+            if runs and not runs[0].recipe:
+                words = f"cse {' '.join(runs[0].command)}" if study.command else study.call
+                lines.append(f"  {point.number}. {point.name}: {words}")
+            elif runs:
                 steps = runs[0].steps
                 many = "steps as its rounds require" if steps is None else f"{steps} steps"
                 keys = " ".join(run.key for run in runs)
                 lines.append(f"  {point.number}. {point.name}: {many}, {keys}")
-        if self.runs:
+        if study.kind == "train" or self.starts:
             shared = f", {self.shared} of them for several points" if self.shared else ""
             starts = f", {len(self.starts)} of them to start from" if self.starts else ""
             lines.append(f"runs: {len(self.runs)}{starts}{shared}")
@@ -230,7 +209,6 @@ def plan_study(
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
     first = study.trial_seeds(seeds)
     cells: list[Cell] = []
-    calls: list[CallCell] = []
     starts: dict[str, PlannedRun] = {}
     errors: list[CseError] = []
 
@@ -238,10 +216,9 @@ def plan_study(
         settings = {**study.settings, **point.settings}
         if study.kind == "train":
             *before, run = composer.run(settings, seed, study.runs)
-            cells.append(Cell(point, seed, run))
         else:
-            call, before = _call(study, point, seed, settings, wish, composer)
-            calls.append(call)
+            *before, run = _call(study, seed, settings, wish, composer)
+        cells.append(Cell(point, seed, run))
         starts.update({start.key: start for start in before})
 
     for point in points:
@@ -251,7 +228,7 @@ def plan_study(
             except CseError as error:
                 errors += _of_point(error, definition, point)
                 break  # with another seed it is the same mistake
-    composed = {cell.point.number for cell in cells} | {call.point.number for call in calls}
+    composed = {cell.point.number for cell in cells}
     others = [point for point in points if point.number in composed]
     if errors and others:
         numbers = ",".join(str(point.number) for point in others)
@@ -271,8 +248,8 @@ def plan_study(
             for seed in seeds if point.number in kept else ():
                 if seed not in first:
                     add(point, seed)
-    return Plan(definition, points, seeds, tuple(cells), tuple(calls), tuple(starts.values()),
-                kept, undecided)  # fmt: skip
+    return Plan(definition, points, seeds, tuple(cells), tuple(starts.values()), kept,
+                undecided)  # fmt: skip
 
 
 def _kept_points(
@@ -315,14 +292,9 @@ def _dev_score(keys: Iterable[str], folder: StudyFolder) -> float | None:
 
 
 def _call(
-    study: Study,
-    point: Point,
-    seed: int,
-    settings: Mapping[str, Any],
-    wish: Wish,
-    composer: Composer,
-) -> tuple[CallCell, list[PlannedRun]]:
-    """Return the call of a point, and the runs that it needs."""
+    study: Study, seed: int, settings: Mapping[str, Any], wish: Wish, composer: Composer
+) -> list[PlannedRun]:
+    """Return the call of some settings, behind the runs that it needs."""
     given = {path: filled(value, wish.inputs) for path, value in settings.items()}
     asked = {"steps": wish.steps, "rows": wish.rows, "seed": seed}
     given |= {name: value for name, value in asked.items() if value is not None}
@@ -347,8 +319,9 @@ def _call(
     elif not callable(load_factory(study.call, where="call")):
         raise CseError("is not a function", where="call", value=study.call)
     key = digest([list(command) or [study.call, given], __version__])
-    starts = tuple(run.key for run in before)
-    return CallCell(point, seed, key, given, command, starts), before
+    needs = tuple(run.key for run in before)
+    call = PlannedRun(key, seed=seed, needs=needs, settings=given, command=command, call=study.call)
+    return [*before, call]
 
 
 def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ...]:

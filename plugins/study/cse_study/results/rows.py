@@ -31,6 +31,8 @@ _SUITES = {"sts": "spearman", "chinese": "spearman", "transfer": "accuracy",
 _MEAN = re.compile(r"mean\((.+)\)")
 MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
 """Numbers that stand for a set, in this order, where the set alone is named."""
+ANY_TEST = "*.test"
+"""What a table shows where a study names no score."""
 DEV = "dev"
 """Stands for the dev score that chose the checkpoint."""
 
@@ -87,6 +89,16 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
+        if not run.recipe:
+            file = folder.beside(key, "output.json")
+            output = read_json(file)
+            facts = {"line": _failure(folder, key), "output": str(file),
+                     "command": " ".join(run.command) or run.call}  # fmt: skip
+            status = "done" if output else _status(folder, key, False)
+            numbers = numbers_of(output, study.values)
+            rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, numbers,
+                            output))  # fmt: skip
+            continue
         about = _about(folder, key)
         scores = scores_of(folder, key, scoring.key if scoring else None)
         results: Mapping[str, Any] = {}
@@ -103,15 +115,6 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         about |= {"line": _failure(folder, key) if status == "failed" else ""}
         rows.append(Row(cell.point, cell.seed, key, status, about, run.options, scores,
                         results.get("results", {}), run.untrained))  # fmt: skip
-    for call in plan.calls:
-        file = folder.beside(call.key, "output.json")
-        output_ = read_json(file)
-        facts = {"line": _failure(folder, call.key), "output": str(file),
-                 "command": " ".join(call.command) or study.call}  # fmt: skip
-        status = "done" if output_ else _status(folder, call.key, False)
-        scores = numbers_of(output_, study.values)
-        rows.append(Row(call.point, call.seed, call.key, status, facts, call.settings, scores,
-                        output_))  # fmt: skip
     return rows
 
 
@@ -235,16 +238,6 @@ def flat_scores(results: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def means_of(results: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the sets that each mean of ``cse eval --json`` is the mean of."""
-    return {
-        name: tuple(content[key])
-        for name, content in results.items()
-        for key in ("sets", "tasks")
-        if isinstance(content, Mapping) and isinstance(content.get(key), list)
-    }
-
-
 def find_shown(
     wanted: str,
     scores: Mapping[str, float],
@@ -319,9 +312,6 @@ def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
         number in ("spearman", "accuracy") or number.startswith("recall@")
     ):
         return ()
-    return means_of(results).get(head, (head,))
-
-
-def columns_of(wanted: Sequence[str]) -> list[str]:
-    """Return the scores that a table shows, one at least."""
-    return [each for each in wanted if each.strip()] or ["*.test"]
+    content = results[head] if isinstance(results[head], Mapping) else {}
+    lists = (content.get(key) for key in ("sets", "tasks"))
+    return tuple(next((each for each in lists if isinstance(each, list)), (head,)))

@@ -15,7 +15,7 @@ from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, draws_of_run, holm
-from cse_study.results.rows import Row, Shown, columns_of, find_shown, first_score
+from cse_study.results.rows import ANY_TEST, Row, Shown, find_shown, first_score
 from cse_study.results.text_table import Table
 
 NOT_SHOWN = "no difference shown"
@@ -113,11 +113,10 @@ class Results:
     def tables(self) -> dict[str, list[Line]]:
         """Return the lines of each shown score, by what the study calls it."""
         study = self.definition.study
-        wanted = columns_of(study.scores.columns)
+        wanted = study.scores.shown or [ANY_TEST]
         if study.kind != "train":
-            own = [each for each in study.scores.columns if each.strip()]
             names = dict.fromkeys(name for row in self.rows for name in row.scores)
-            wanted = own or list(study.values) or list(names)
+            wanted = study.scores.shown or list(study.values) or list(names)
         there = {name for name in wanted if any(_found(name, row) for row in self.done)}
         tables = {}
         for number, name in enumerate(wanted):
@@ -205,7 +204,7 @@ class Results:
         names: list[str] = []
         differences: list[Difference | None] = []
         for claim in study.claims:
-            scored = self.scored_points(claim.score or columns_of(study.scores.columns)[0])
+            scored = self.scored_points(claim.score or next(iter(study.scores.shown), ANY_TEST))
             better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
             names.append(next((shown.name for _, shown in better.values()), ""))
             differences.append(self.difference(better, than) if better and than else None)
@@ -218,12 +217,12 @@ class Results:
             verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
         return verdicts
 
-    def layout(self) -> list[Table]:
-        """Return a table for each shown score, or one where no points are compared, and claims."""
+    def layout(self, *, page: bool = False) -> list[Table]:
+        """Return a table for each shown score, or one on a page and where none are compared."""
         lines = [line for each in self.tables.values() for line in each]
         compared_ = any(line.difference is not None for line in lines)
         together = self.definition.study.kind != "train" or (len(self.tables) > 1 and not compared_)
-        if together and self.tables:
+        if (together or (page and len(self.tables) > 1)) and self.tables:
             tables = [self._together()]
         else:
             tables = [self._alone(wanted, each) for wanted, each in self.tables.items()]
@@ -251,12 +250,15 @@ class Results:
         heads, columns = ["point"], [[line.label for line in first]]
         for wanted, lines in self.tables.items():
             heads.append(next((line.score for line in lines if line.seeds), wanted))
-            columns.append([number(line.mean, line.deviation) for line in lines])
+            columns.append([_cell(line) for line in lines])
             if any(line.paper is not None for line in lines):
                 heads.append("paper")
                 columns.append([number(line.paper, line.paper_deviation) for line in lines])
         rows = list(map(list, zip(*columns, strict=True)))
-        return Table(heads, rows, caption(first, self.definition), self.definition.name)
+        tables = [caption(lines, self.definition) for lines in self.tables.values()]
+        words = "; ".join(each for each in dict.fromkeys(tables) if each)
+        words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
+        return Table(heads, rows, words, self.definition.name)
 
     def _claims(self) -> list[Table]:
         """Return the table of claims; none where the study has no claims."""
@@ -271,20 +273,9 @@ class Results:
         words = "p corrected by Holm for the number of claims"
         return [Table(heads, rows, words, "Claims")] if rows else []
 
-    def markdown(self, command: str, pictures: Mapping[str, str]) -> str:
-        """Return a page of Markdown: figures, tables, claims, and the runs behind them.
-
-        Args:
-            command: What writes the page.
-            pictures: Titles of the figures by the names of their files beside the page.
-        """
-        study = self.definition.study
-        parts = [f"# {study.summary}", f"Written by `{command}`."]
-        parts += [f"{self.definition.paper}, {study.source}."] if self.definition.paper else []
-        parts += [study.note.strip()] if study.note else []
-        parts += [f"![{title}]({file})" for file, title in pictures.items()]
-        for table in self.layout():
-            parts += [f"## {table.title}", table.markdown(), table.caption]
+    @property
+    def ran(self) -> str:
+        """Return what its runs ran on, in a line."""
         hours = sum(float(row.facts.get("seconds") or 0) for row in self.done) / 3600
         names = ("steps", "commit", "processor", "device", "precision", "threads", "scored_by",
                  "setting")  # fmt: skip
@@ -293,8 +284,7 @@ class Results:
         words = [f"{name.replace('_', ' ')}: {', '.join(each)}"
                  for name, each in facts.items() if each]  # fmt: skip
         runs = f"{len(self.done)} rows of finished runs, {hours:.1f} hours of training"
-        parts.append(f"{runs}; {'; '.join(words)}")
-        return "\n\n".join(part for part in parts if part) + "\n"
+        return f"{runs}; {'; '.join(words)}"
 
 
 def _distinct(facts: Iterable[Any]) -> list[str]:
@@ -364,6 +354,15 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
             f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
         )
     return "; ".join(said)
+
+
+def _cell(line: Line) -> str:
+    """Return mean, deviation and difference, bold where it is shown."""
+    found = number(line.mean, line.deviation)
+    if line.difference is None:
+        return found
+    shown = "**" if line.words.startswith(("higher", "lower")) else ""
+    return f"{found}; {shown}{_interval(line.difference)}{shown}"
 
 
 def number(value: float | None, deviation: float | None = None) -> str:

@@ -1,0 +1,560 @@
+"""The benchmarks: start-up, training, encoding, memory against the batch, mining, HiCL.
+
+Each is given a report and the files and sizes of ``Given``; parts.py has the one of parts.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks.inputs import (
+    FOR_VOCABULARY,
+    Shape,
+    content_lengths,
+    documents,
+    full_rows,
+    make_model,
+    mix_lengths,
+    read,
+    registry,
+    write,
+)
+from tests.benchmarks.report import PEER, Report, alternate, ratios, spread
+from tests.benchmarks.work import (
+    Work,
+    child,
+    forget_peak,
+    in_process,
+    mean_seconds,
+    peak,
+    resident,
+    tokenising,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Encode = Callable[[Sequence[str]], Vectors]
+
+NO_BF16 = "this processor has no bf16 instructions (avx512_bf16 or amx_bf16)"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a benchmark is given.
+
+    Attributes:
+        texts: A file of sentences; the starter's where there is none.
+        articles: A file of documents; the starter's where there is none.
+        quick: Whether sizes are tiny, which shows that everything runs and no more.
+    """
+
+    texts: str | None = None
+    articles: str | None = None
+    quick: bool = False
+
+    @property
+    def repeats(self) -> int:
+        """Return how many repeats count."""
+        return 2 if self.quick else 5
+
+    def shape(self, layers: int, hidden: int) -> Shape:
+        """Return an encoder of this shape, of a tiny one in a quick run."""
+        return Shape(2, 64) if self.quick else Shape(layers, hidden)
+
+
+def precisions() -> tuple[str, ...]:
+    """Return the precisions to measure: those that the processor is fast in."""
+    import torch
+
+    from cse_core.runtime.device import fast_bf16
+
+    return ("fp32", "bf16") if fast_bf16(torch.device("cpu")) else ("fp32",)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Yield a folder that is removed at the end."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+# -- start-up -------------------------------------------------------------------------------------
+
+
+def startup(report: Report, given: Given) -> None:
+    """Seconds of `cse --help` and `cse list-plugins`, and of the import of the peer."""
+    from cse_cli.plugins.manager import load_plugins
+
+    cse, repeats = str(Path(sys.executable).with_name("cse")), 1 if given.quick else 10
+    commands = {
+        "cse --help": (cse, "--help"),
+        "cse list-plugins": (cse, "list-plugins"),
+        "import sentence_transformers": (sys.executable, "-c", "import sentence_transformers"),
+        "python without anything": (sys.executable, "-c", "pass"),
+    }
+
+    def seconds(words: Sequence[str]) -> float:
+        began = time.perf_counter()
+        subprocess.run(words, check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    found = alternate({k: partial(seconds, words) for k, words in commands.items()}, repeats)
+    plugins = len({info.distribution for info in load_plugins().infos})
+    report.say(f"{repeats} starts of each in turn, {plugins} plugins installed.")
+    report.add("help", found["cse --help"])
+    report.add("list", found["cse list-plugins"])
+    peer = found["import sentence_transformers"]
+    report.add("import", ratios(found["cse list-plugins"], peer))
+    lines = [[name, spread(values, ".3f")] for name, values in found.items()]
+    report.table("Start-up", ["", "s"], lines)
+
+
+# -- training -------------------------------------------------------------------------------------
+
+KINDS = {"sentences": "sentences as they are", "mixed": "rows of mixed lengths"}
+
+
+def training(report: Report, given: Given) -> None:
+    """Sentences per second of simcse beside sentence-transformers' trainer on the same work.
+
+    cse tokenises before the first step, the peer in each: what cse's tokens take is measured and
+    counted to its steps. What is gained depends on the padding, so there are two kinds of rows.
+    """
+    shape, batch, steps = given.shape(6, 384), 16 if given.quick else 64, 1 if given.quick else 6
+    report.say(
+        f"A random BERT of {shape}, batches of {batch}, at most 32 tokens; {given.repeats} repeats "
+        f"of {steps} steps on {'a file' if given.texts else 'the starter'}."
+    )
+    texts, needed = read(given.texts, FOR_VOCABULARY), batch * (steps + 1)
+    with folder() as place:
+        model = make_model(place / "model", texts, shape)
+        mixed = mix_lengths(texts, needed, partial(content_lengths, model))
+        for kind, rows in (("sentences", texts[:needed]), ("mixed", mixed)):
+            path = write(place / f"{kind}.txt", rows)
+            base = Work(PEER, model, path, length=32, batch=batch, steps=steps)
+            seconds = alternate(
+                {
+                    f"{who} {precision}": mean_seconds(replace(base, who=who, precision=precision))
+                    for precision in precisions()
+                    for who in (PEER, "simcse")
+                },
+                given.repeats,
+            )
+            tokens, padding = tokenising(base)
+            report.say(
+                f"Of a padded batch of {KINDS[kind]}, {padding:.0%} is padding; cse's tokens, "
+                f"{1000 * tokens:.2f} ms a batch, are counted to its steps."
+            )
+            for name, found in seconds.items():
+                seconds[name] = [each + tokens * name.startswith("simcse") for each in found]
+            _compare_speeds(report, kind, seconds, batch, f"{padding:.0%} padding")
+
+
+def _compare_speeds(
+    report: Report, kind: str, seconds: dict[str, list[float]], batch: int, note: str
+) -> None:
+    plain, key = seconds[f"{PEER} fp32"], "mixed-" if kind == "mixed" else ""
+    report.add(f"{key}fp32", ratios(plain, seconds["simcse fp32"]), note)
+    if own := seconds.get("simcse bf16"):
+        report.add(f"{key}bf16", ratios(plain, own), note)
+        report.add(f"{key}bf16-bf16", ratios(seconds[f"{PEER} bf16"], own), note)
+    else:
+        for left_out in ("bf16", "bf16-bf16"):
+            report.skip(f"{key}{left_out}", NO_BF16)
+    lines = [
+        [
+            name.replace("simcse", "cse"),
+            spread([batch / each for each in found], ".1f"),
+            spread(ratios(plain, found)),
+        ]
+        for name, found in seconds.items()
+    ]
+    report.table(KINDS[kind].capitalize(), ["", "sentences/s", f"of {PEER} fp32"], lines)
+
+
+# -- encoding -------------------------------------------------------------------------------------
+
+ALLOWED = {"fp32": 1e-4, "bf16": 0.05}
+"""Largest difference of two vectors, as a share of the longest one's length."""
+
+
+def encoding(report: Report, given: Given) -> None:
+    """Sentences per second of ``cse encode`` beside sentence-transformers' ``encode``.
+
+    The same model folder, the same sentences in the same, unsorted order, the same precision, each
+    in its default batches; each repeat takes its own share of the sentences. The vectors are
+    compared, row by row: a lost order or other work ends the benchmark.
+    """
+    from sentence_transformers import SentenceTransformer, models
+
+    from cse_cli.models.loading import TextEncoder, encode_blocks, load_model
+    from cse_core.models.sentence_encoder import tokens_at_once
+
+    shape, count = given.shape(6, 384), 400 if given.quick else 100_000
+    texts = read(given.texts, max(count, FOR_VOCABULARY))
+    with folder() as place:
+        word = models.Transformer(
+            make_model(place / "encoder", texts[:FOR_VOCABULARY], shape), max_seq_length=128
+        )
+        pooling = models.Pooling(shape.hidden, pooling_mode="mean")
+        SentenceTransformer(modules=[word, pooling], device="cpu").save(str(place / "model"))
+        texts = texts[:count]
+        size = max(len(texts) // given.repeats, 1)
+        shares = [texts[i * size : (i + 1) * size] for i in range(given.repeats)]
+        report.say(
+            f"A random BERT of {shape}, mean pooling, at most 128 tokens; {len(texts):,} sentences "
+            f"of {'a file' if given.texts else 'the starter'}, {size:,} a repeat."
+        )
+        for precision in precisions():
+            loaded = load_model(str(place / "model"), registry(), device="cpu", precision=precision)
+            with loaded.precision.autocast():
+                at_once = tokens_at_once(loaded.device)
+            peer = SentenceTransformer(str(place / "model"), device="cpu")
+            if precision == "bf16":
+                peer.bfloat16()
+            speeds, most = _time_encoders(
+                {
+                    "own": partial(_encode, TextEncoder(loaded, at_once), encode_blocks),
+                    "peer": partial(peer.encode, show_progress_bar=False, convert_to_numpy=True),
+                },
+                shares,
+                ALLOWED[precision],
+            )
+            report.add(precision, ratios(speeds["own"], speeds["peer"]))
+            default = signature(SentenceTransformer.encode).parameters["batch_size"].default
+            lines = [
+                ["cse", f"{at_once} tokens", spread(speeds["own"], ".0f")],
+                [PEER, f"{default} texts", spread(speeds["peer"], ".0f")],
+            ]
+            report.table(f"Encoding, {precision}", ["", "at once", "sentences/s"], lines)
+            report.say(
+                f"Largest difference of two vectors in {precision}: {most:.1e} of the longest."
+            )
+    if "encoding.bf16" in report.values:
+        report.say(f"In bf16 {PEER} holds its weights in bf16; cse keeps them and casts.")
+    else:
+        report.skip("bf16", NO_BF16)
+
+
+def _encode(encoder: Any, blocks: Any, texts: Sequence[str]) -> Vectors:
+    import numpy as np
+
+    return np.concatenate([vectors for _, vectors in blocks(encoder, texts)])
+
+
+def _time_encoders(
+    works: dict[str, Encode], shares: list[list[str]], allowed: float
+) -> tuple[dict[str, list[float]], float]:
+    """Return sentences per second of each share, and the largest difference of two vectors.
+
+    All warm up on the first share's beginning. The difference is a share of the longest vector.
+
+    Raises:
+        SystemExit: If vectors differ so much that both do not do the same work.
+    """
+    import numpy as np
+
+    first: dict[int, Vectors] = {}
+    differences = [0.0]
+
+    def one(encode: Encode) -> Callable[[], float]:
+        order = iter(enumerate([shares[0][:64], *shares]))
+
+        def speed() -> float:
+            place, texts = next(order)
+            began = time.perf_counter()
+            vectors = encode(texts)
+            taken = time.perf_counter() - began
+            other = first.setdefault(place, vectors)
+            longest = np.linalg.norm(other, axis=1).max()
+            difference = float(np.linalg.norm(other - vectors, axis=1).max() / longest)
+            if not difference <= allowed:
+                raise SystemExit(f"the vectors of cse and {PEER} differ by {difference:.2e}")
+            differences.append(difference)
+            return len(texts) / taken
+
+        return speed
+
+    found = alternate({name: one(work) for name, work in works.items()}, len(shares))
+    return found, max(differences)
+
+
+# -- memory against the batch ---------------------------------------------------------------------
+
+
+def memory(report: Report, given: Given) -> None:
+    """Peak resident memory of simcse's steps against the batch, at once and in chunks.
+
+    Each measurement is a process of its own, of two steps: the moments of AdamW are made at the end
+    of the first. When all is loaded, the peak so far is forgotten.
+    """
+    shape, chunk = given.shape(4, 256), 8 if given.quick else 64
+    batches, whole = ((8, 64), (64,)) if given.quick else ((64, 1024, 3200), (64, 256))
+    texts = read(given.texts, max(2 * batches[-1], FOR_VOCABULARY))
+    report.say(
+        f"A random BERT of {shape}, simcse in fp32, at most 32 tokens; {given.repeats} processes "
+        "of 2 steps each. Compared is the peak of the whole process during the steps."
+    )
+    with folder() as place:
+        base = Work(
+            "simcse",
+            make_model(place / "model", texts[:FOR_VOCABULARY], shape),
+            write(place / "texts.txt", texts[: 2 * batches[-1]]),
+            length=32,
+            batch=batches[0],
+            steps=1,
+        )
+        works = [replace(base, batch=each, chunk=chunk) for each in batches]
+        works += [replace(base, batch=each) for each in whole]
+        names = [f"{work.batch} {work.chunk}" for work in works]
+        tasks = {name: partial(in_process, work) for name, work in zip(names, works, strict=True)}
+        found = alternate(tasks, given.repeats, warm=0)
+    lines = []
+    for name, work in zip(names, works, strict=True):
+        columns = _memory_columns(found[name])
+        lines.append([f"{work.batch:,}", str(work.chunk or "at once"), *columns])
+    first, last = (_of(found[names[place]], "most") for place in (0, len(batches) - 1))
+    report.add("chunked", ratios(last, first), f"{batches[-1]:,} against {batches[0]}")
+    head = ["batch", "chunk", "MB before the steps", "peak MB of the steps", "added MB"]
+    report.table("Memory of a process", head, lines)
+
+
+def _of(found: Sequence[dict[str, float]], what: str) -> list[float]:
+    return [each[what] for each in found]
+
+
+def _memory_columns(found: Sequence[dict[str, float]]) -> list[str]:
+    """Return memory before, at the peak, and what was added, in words."""
+    added = [each["most"] - each["before"] for each in found]
+    return [spread(each, ".0f") for each in (_of(found, "before"), _of(found, "most"), added)]
+
+
+# -- mining ---------------------------------------------------------------------------------------
+
+
+def mining(report: Report, given: Given) -> None:
+    """Seconds and memory of mining positives from documents (idc of cse-infocse).
+
+    All seconds that are not the encoder's are clustering. Memory is that of a process of its own,
+    for all documents and for a quarter of them. Of a file of documents one more pass takes all.
+    """
+    count, shard = (40, 200) if given.quick else (1000, 5000)
+    found = mine(given.articles, count, shard, given.repeats + 1)[1:]
+    one = found[0]
+    report.say(
+        f"{one['documents']:,} documents of {one['sentences']:,} sentences, of "
+        f"{'a file' if given.articles else 'the starter'}; model starter, fp32, shards of "
+        f"{shard:,} sentences; {one['pairs']:,} pairs."
+    )
+    seconds = {name: _of(found, name) for name in ("encoding", "clustering")}
+    shares = ratios(seconds["clustering"], seconds["encoding"])
+    report.add("clustering", [100 * share for share in shares])
+    seconds["both"] = [sum(each) for each in zip(*seconds.values(), strict=True)]
+    lines = [
+        [name, spread(values), spread([one["sentences"] / each for each in values], ",.0f")]
+        for name, values in seconds.items()
+    ]
+    report.table("Mining", ["", "s", "sentences/s"], lines)
+
+    def alone(documents: int) -> dict[str, float]:
+        words = [given.articles or "", str(documents), str(shard)]
+        printed = child("tests.benchmarks.sections", *words)
+        mined: dict[str, float] = json.loads(printed.splitlines()[-1])
+        return mined
+
+    tasks = {str(each): partial(alone, each) for each in (count, max(count // 4, 1))}
+    of_size = alternate(tasks, given.repeats, warm=0)
+    lines = [
+        [f"{int(each):,}", f"{int(of_count[0]['sentences']):,}", *_memory_columns(of_count)]
+        for each, of_count in of_size.items()
+    ]
+    head = ["documents", "sentences", "MB before", "peak MB", "added MB"]
+    report.table("Memory of mining", head, lines)
+    whole, part = of_size.values()
+    report.add("memory", ratios(_of(whole, "most"), _of(part, "most")))
+    if given.articles is None:
+        report.skip("whole", "needs a file of documents")
+        return
+    every = alone(sys.maxsize)
+    said = f"{every['documents']:,} documents of {every['sentences']:,} sentences, one pass"
+    report.add("whole", [100 * every["clustering"] / every["encoding"]], said)
+    names = ("pairs", "encoding", "clustering", "before", "most")
+    head = ["pairs", "s of encoding", "s of clustering", "MB before", "peak MB"]
+    report.table(f"The whole file: {said}", head, [[f"{every[name]:,.0f}" for name in names]])
+
+
+def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[dict[str, Any]]:
+    """Mine rounds; return what was mined, the seconds, and the memory of this process in MB."""
+    import torch
+    from cse_testkit import make_setup
+
+    from cse_cli.models.saved_model import load
+    from cse_core.data import Corpus
+    from cse_core.parts import RoundContext
+    from cse_core.runtime.loading import load_factory
+    from cse_core.runtime.seeds import generator
+
+    texts, names = documents(articles, count)
+    corpus = Corpus.from_columns({"text": texts, "document": names}, name="documents")
+    encoder = load("starter", registry(), device="cpu", precision="fp32")
+    spec = registry().find("positives", "idc").spec
+    seconds = [0.0]
+
+    def encode(texts: Sequence[str]) -> torch.Tensor:
+        began = time.perf_counter()
+        vectors = torch.from_numpy(encoder.encode(texts))
+        seconds[-1] += time.perf_counter() - began
+        return vectors
+
+    context = RoundContext(
+        round=1,
+        corpus=corpus,
+        encode=encode,
+        scores=(),
+        generator=lambda name, **_: generator(torch.device("cpu"), 0, name),
+        progress=lambda *_: None,
+        load_encoder=lambda name: sys.exit(f"idc asked for the encoder {name}"),
+    )
+    found = []
+    before = resident()
+    forget_peak()
+    for _ in range(rounds):
+        miner = load_factory(spec.factory)(
+            spec.options.model_validate({"shard": shard}), make_setup("idc")
+        )
+        seconds.append(0.0)
+        began = time.perf_counter()
+        mined = miner.next_round(context)
+        taken = time.perf_counter() - began
+        found.append({
+            "documents": len(set(names)), "sentences": len(corpus), "before": before,
+            "pairs": len(mined.pairs["text"]), "most": peak(), "encoding": seconds[-1],
+            "clustering": taken - seconds[-1],
+        })  # fmt: skip
+    return found
+
+
+# -- HiCL at 512 tokens ---------------------------------------------------------------------------
+
+SEGMENT, LENGTH = 32, 512
+
+
+def hicl(report: Report, given: Given) -> None:
+    """Seconds and memory of a step of hicl beside simcse and sentence-transformers, on long texts.
+
+    Beside the ratio of seconds stands that of operations, counted from the lengths, and the share
+    of padding of padded batches. Memory is that of processes of their own.
+    """
+    shape, steps = given.shape(4, 512), 1
+    batch, of_sentences = (2, 8) if given.quick else (16, 128)
+    articles = read(given.articles, batch * (steps + 1), "document")
+    sentences = read(given.texts, of_sentences * (steps + 1))
+    report.say(
+        f"A random BERT of {shape}, fp32, segments of {SEGMENT} tokens; {given.repeats} repeats of "
+        f"{steps} steps; {batch} articles or {of_sentences} sentences a batch, articles of "
+        f"{'a file' if given.articles else 'the starter, which are short'}."
+    )
+    with folder() as place:
+        work = Work(
+            "hicl",
+            make_model(place / "model", [*articles, *sentences], shape),
+            write(place / "articles.txt", articles),
+            length=LENGTH,
+            batch=batch,
+            steps=steps,
+        )
+        rows = full_rows(articles, batch * (steps + 1))
+        full = replace(work, texts=write(place / "full.txt", rows))
+        path = write(place / "sentences.txt", sentences)
+        short = replace(work, texts=path, batch=of_sentences)
+        for what, each, title in (
+            ("articles", work, "Articles"),
+            ("full", full, "Full rows of 512"),
+        ):
+            found, operations = _step_seconds(report, each, ["simcse"], given, shape, title)
+            saved = operations["simcse"] / operations["hicl"]
+            gained = ratios(found["simcse"], found["hicl"])
+            report.add(what, [gain / saved for gain in gained], f"{saved:.3f} times")
+        found, _ = _step_seconds(report, short, ["simcse", PEER], given, shape, "Sentences")
+        report.add("sentences", ratios(found[PEER], found["hicl"]))
+        peaks = _step_memory(report, short, ("hicl", "simcse", PEER), given, "sentences")
+        report.add("memory", ratios(peaks["hicl"], peaks[PEER]))
+        peaks = _step_memory(report, full, ("hicl", "simcse"), given, "full rows")
+        report.add("memory-full", ratios(peaks["hicl"], peaks["simcse"]))
+
+
+def _step_seconds(
+    report: Report, work: Work, others: Sequence[str], given: Given, shape: Shape, title: str
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Return the seconds of a step of hicl and others in each repeat, and their operations."""
+    texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
+    lengths = content_lengths(work.model, texts)[work.batch :]  # the first step is not measured
+    works = [work, *(replace(work, who=who) for who in others)]
+    seconds = alternate({each.who: mean_seconds(each) for each in works}, given.repeats)
+    rows = {who: rows_of(who, lengths, work) for who in seconds}
+    operations = {who: shape.operations(each) for who, each in rows.items()}
+    lines = []
+    for who, found in seconds.items():
+        padding = 1 - sum(rows_of("simcse", lengths, work)) / sum(rows[who]) if who == PEER else 0
+        relative = f"{operations[who] / operations['hicl']:.3f}"
+        own = spread(ratios(found, seconds["hicl"]))
+        lines.append([who, spread(found, ".3f"), own, relative, f"{padding:.1%}"])
+    head = ["", "s a step", "of hicl", "operations of hicl's", "padding"]
+    printed = f"{len(lengths)} texts of {spread(lengths, '.0f')} tokens"
+    report.table(f"{title}: {printed}, batches of {work.batch}", head, lines)
+    return seconds, operations
+
+
+def _step_memory(
+    report: Report, work: Work, who: Sequence[str], given: Given, rows: str
+) -> dict[str, list[float]]:
+    """Return the peak memory in MB of the steps of each, in processes of their own."""
+    tasks = {name: partial(in_process, replace(work, who=name, steps=2)) for name in who}
+    found = alternate(tasks, given.repeats, warm=0)
+    lines = [
+        [name, *_memory_columns(each)[1:], spread(_of(each, "seconds"), ".3f")]
+        for name, each in found.items()
+    ]
+    head = ["", "peak MB", "MB above the loaded model", "s a step"]
+    report.table(f"Memory of the steps, {rows}", head, lines)
+    return {name: _of(each, "most") for name, each in found.items()}
+
+
+def rows_of(who: str, lengths: Sequence[int], work: Work) -> list[int]:
+    """Return the tokens of each row that an encoder sees of texts with this content.
+
+    Args:
+        who: ``hicl``, ``simcse``, or another, which pads to the longest of a batch.
+        lengths: Content tokens of each text.
+        work: Says batch and length.
+    """
+    rows: list[int] = []
+    for start in range(0, len(lengths), work.batch):
+        batch = [min(length, work.length - 2) for length in lengths[start : start + work.batch]]
+        if who == "hicl":
+            for length in batch:
+                cuts = range(0, max(length, 1), SEGMENT)
+                rows += [min(SEGMENT, length - cut) + 2 for cut in cuts]
+        elif who == "simcse":
+            rows += [length + 2 for length in batch]
+        else:
+            rows += [max(batch) + 2] * len(batch)
+    return rows
+
+
+if __name__ == "__main__":  # one round of mining in a process of its own
+    print(json.dumps(mine(sys.argv[1] or None, int(sys.argv[2]), int(sys.argv[3]))[-1]))

@@ -1,0 +1,272 @@
+"""What is computed in a cheaper way: casts made once, the last layer for one token, a gradient.
+
+Modules that somebody put around those of an encoder are not gone past.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cse_core.encoders.encoder import PackedEncoder
+from cse_core.encoders.shortcuts import AutocastInputCache, WordTable
+from tests.core.encoders.test_encoder import (
+    LENGTHS,
+    SIZES,
+    albert,
+    bert,
+    close,
+    distilbert,
+    electra,
+    encode,
+    randomised,
+    roberta,
+    rows,
+)
+
+ONCE_EACH = 2 * SIZES["num_hidden_layers"]
+"""What queries, keys and values are made of, and what the middle of a layer is made of."""
+
+
+class Casts(TorchDispatchMode):
+    """Counts casts of states to bf16; weights have one or two dimensions, states three."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if func is torch.ops.aten._to_copy.default and named.get("dtype") == torch.bfloat16:
+            self.count += args[0].dim() == 3
+        return func(*args, **named)
+
+
+def in_bf16(encoder: PackedEncoder, **asked: Any) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return encode(encoder, LENGTHS, **asked).last
+
+
+@pytest.mark.parametrize("make", [bert, distilbert])
+@pytest.mark.parametrize("attention", ["packed", "padded"])
+def test_a_layer_casts_its_input_and_its_middle_once(make: Any, attention: Any) -> None:
+    torch.manual_seed(0)
+    encoder = PackedEncoder(make(), attention=attention).eval()
+    with Casts() as casts, torch.no_grad():
+        in_bf16(encoder)
+    assert casts.count == ONCE_EACH
+
+
+def test_outputs_are_equal_and_gradients_within_precision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.manual_seed(0)
+    encoder = PackedEncoder(bert()).eval()
+    found = []
+    for _ in range(2):
+        encoder.zero_grad()
+        last = in_bf16(encoder, read=rows(LENGTHS)[2][:-1])
+        last.float().square().sum().backward()
+        found.append((last, [each.grad for each in encoder.parameters() if each.grad is not None]))
+        monkeypatch.setattr(encoder._casts, "keeping", nullcontext)
+    (shared, ours), (apart, theirs) = found
+    assert torch.equal(shared, apart)
+    assert len(ours) == len(theirs) > 40
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a - b).norm() <= 1e-2 * b.norm() + 1e-4
+
+
+def test_nothing_is_kept_behind_a_pass_or_cast_outside_one() -> None:
+    encoder = PackedEncoder(bert()).eval()
+    in_bf16(encoder)
+    assert encoder._casts._states is None and encoder._casts._cast is None
+    linear = nn.Linear(4, 4)
+    casts = AutocastInputCache()
+    casts.watch(linear)
+    seen = []
+    linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        linear(torch.ones(2, 4))
+    with casts.keeping():
+        linear(torch.ones(2, 4))
+    assert seen == [torch.float32, torch.float32]
+
+
+def test_states_changed_in_place_are_cast_anew() -> None:
+    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
+    casts.watch(linear)
+    states = torch.ones(2, 4)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():
+        first = linear(states)
+        again = linear(states)
+        states.mul_(3.0)
+        changed = linear(states)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, changed)
+
+
+def test_inference_mode_and_passes_with_gradient_cast_for_themselves() -> None:
+    encoder = PackedEncoder(bert()).eval()
+    with torch.inference_mode():
+        inferred = in_bf16(encoder)
+    assert torch.equal(inferred, in_bf16(encoder))
+    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
+    casts.watch(linear)
+    states = torch.ones(2, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():
+        with torch.no_grad():
+            linear(states)
+        linear(states).sum().backward()
+    assert states.grad is not None
+
+
+def test_a_copy_casts_for_itself() -> None:
+    encoder = PackedEncoder(bert()).eval()
+    twin = encoder.copy()
+    assert twin._casts is not encoder._casts
+    with Casts() as casts, torch.no_grad():
+        in_bf16(twin)
+    assert casts.count == ONCE_EACH
+
+
+# -- modules around modules
+
+
+class Wrapped(nn.Module):
+    """What a low-rank adapter does to a layer: something is added to what it returns."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *given: Any, **named: Any) -> Any:
+        out = self.inner(*given, **named)
+        return out + 0.5 * out.sin() if isinstance(out, Tensor) else (out[0] + 1.0, *out[1:])
+
+
+def wrap(encoder: PackedEncoder, *names: str) -> int:
+    """Wrap modules by the ends of their names; return how many."""
+    found = [name for name, _ in encoder.model.named_modules() if name.endswith(names)]
+    for name in found:
+        above, _, last = name.rpartition(".")
+        holder = encoder.model.get_submodule(above)
+        setattr(holder, last, Wrapped(getattr(holder, last)))
+    return len(found)
+
+
+@pytest.mark.parametrize("make", [bert, roberta, electra, distilbert, albert])
+def test_keys_and_values_of_a_copy_are_those_of_its_wrapped_modules(make):
+    online = PackedEncoder(randomised(make)[0].eval())
+    plain = PackedEncoder(randomised(make)[0].eval(), attention="padded")
+    read = rows(LENGTHS)[2][:-1]
+    before = encode(online, LENGTHS, read=read)
+    copied = online.copy()
+    for encoder in (copied, plain):
+        assert wrap(encoder, ".key", ".value", ".k_lin", ".v_lin") >= 2
+    alone = encode(copied, LENGTHS, read=read)
+    assert alone.selected_only
+    close(alone.at(read), encode(plain, LENGTHS).last[read])
+    assert float((alone.at(read) - before.at(read)).detach().abs().max()) > 1e-2
+    assert torch.equal(encode(online, LENGTHS, read=read).at(read), before.at(read))
+
+
+def test_a_last_layer_that_has_other_modules_now_runs_for_all_tokens():
+    encoder = PackedEncoder(randomised(bert)[0].eval())
+    plain = PackedEncoder(randomised(bert)[0].eval(), attention="padded")
+    read = rows(LENGTHS)[2][:-1]
+    for each in (encoder, plain):
+        layers = each.model.encoder.layer
+        layers[-1].attention = Wrapped(layers[-1].attention)
+    found = encode(encoder, LENGTHS, read=read)
+    assert not found.selected_only
+    close(found.last, encode(plain, LENGTHS).last)
+
+
+def test_a_word_table_that_was_wrapped_is_asked():
+    encoder = PackedEncoder(randomised(bert)[0].eval())
+    ids = torch.arange(5, 15)
+    before = encoder.word_embeddings(ids)
+    copied, sharing = encoder.copy(), encoder.copy(share_embeddings=True)
+    assert sharing.model.get_input_embeddings() is encoder.model.get_input_embeddings()
+    wrap(copied, "word_embeddings")
+    assert torch.equal(copied.word_embeddings(ids), before + 0.5 * before.sin())
+    assert torch.equal(encoder.word_embeddings(ids), before)
+    again = copied.copy(share_embeddings=True)
+    assert again.model.get_input_embeddings() is copied.model.get_input_embeddings()
+
+
+def test_a_copy_shares_what_does_not_train():
+    encoder = PackedEncoder(randomised(bert)[0].eval())
+    assert not shared(encoder, encoder.copy())
+    encoder.model.requires_grad_(False)
+    trained = [each for name, each in encoder.named_parameters() if name.endswith("bias")]
+    for each in trained:
+        each.requires_grad_(True)
+    copied = encoder.copy()
+    assert shared(encoder, copied) == {id(e) for e in encoder.parameters()} - {
+        id(e) for e in trained
+    }
+    assert torch.equal(encode(copied, LENGTHS).last, encode(encoder, LENGTHS).last)
+
+
+def shared(one: nn.Module, other: nn.Module) -> set[int]:
+    return {id(each) for each in one.parameters()} & {id(each) for each in other.parameters()}
+
+
+# -- the word table
+
+
+def tables(**options):
+    torch.manual_seed(0)
+    table = nn.Embedding(11, 4, **options)
+    return table, copy.deepcopy(table)
+
+
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 3}, {"sparse": True}, {"max_norm": 1.0}])
+def test_gradients_equal_torch(options):
+    ours, theirs = tables(**options)
+    look_up = WordTable(ours)
+    weight = torch.randn(6, 4)
+    kept = None
+    for ids in ([1, 3, 1, 10, 3, 0], [2, 2, 2, 3, 9, 9]):
+        ids = torch.tensor(ids)
+        for _ in range(2):  # gradients add up until they are forgotten
+            (look_up(ids) * weight).sum().backward()
+            (theirs(ids) * weight).sum().backward()
+        expected = theirs.weight.grad
+        torch.testing.assert_close(ours.weight.grad, expected)
+        if not expected.is_sparse and "max_norm" not in options:
+            assert kept in (None, ours.weight.grad.data_ptr())
+            kept = ours.weight.grad.data_ptr()
+        ours.weight.grad = theirs.weight.grad = None
+
+
+def test_a_gradient_that_another_use_made_is_added_to():
+    ours, theirs = tables()
+    ids = torch.tensor([4, 4, 7])
+    (WordTable(ours)(ids).sum() + (ours.weight**2).sum()).backward()
+    (theirs(ids).sum() + (theirs.weight**2).sum()).backward()
+    torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
+
+
+def test_gradients_of_the_embeddings_alone_leave_the_table():
+    table, _ = tables()
+    words = WordTable(table)(torch.tensor([1, 2]))
+    (gradient,) = torch.autograd.grad((words**2).sum(), [words])
+    torch.testing.assert_close(gradient, 2 * words.detach())
+    assert table.weight.grad is None
+
+
+def test_a_frozen_table_and_a_copy_have_gradients_of_their_own():
+    table, _ = tables()
+    look_up = WordTable(table)
+    other = copy.deepcopy(look_up)
+    assert other.table is not table
+    other(torch.tensor([1])).sum().backward()
+    assert table.weight.grad is None
+    table.weight.requires_grad_(False)
+    assert not look_up(torch.tensor([1])).requires_grad
