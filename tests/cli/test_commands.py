@@ -170,13 +170,12 @@ def test_listed_with_their_distribution(bring: Bring, cse: Cse) -> None:
     assert shown["commands"] == ["data count"]
 
 
-def test_completed_by_the_shell(bring: Bring, tmp_path: Path) -> None:
+def test_completed_by_the_shell(bring: Bring, cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     bring("cse-words")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cse_cli.main as m; m.main()"
+    monkeypatch.setenv("_CSE_COMPLETE", "complete_zsh")
     for typed, wanted in (("cse cou", "count"), ("cse count --tw", "--twice")):
-        env = {"_CSE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-        assert wanted in done.stdout, done.stderr
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+        assert wanted in cse().out
 
 
 def test_the_suite_of_a_command(bring: Bring) -> None:
