@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cse_testkit import CommandSuite, failures
+from cse_testkit import PluginSuite, failures
 
 from cse_cli.commands import data
 from cse_cli.main import build_app
@@ -182,13 +182,13 @@ def test_the_suite_of_a_command(bring: Bring) -> None:
     bring("cse-words")
     bring("cse-heavy", "weigh", record="import torch\n" + RECORD)
     bring("cse-shapeless", "bend", record="COUNT = 'a command'")
-    suites = {
-        name: type("Suite", (CommandSuite,), {"distribution": f"cse-{name}", "command": command})
-        for name, command in (("words", "count"), ("heavy", "weigh"), ("shapeless", "bend"))
-    }
-    env_of_new_processes = pytest.MonkeyPatch()
-    with env_of_new_processes.context() as patch:
+    asked = ("it_is_active", "its_records_import_nothing_heavy", "its_commands_show_their_help")
+
+    def failed(distribution: str) -> set[str]:
+        return {*failures(type("Suite", (PluginSuite,), {"distribution": distribution}), asked)}
+
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", sys.path[0])
-        assert failures(suites["words"]) == {}
-        assert set(failures(suites["heavy"])) == {"its_record_imports_nothing_heavy"}
-        assert "it_is_described" in failures(suites["shapeless"])
+        assert failed("cse-words") == set()
+        assert failed("cse-heavy") == {"its_records_import_nothing_heavy"}
+        assert "it_is_active" in failed("cse-shapeless")
