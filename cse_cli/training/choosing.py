@@ -27,9 +27,14 @@ _COMPLETION = "_CSE_COMPLETE"
 _HELP, _HELP_ALL = ("--help", "-h"), "--help-all"
 
 
+def completing() -> bool:
+    """Tell whether the shell asks what it may offer at the tabulator key."""
+    return _COMPLETION in os.environ
+
+
 def asked(words: Sequence[str]) -> list[str]:
     """Return the command line, or that which the shell wants completed."""
-    if _COMPLETION not in os.environ:
+    if not completing():
         return list(words)
     # zsh and fish give the line as the first, bash as the second.
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
@@ -83,14 +88,13 @@ def with_help(
     Raises:
         CseError: If no option of the run has this topic.
     """
-    completing = _COMPLETION in os.environ
-    help_asked = completing or (topic is not None and any(word in _HELP for word in words))
+    help_asked = completing() or (topic is not None and any(word in _HELP for word in words))
     if not (help_asked and command.__name__ in words):
         return command
     from cse_cli.training.resolving import help_options
 
     options = help_options(flags.peek(words), plugins)
-    if topic and not completing:
+    if topic and not completing():
         about = [each for each in options if f"{each.path}.".startswith(f"{topic}.")]
         if not about:
             paths = [each.path.rpartition(".")[0] for each in options]

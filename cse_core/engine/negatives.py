@@ -13,19 +13,21 @@ from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
 
-def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = False) -> Negatives:
+def in_batch(
+    batch: Batch, group: str, sides: str = "target", keep_segments: bool = False
+) -> Negatives:
     """Return the in-batch negatives of the losses that pull towards a group of positives.
 
     ``sides`` is ``target`` for the other rows of the group, ``anchor`` for the other anchors, or
     ``both``. Rows of the anchor's own sentence are masked, in the group and among the anchors; with
-    ``siblings``, for which its other segments are negatives, those of its own slot alone. Rows of
+    ``keep_segments`` only those of its own slot, and its other segments are negatives. Rows of
     views with role ``negative`` are added and never masked.
     """
     blocks: list[Negatives] = []
     if sides in ("target", "both"):
-        blocks.append(_rows_of_group(batch, batch, group, "in-batch", siblings))
+        blocks.append(_rows_of_group(batch, batch, group, "in-batch", keep_segments))
     if sides in ("anchor", "both"):
-        blocks.append(_anchors(batch, batch, "anchors", siblings))
+        blocks.append(_anchors(batch, batch, "anchors", keep_segments))
     for name, role in batch.roles.items():
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
@@ -52,8 +54,8 @@ def negatives_for_loss(batch: Batch, options: LossOptions, stores: Sequence[str]
     """
     blocks = []
     if options.negatives not in ("stored", "none"):
-        siblings = options.same_sentence == "keep"
-        blocks.append(in_batch(batch, options.target, options.in_batch, siblings))
+        keep_segments = options.same_sentence == "keep"
+        blocks.append(in_batch(batch, options.target, options.in_batch, keep_segments))
     for name in stores:
         if (stored := batch.stored.get(name)) is not None:
             found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
@@ -71,12 +73,12 @@ def negatives_for_reversed(batch: Batch, swapped: Batch, options: LossOptions) -
     sentences' anchors, each once, and with ``in_batch`` anchor or both their positives too.
     """
     blocks = []
-    siblings = options.same_sentence == "keep"
+    keep_segments = options.same_sentence == "keep"
     if options.negatives not in ("stored", "none"):
         if options.in_batch in ("target", "both"):
-            blocks.append(_anchors(swapped, batch, "in-batch", siblings))
+            blocks.append(_anchors(swapped, batch, "in-batch", keep_segments))
         if options.in_batch in ("anchor", "both"):
-            blocks.append(_rows_of_group(swapped, batch, options.target, "anchors", siblings))
+            blocks.append(_rows_of_group(swapped, batch, options.target, "anchors", keep_segments))
     negatives = Negatives.join(blocks) if blocks else no_negatives(swapped)
     return mask_known(swapped, negatives, options)
 
@@ -91,13 +93,13 @@ def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Nega
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
     fresh, given = _kinds(batch, negatives)
-    siblings, mask = options.same_sentence == "keep", negatives.mask
-    if siblings or options.same_document == "mask":
-        stays = fresh if siblings else given
+    keep_segments, mask = options.same_sentence == "keep", negatives.mask
+    if keep_segments or options.same_document == "mask":
+        stays = fresh if keep_segments else given
         own = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
     if options.same_text == "mask":
         same = same_texts(batch, negatives)
-        mask = mask | (same & ~own if siblings else same)
+        mask = mask | (same & ~own if keep_segments else same)
     if options.same_document == "mask":
         same = batch.corpus.same(batch.corpus.documents, batch.row, negatives.row)
         mask = mask | (same & ~own)
@@ -165,7 +167,7 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
 
 
 def _rows_of_group(
-    seen_by: Batch, batch: Batch, group: str, name: str, siblings: bool
+    seen_by: Batch, batch: Batch, group: str, name: str, keep_segments: bool
 ) -> Negatives:
     """Return a batch's positives of a group as negatives of its anchors, or of another's.
 
@@ -179,21 +181,21 @@ def _rows_of_group(
     if targets.distinct is not None:
         vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
         absent = None if absent is None else absent[targets.distinct]
-    mask = _own(seen_by, owner, slot, siblings)
+    mask = _own(seen_by, owner, slot, keep_segments)
     mask = mask if absent is None else mask | absent.unsqueeze(0)
     return _rows(seen_by, name, vectors, owner, mask)
 
 
-def _anchors(seen_by: Batch, batch: Batch, name: str, siblings: bool) -> Negatives:
+def _anchors(seen_by: Batch, batch: Batch, name: str, keep_segments: bool) -> Negatives:
     """Return a batch's anchors as negatives of another's, or of each other."""
-    mask = _own(seen_by, batch.owner, batch.slot, siblings)
+    mask = _own(seen_by, batch.owner, batch.slot, keep_segments)
     return _rows(seen_by, name, batch.anchors, batch.owner, mask)
 
 
-def _own(batch: Batch, owner: Tensor, slot: Tensor, siblings: bool) -> Tensor:
+def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tensor:
     """Return ``[A, N]`` which rows are of the anchor's own sentence, or its own row alone."""
     own = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
-    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if siblings else own
+    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if keep_segments else own
 
 
 def _rows(

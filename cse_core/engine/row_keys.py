@@ -16,9 +16,9 @@ from cse_core.runtime import distributed
 from cse_core.types import Embeddings, TokenBatch
 
 Name = TypeVar("Name")
-SLOTS = 2**10
+SLOTS_PER_TEXT = 2**10
 """Room for the slots of one text, where a batch row has several texts in a view."""
-_SLOTS, _PLACES = 2**20, 2**20
+MAX_SLOTS, MAX_TOKENS = 2**20, 2**20
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class KeysOnDevice:
 
 def number(owner: Tensor, slot: Tensor) -> Tensor:
     """Return ``[N]`` one integer for each key, in the order of owners and slots."""
-    return owner * _SLOTS + slot
+    return owner * MAX_SLOTS + slot
 
 
 def token_keys(tokens: TokenBatch) -> Tensor:
@@ -80,9 +80,9 @@ def token_keys(tokens: TokenBatch) -> Tensor:
     if len(row):
         before = (counted - special)[starts.clamp_max(len(row) - 1)][row]
     place = torch.where(
-        tokens.special, _PLACES // 2 + counted - special - before, tokens.source.clamp_min(0)
+        tokens.special, MAX_TOKENS // 2 + counted - special - before, tokens.source.clamp_min(0)
     )
-    return number(tokens.owner[row], tokens.slot[row]) * _PLACES + place
+    return number(tokens.owner[row], tokens.slot[row]) * MAX_TOKENS + place
 
 
 def occurrences(keys: Tensor) -> Tensor:

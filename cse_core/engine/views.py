@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly, BoundAugmenter
-from cse_core.engine.row_keys import SLOTS, occurrences
+from cse_core.engine.row_keys import SLOTS_PER_TEXT, occurrences
 from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime import distributed
@@ -54,7 +54,7 @@ class PreparedView:
         if owner is None:
             keyed = replace(tokens, owner=text + first_owner if first_owner else text)
         else:
-            slot = tokens.slot + occurrences(owner)[text] * SLOTS
+            slot = tokens.slot + occurrences(owner)[text] * SLOTS_PER_TEXT
             keyed = replace(tokens, owner=owner[text] + first_owner, slot=slot)
         return PreparedView(view, keyed, text)
 
@@ -69,7 +69,7 @@ class PreparedView:
     def text_keys(self) -> tuple[Tensor, Tensor]:
         """Return owner and slot of each text, the keys of what its rows are joined to."""
         first = self.text.diff(prepend=self.text.new_tensor([-1])) != 0
-        return self.tokens.owner[first], self.tokens.slot[first] // SLOTS * SLOTS
+        return self.tokens.owner[first], self.tokens.slot[first] // SLOTS_PER_TEXT * SLOTS_PER_TEXT
 
 
 class ViewBuilder:

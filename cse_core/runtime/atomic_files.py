@@ -25,7 +25,7 @@ from cse_core.errors import CseError
 _MAX_TEXT_BYTES = 2**28
 SUMS = "checksums.json"
 """SHA-256 of every other file of a whole folder, by its path in it."""
-_UNREAD = "README.md"
+_NOT_SUMMED = "README.md"
 """What no program reads, and people edit."""
 _TEMPORARY = re.compile(r"\.(?P<name>.+)-(?P<old>old-)?[0-9a-f]{8}")
 """Names of files and folders that are being written, or replaced."""
@@ -52,7 +52,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             for file in sorted(beside.rglob("*")):
                 if file.is_file():
                     file.chmod(mode)  # some libraries write files that nobody else may read
-                    if file.name != _UNREAD:
+                    if file.name != _NOT_SUMMED:
                         sums[file.relative_to(beside).as_posix()] = _sum(file)
             (beside / SUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
             old = _name_beside(path, "old-") if path.exists() else None

@@ -13,7 +13,7 @@ from torch.nn import Parameter
 
 from cse_core.runtime.distributed import all_reduce_max, rank_and_size
 
-BUCKET = 25 * 2**20
+MIN_BUCKET_BYTES = 25 * 2**20
 """Bytes from which on a bucket takes no further parameter: large enough for the network to be busy
 with it, small enough to be under way early."""
 
@@ -39,7 +39,9 @@ class _Bucket:
         """Return whether a parameter may be put in."""
         first = self.parameters[0]
         equal = (first.dtype, first.device) == (parameter.dtype, parameter.device)
-        return equal and factor == self.factor and sum(map(_bytes, self.parameters)) < BUCKET
+        return (
+            equal and factor == self.factor and sum(map(_bytes, self.parameters)) < MIN_BUCKET_BYTES
+        )
 
     def start(self) -> None:
         """Begin to sum; the gradients are from here on parts of one tensor."""

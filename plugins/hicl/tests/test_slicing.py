@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, least_seconds, make_part, tiny_corpus
+from cse_testkit import Rig, compose, make_part, tiny_corpus
 from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
+from tests.fixtures.seconds import least_seconds
 from tests.fixtures.token_rows import spans, token_rows
 
 

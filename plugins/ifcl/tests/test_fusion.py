@@ -162,7 +162,7 @@ def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: PackedEncoder) -> N
     """In a round of its own texts a row is not a place in the corpus."""
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
-    ctx = make_context(round_number=1, texts={"fraternal": ["the clock"]})
+    ctx = make_context(round=1, texts={"fraternal": ["the clock"]})
     ctx = replace(ctx, rows=torch.tensor([2**40]))
     fused = part(words(encoder, tokens), tokens, VIEW, ctx)
     assert torch.allclose(fused[1], word(encoder, "the"))

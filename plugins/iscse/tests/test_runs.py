@@ -49,8 +49,9 @@ def test_both_groups_at_once_each_with_a_loss_of_its_own() -> None:
         for name in ("smoothed", "clustered"):
             total += 0.1 * scalars.get(f"{name}.loss", 0.0)
         assert run.losses[step] == pytest.approx(total, rel=1e-5)
-    assert run.state[0]["part.positives.knn-smoothing.row"].shape == (12,)
-    assert run.state[0]["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
+    tensors, _ = run.state()
+    assert tensors["part.positives.knn-smoothing.row"].shape == (12,)
+    assert tensors["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
 
 
 # -- the plan -------------------------------------------------------------------------------------

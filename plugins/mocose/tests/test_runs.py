@@ -150,8 +150,8 @@ def test_a_decay_of_zero_is_the_current_online_encoder(predictor: bool) -> None:
     """A.1: with decay 0 the target that encodes is the online encoder as it is."""
     kinds: Any = {} if predictor else {"pool": ["~predictor"]}
     run = run_steps(kinds, ["branch.target.decay=0", *QUEUE], recipe="mocose", steps=3)
-    tensors, _ = run.state
-    for name, value in run.weights.items():
+    tensors, _ = run.state()
+    for name, value in run.weights().items():
         if name.startswith("encoder.") and "word_embeddings" not in name:
             kept = tensors[f"part.branch.target.0.{name.removeprefix('encoder.')}"]
             assert torch.allclose(kept, value), name

@@ -36,7 +36,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "rank_and_size", lambda: (0, 2))
     monkeypatch.setattr(distributed, "_on_cpu", lambda: None)
     monkeypatch.setattr(distributed.dist, "all_reduce", all_reduce)
-    monkeypatch.setattr(gradients, "BUCKET", 1)
+    monkeypatch.setattr(gradients, "MIN_BUCKET_BYTES", 1)
     yield
     Call.begun.clear()
 
@@ -61,7 +61,7 @@ def test_sums_begin_during_backward_from_the_last_weights_on() -> None:
 
 
 def test_earlier_chunks_only_add(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "BUCKET", 10**6)
+    monkeypatch.setattr(gradients, "MIN_BUCKET_BYTES", 10**6)
     layer, other = nn.Linear(3, 2), nn.Linear(2, 2).double()
     reducer = GradientReducer([*layer.parameters(), *other.parameters()])
     parts = torch.rand(3, 4, 3)
