@@ -22,13 +22,17 @@ ALL = "all"
 def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
     """Yield every installed entry point of a group, in the order of ``sys.path``.
 
-    Of a distribution that is installed more than once the first counts, which Python imports.
+    Of a distribution that is installed more than once the first counts, which Python imports. What
+    an interrupted uninstallation leaves, a folder without readable metadata, is passed over.
     """
     seen: set[str] = set()
     for dist in distributions():
-        if f"[{group}]" not in (dist.read_text("entry_points.txt") or ""):
+        try:
+            if f"[{group}]" not in (dist.read_text("entry_points.txt") or ""):
+                continue
+            name = canonical(dist.metadata["Name"])
+        except (AttributeError, KeyError, TypeError, ValueError):
             continue
-        name = canonical(dist.metadata["Name"])
         if name not in seen:
             seen.add(name)
             yield from dist.entry_points.select(group=group)

@@ -285,6 +285,15 @@ def test_parts_of_one_name_in_two_kinds_do_not_conflict(distributions: Distribut
     assert set(statuses(distributions).values()) == {"active"}
 
 
+def test_what_an_interrupted_uninstallation_leaves_is_passed_over(
+    distributions: Distributions,
+) -> None:
+    (distributions.add("cse-gone", GOOD) / "METADATA").unlink()
+    (distributions.add("cse-odd", GOOD) / "METADATA").write_bytes(b"\xff\xfe")
+    distributions.add("cse-good", GOOD)
+    assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
+
+
 def test_what_is_installed_twice_is_loaded_once(
     distributions: Distributions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
