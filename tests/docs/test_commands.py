@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from cse_starter.corpus import StarterCorpus
 from cse_testkit.tiny import shared_encoder
 
 from cse_cli.main import run
@@ -49,6 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("simcse", "infocse"):
         (tmp_path / "runs" / name).symlink_to(shared_encoder())
     monkeypatch.chdir(tmp_path)
+    rows = list(islice(StarterCorpus().rows(), 500))  # enough for a plan and for three steps
+    monkeypatch.setattr(StarterCorpus, "rows", lambda self: iter(rows))
     return tmp_path
 
 
