@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.processes import TwoProcesses
 
 # A test writes nothing into the user's cache; those of the cache name a folder of their own.
 os.environ["CSE_CACHE"] = "off"
+
+
+@pytest.fixture(scope="session")
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProcesses]:
+    """Two processes that do the jobs of all tests, which are in the xdist group ``processes``."""
+    pair = TwoProcesses(tmp_path_factory.mktemp("processes"))
+    yield pair
+    pair.close()

@@ -57,8 +57,8 @@ class Model:
         Raises:
             CseError: If ``batch_tokens`` is less than 1.
         """
+        from cse_cli.models.geometry import unit
         from cse_cli.models.loading import TextEncoder
-        from cse_cli.models.spread import unit
 
         rows = [texts] if isinstance(texts, str) else list(texts)
         encode = TextEncoder(self.loaded, batch_tokens)

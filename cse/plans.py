@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_cli.training.plan_scores import PlannedRun
+    from cse_cli.training.plan import PlannedRun
     from cse_core.recipes.composition import Composition
 
 Names = str | Sequence[str] | None
@@ -37,7 +37,7 @@ class Plan:
     run: PlannedRun = field(repr=False)
 
     def __str__(self) -> str:
-        from cse_cli.training.train_report import plan_text
+        from cse_cli.training.plan import plan_text
 
         return "\n".join(plan_text(self.composition, self.choice, self.plugins, self.run))
 
@@ -52,7 +52,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``cse train --dry-run --json`` prints it."""
-        from cse_cli.training.train_report import plan_json
+        from cse_cli.training.plan import plan_json
 
         return plan_json(self.composition, self.choice, self.plugins, self.run)
 
@@ -67,33 +67,10 @@ class Plan:
         save_recipe(self.composition, Path(path))
 
 
-def plan(
-    recipe: File | None = None,
-    *,
-    out: File | None = None,
-    model: File | None = None,
-    data: Files = None,
-    dev: Files = None,
-    aug: Names = None,
-    pool: Names = None,
-    positives: Names = None,
-    negatives: Names = None,
-    loss: Names = None,
-    branch: Names = None,
-    metric: Names = None,
-    adapter: Names = None,
-    report: Names = None,
-    seed: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    without: Names = None,
-) -> Plan:
-    """Compose a run from a recipe and parts of any papers, and check that they fit.
+class Chosen(TypedDict, total=False):
+    """What :func:`plan` and :func:`cse.train` take beside the recipe: the flags of ``cse train``.
 
-    The arguments are the flags of ``cse train``.
-
-    Args:
-        recipe: An installed recipe, a TOML file, or a run, which is repeated.
-        out: Folder of the run, checked to be free.
+    Attributes:
         model: The encoder to start from: an installed one, a folder, a run, or a hub name.
         data: Training texts: files, installed data sets, or names of the hub.
         dev: Graded pairs that choose the checkpoint; ``"none"`` for none.
@@ -111,47 +88,74 @@ def plan(
         options: Any option by its path, ``{"train.lr": 3e-5}``, or as tables,
             ``{"train": {"lr": 3e-5}}``.
         without: Plugins to leave out, as ``--no-plugin`` does.
+    """
+
+    model: File | None
+    data: Files
+    dev: Files
+    aug: Names
+    pool: Names
+    positives: Names
+    negatives: Names
+    loss: Names
+    branch: Names
+    metric: Names
+    adapter: Names
+    report: Names
+    seed: int | None
+    options: Mapping[str, Any] | None
+    without: Names
+
+
+def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpack[Chosen]) -> Plan:
+    """Compose a run from a recipe and parts of any papers, and check that they fit.
+
+    Args:
+        recipe: An installed recipe, a TOML file, or a run, which is repeated.
+        out: Folder of the run, checked to be free.
+        chosen: The flags of ``cse train``: :class:`Chosen`.
 
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
     """
     from cse_cli.training.train_checks import planned_run
 
-    composition, choice, plugins = compose(
-        recipe, model=model, data=data, dev=dev, aug=aug, pool=pool, positives=positives,
-        negatives=negatives, loss=loss, branch=branch, metric=metric, adapter=adapter,
-        report=report, seed=seed, options=options, without=without,
-    )  # fmt: skip
+    composition, choice, plugins = compose(recipe, chosen)
     run = planned_run(composition, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)
 
 
-def compose(recipe: File | None, **chosen: Any) -> tuple[Composition, Choice, Installed]:
+def compose(recipe: File | None, chosen: Chosen) -> tuple[Composition, Choice, Installed]:
     """Return the checked composition that the arguments of :func:`plan` choose.
 
     Raises:
+        TypeError: If one of them is unknown.
         CseError: What is wrong with it.
     """
     from cse_cli.training.resolving import resolve_choice
 
+    if unknown := chosen.keys() - Chosen.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    report, model = chosen.get("report"), chosen.get("model")
     settings = {
-        "train.seed": chosen["seed"],
-        "train.report": None if chosen["report"] is None else _names(chosen["report"]),
+        "train.seed": chosen.get("seed"),
+        "train.report": None if report is None else _names(report),
     }
     given = {path: value for path, value in settings.items() if value is not None}
+    kinds: Mapping[str, Any] = chosen
     choice = Choice(
         recipe=None if recipe is None else fspath(recipe),
-        model=None if chosen["model"] is None else fspath(chosen["model"]),
-        data=_names(chosen["data"]),
-        dev=_names(chosen["dev"]),
-        kinds={kind: _names(chosen[kind]) for kind in PART_FLAGS if chosen[kind]},
+        model=None if model is None else fspath(model),
+        data=_names(chosen.get("data")),
+        dev=_names(chosen.get("dev")),
+        kinds={kind: _names(kinds[kind]) for kind in PART_FLAGS if kinds.get(kind)},
         sets=[
             f"{path}={text}"
-            for source in (given, chosen["options"] or {})
+            for source in (given, chosen.get("options") or {})
             for path, text in _as_typed(source)
         ],
     )
-    plugins = Installed(_names(chosen["without"]))
+    plugins = Installed(_names(chosen.get("without")))
     return resolve_choice(choice, plugins), choice, plugins
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from cse.plans import File, Files, Names, Plan, compose
-from cse_cli.machine.launcher import check_launch
+from cse.plans import Chosen, File, Plan, compose
+from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 
@@ -58,7 +57,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cse train --json`` prints."""
-        from cse_cli.training.train_report import outcome_json
+        from cse_cli.training.running import outcome_json
 
         return outcome_json(self.outcome, self.folder, self)
 
@@ -68,31 +67,15 @@ class Run:
         return f"<cse.Run {self.folder}: {done.steps} steps, step {done.step} kept{by}>"
 
 
-def train(  # noqa: D417
+def train(
     recipe: File | Plan | None = None,
     *,
     out: File | None = None,
     force: bool = False,
     quiet: bool = False,
-    model: File | None = None,
-    data: Files = None,
-    dev: Files = None,
-    aug: Names = None,
-    pool: Names = None,
-    positives: Names = None,
-    negatives: Names = None,
-    loss: Names = None,
-    branch: Names = None,
-    metric: Names = None,
-    adapter: Names = None,
-    report: Names = None,
-    seed: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    without: Names = None,
+    **chosen: Unpack[Chosen],
 ) -> Run:
     """Train a sentence encoder: a recipe, parts of any papers, the default, or a plan.
-
-    What follows ``quiet`` is as in :func:`cse.plan`.
 
     Args:
         recipe: As in :func:`cse.plan`; or a plan, which stands alone.
@@ -100,6 +83,7 @@ def train(  # noqa: D417
         force: Whether a run that lies in ``out`` is replaced.
         quiet: Whether nothing is shown. By default a bar shows the progress in a terminal or a
             notebook, lines elsewhere.
+        chosen: As in :func:`cse.plan`.
 
     Raises:
         CseError: If the run is refused; nothing is written then.
@@ -108,11 +92,6 @@ def train(  # noqa: D417
     from cse_cli.training.train_checks import check_reporters
 
     check_launch()
-    chosen = {
-        "model": model, "data": data, "dev": dev, "aug": aug, "pool": pool, "positives": positives,
-        "negatives": negatives, "loss": loss, "branch": branch, "metric": metric,
-        "adapter": adapter, "report": report, "seed": seed, "options": options, "without": without,
-    }  # fmt: skip
     if isinstance(recipe, Plan):
         beside = [name for name, value in chosen.items() if value is not None]
         if beside:
@@ -120,7 +99,7 @@ def train(  # noqa: D417
             raise CseError(what, where="cse.train", hint="leave it out, or give it to cse.plan")
         composition, plugins = recipe.composition, recipe.plugins
     else:
-        composition, _, plugins = compose(recipe, **chosen)
+        composition, _, plugins = compose(recipe, chosen)
     check_reporters(composition, plugins)
     return _run(composition, None if out is None else Path(out), plugins, quiet, force)
 

@@ -99,6 +99,10 @@ def _run(words: list[str], installed: Installed) -> int:
     words = choosing.with_settings(words, installed.commands.chosen(words))
     try:
         code = app(args=words, prog_name="cse", standalone_mode=False, obj=installed)
+    except SystemExit as end:
+        if not choosing.completing():
+            raise
+        return int(end.code or 0)  # of Typer, which has printed what the shell offers
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as error:

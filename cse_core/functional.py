@@ -57,10 +57,15 @@ def infonce_terms(
     negative = negative.masked_fill(negatives.mask, -torch.inf)
     denominator = log_sum_exp(negative)
     losses = torch.logaddexp(positive, denominator.unsqueeze(1)) - positive
+    return mean_over_positives(losses, targets)
+
+
+def mean_over_positives(values: Tensor, targets: Positives) -> Tensor:
+    """Return ``[A]`` weighted means of ``[A, P]`` values; zero for an anchor without a positive."""
     if targets.weights is None:
-        return losses.mean(dim=1)
+        return values.mean(dim=1)
     total = targets.weights.sum(dim=1)
-    return (losses * targets.weights).sum(dim=1) / total.clamp_min(torch.finfo(total.dtype).tiny)
+    return (values * targets.weights).sum(dim=1) / total.clamp_min(torch.finfo(total.dtype).tiny)
 
 
 def reduce_terms(terms: Tensor, targets: Positives, reduction: str) -> Tensor:

@@ -106,7 +106,7 @@ class LossOptions(Options):
     same_document: Literal["keep", "mask"] = "keep"
     """mask: rows of the anchor's own document are not negatives."""
     same_text: Literal["keep", "mask"] = "mask"
-    """mask: other rows with the anchor's text are not negatives."""
+    """mask: other rows with the anchor's very text are not negatives."""
     same_sentence: Literal["keep", "mask"] = "mask"
     """keep: the other segments of the anchor's own sentence are negatives."""
 

@@ -36,9 +36,10 @@ HANDED = {
 }
 """Classes of other packages, and of the suites, whose objects are handed to parts."""
 FOR_TESTS = {
-    "cse_testkit.runs": ("run_steps", "StepRun", "compose", "Rig"),
+    "cse_testkit.runs": ("run_steps", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.pairing": ("try_pair", "Pairing", "pairs"),
+    "cse_testkit.checking": ("pairs",),
+    "cse_testkit.completion": ("train_together",),
     "cse_testkit.promises": ("failures",),
 }
 """What authors' own tests use, all of it imported from ``cse_testkit``."""

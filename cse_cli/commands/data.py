@@ -54,7 +54,7 @@ def list_data(
     json: JsonOption = False,
 ) -> None:
     """List the installed data sets, and what cse eval would find of each suite."""
-    from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
+    from cse_cli.plugins.folders import DATA_VARIABLE, data_folder
 
     plugins = installed(context)
     registry = plugins.registry
@@ -143,32 +143,27 @@ def stats(
     facts = describe(corpus)
     tokens = _token_counts(corpus, model, plugins) if model is not None else None
     if json:
-        say_json({**facts.as_dict(), "unit": unit, **({"tokens": tokens} if tokens else {})})
+        say_json({**facts, "unit": unit, **({"tokens": tokens} if tokens else {})})
         return
-    rows: list[tuple[str, str]] = [(f"{unit}s", f"{facts.rows:,}")]
-    if facts.documents is not None:
-        rows.append(("documents", f"{facts.documents:,}"))
+    rows: list[tuple[str, str]] = [(f"{unit}s", f"{facts['rows']:,}")]
+    if facts["documents"] is not None:
+        rows.append(("documents", f"{facts['documents']:,}"))
     rows += [
-        ("columns", ", ".join(facts.columns)),
-        ("blank, dropped", f"{facts.blank_dropped:,}"),
-        ("incomplete, dropped", f"{facts.incomplete_dropped:,}"),
-        ("repeated texts", f"{facts.duplicates:,}"),
-        (
-            "words a row",
-            "written without spaces"
-            if facts.words_mean is None
-            else f"{facts.words_mean:.1f} mean, {facts.words_median:g} median, "
-            f"{facts.words_p95:g} at the 95th percentile",
-        ),
-        (
-            "characters a row",
-            f"{facts.characters_mean:.1f} mean, {facts.characters_median:g} median, "
-            f"{facts.characters_p95:g} at the 95th percentile",
-        ),
+        ("columns", ", ".join(facts["columns"])),
+        ("blank, dropped", f"{facts['blank_dropped']:,}"),
+        ("incomplete, dropped", f"{facts['incomplete_dropped']:,}"),
+        ("repeated texts", f"{facts['duplicates']:,}"),
     ]
-    for name, lengths in facts.others.items():
-        words = "" if lengths.words_mean is None else f"{lengths.words_mean:.1f} words, "
-        rows.append((f"{name}, mean", f"{words}{lengths.characters_mean:.1f} characters"))
+    for what in ("words", "characters"):
+        mean, median, high = (facts[f"{what}_{name}"] for name in ("mean", "median", "p95"))
+        said = (
+            f"{mean:.1f} mean, {median:g} median, {high:g} at the 95th percentile" if mean else ""
+        )
+        rows.append((f"{what} a row", said or "written without spaces"))
+    for name, lengths in facts["others"].items():
+        mean = lengths["words_mean"]
+        words = "" if mean is None else f"{mean:.1f} words, "
+        rows.append((f"{name}, mean", f"{words}{lengths['characters_mean']:.1f} characters"))
     if tokens:
         rows.append(
             (
@@ -179,12 +174,12 @@ def stats(
         )
         shares = ", ".join(f"{name}: {share:.3f} %" for name, share in tokens["shares"].items())
         rows.append(("rows of so many tokens", shares))
-    rows.append(("fingerprint", facts.fingerprint))
+    rows.append(("fingerprint", facts["fingerprint"]))
     table = plain_table("", ("what", "value"))
     for row in rows:
         table.add_row(*row)
     say_table(table)
-    for message in facts.messages:
+    for message in facts["messages"]:
         echo_err(message)
 
 

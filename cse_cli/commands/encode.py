@@ -89,7 +89,7 @@ def encode(
     encoder = TextEncoder(loaded, batch_tokens)
     blocks = encode_blocks(encoder, texts)
     if normalize:
-        from cse_cli.models.spread import unit
+        from cse_cli.models.geometry import unit
 
         blocks = ((held, unit(vectors).astype("float32")) for held, vectors in blocks)
     if out is None:

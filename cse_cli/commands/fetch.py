@@ -99,7 +99,7 @@ def _table(name: str, plugins: Installed) -> Sources | None:
 def _fetch_suite(
     name: str, table: Sources, data_dir: Path | None, source: str | None, *, force: bool, json: bool
 ) -> None:
-    from cse_cli.plugins.data_folder import data_folder
+    from cse_cli.plugins.folders import data_folder
     from cse_cli.texts.fetching import LOCK, Unreachable, Web, content_sum, fetch_file
 
     folder = data_folder(data_dir)[0] / table.folder

@@ -88,7 +88,7 @@ def _nearest(
     """Return for each query its nearest texts, equal texts once; rows count from 1."""
     import numpy as np
 
-    from cse_cli.models.spread import unit
+    from cse_cli.models.geometry import unit
 
     asked = np.concatenate([vectors for _, vectors in encode_blocks(encode, queries)])
     wanted = unit(asked).astype(np.float32)

@@ -85,7 +85,7 @@ def show_recipe(
 
 
 def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:
-    from cse_cli.training.plan_text import plan_dict, plan_lines
+    from cse_cli.training.plan import plan_dict, plan_lines
     from cse_cli.training.resolving import changed_settings, resolve_choice
 
     try:

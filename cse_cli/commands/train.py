@@ -8,58 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.machine.launcher import check_launch
+from cse_cli.models.processes import check_launch, is_first
 from cse_cli.options.completion import complete_reporter
+from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json
-from cse_cli.training.choosing import (
-    RUN,
-    SHOWN,
-    AdapterOption,
-    AugOption,
-    BranchOption,
-    DataOption,
-    LossOption,
-    MetricOption,
-    NegativesOption,
-    PoolOption,
-    PositivesOption,
-    RecipeOption,
-    SeedOption,
-    SetOption,
-    StartOption,
-    choice_of,
-)
+from cse_cli.training.choosing import RUN, SHOWN, choice_flags
 from cse_cli.training.train_checks import check_reporters, planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
-from cse_cli.training.train_report import outcome_json, show_outcome, show_plan
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
 
 
+@choice_flags(dev=True)
 def train(
     context: typer.Context,
-    recipe: RecipeOption = None,
-    aug: AugOption = None,
-    pool: PoolOption = None,
-    positives: PositivesOption = None,
-    negatives: NegativesOption = None,
-    loss: LossOption = None,
-    branch: BranchOption = None,
-    metric: MetricOption = None,
-    adapter: AdapterOption = None,
-    model: StartOption = None,
-    data: DataOption = None,
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dev",
-            metavar="FILE|NAME",
-            help="Graded pairs that choose the checkpoint.",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
+    choice: Choice,
     report: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,7 +35,6 @@ def train(
             autocompletion=complete_reporter,
         ),
     ] = None,
-    settings: SetOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +53,6 @@ def train(
             rich_help_panel=RUN,
         ),
     ] = False,
-    seed: SeedOption = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -135,30 +98,14 @@ def train(
     --help-all lists every option of the run, --help loss.infonce those of one part.
     """
     check_launch()  # what contradicts itself is refused before anything is read
-    reports = [f"train.report={dumps(report)}"] if report else []
-    choice = choice_of(
-        recipe,
-        {
-            "aug": aug,
-            "pool": pool,
-            "positives": positives,
-            "negatives": negatives,
-            "loss": loss,
-            "branch": branch,
-            "metric": metric,
-            "adapter": adapter,
-        },
-        model=model,
-        data=data,
-        settings=[*reports, *(settings or [])],
-        seed=seed,
-        dev=dev,
-    )
+    if report:
+        choice.sets.insert(0, f"train.report={dumps(report)}")
     plugins = installed(context)
     if resume is not None:
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
         _run(None, resume, plugins, quiet=quiet, json=json)
         return
+    from cse_cli.training.plan import plan_json, plan_text
     from cse_cli.training.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
@@ -167,7 +114,10 @@ def train(
         write_recipe(composition, save_recipe)
     if dry_run:
         planned = planned_run(composition, plugins, out, force=force)
-        show_plan(composition, choice, plugins, planned, json=json)
+        if json:
+            say_json(plan_json(composition, choice, plugins, planned))
+        else:
+            echo("\n".join(plan_text(composition, choice, plugins, planned)))
         return
     _run(composition, out, plugins, quiet=quiet, json=json, force=force)
 
@@ -182,7 +132,7 @@ def _run(
     force: bool = False,
 ) -> None:
     """Train into a folder, or go on with the run that is there, and print what came of it."""
-    from cse_cli.training.running import is_first, run
+    from cse_cli.training.running import outcome_json, run, show_outcome
     from cse_core.training.signals import Stopped
 
     try:

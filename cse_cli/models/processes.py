@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from cse_cli.machine.launcher import check_launch
 from cse_cli.plugins.installed import Installed, installed
+from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
@@ -36,6 +36,36 @@ class _Team:
 
 
 _team = _Team()
+
+
+def check_launch() -> None:
+    """Refuse variables of torchrun, or of a launcher like it, that make no sense.
+
+    Raises:
+        CseError: If a variable is not a number, or they contradict each other.
+    """
+    rank, size = _number("RANK", 0), _number("WORLD_SIZE", 1, least=1)
+    hint = "set both as torchrun does, or unset both for one process"
+    if rank >= size:
+        what = f"must be from 0 to {size - 1}, because WORLD_SIZE is {size}"
+        raise CseError(what, where="RANK", value=rank, hint=hint)
+    if size > 1 and "RANK" not in os.environ:
+        raise CseError("is not set, but WORLD_SIZE is", where="RANK", hint=hint)
+    _number("LOCAL_RANK", 0)
+    _number("CSE_JOIN_SECONDS", 30, least=1)
+
+
+def _number(name: str, default: int, least: int = 0) -> int:
+    text = os.environ.get(name, "").strip() or str(default)
+    if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) >= least:
+        return int(text)
+    what = f"must be an integer from {least} to 99999"
+    raise CseError(what, where=name, value=text, hint="unset it, or start with torchrun")
+
+
+def is_first() -> bool:
+    """Tell whether this is the first of several processes, which alone prints and writes."""
+    return int(os.environ.get("RANK") or 0) == 0
 
 
 def shared(command: Callable[..., None]) -> Callable[..., None]:

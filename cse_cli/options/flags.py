@@ -1,21 +1,13 @@
-"""From words of the command line to settings, and from options of parts to flags of help."""
+"""From words of the command line to settings."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from cse_cli.terminal.console import literal
 from cse_core.errors import CseError
 from cse_core.records import COMPONENT_SPECS
-
-if TYPE_CHECKING:
-    from cse_cli.options.paths import OptionPath
 
 PART_FLAGS = tuple(COMPONENT_SPECS)
 """Kinds of parts, each with a flag of its name."""
@@ -120,68 +112,3 @@ def peek(words: Iterable[str]) -> Choice:
         elif flag[2:] in PART_FLAGS:
             choice.kinds.setdefault(flag[2:], []).append(value)
     return choice
-
-
-def with_options(
-    function: Callable[..., None], options: Sequence[OptionPath]
-) -> Callable[..., None]:
-    """Return a command with one more flag for each option of a run.
-
-    The flags are there to be shown; ``settings_as_sets`` has taken those given out of the command
-    line before it is parsed. Each is an optional text whose default stands in its help, since the
-    composer reads the value and "not given" is another thing than "given the default".
-
-    Args:
-        function: The command.
-        options: The options, as ``cse_cli.options.paths`` lists them.
-    """
-    signature = inspect.signature(function, eval_str=True)
-    parameters = list(signature.parameters.values())
-    for number, option in enumerate(options):
-        parameters.append(
-            inspect.Parameter(
-                f"option_{number}",
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[str | None, _flag(option)],
-            )
-        )
-
-    def command(**values: Any) -> None:
-        function(**{name: values[name] for name in signature.parameters})
-
-    command.__doc__ = function.__doc__
-    command.__name__ = getattr(function, "__name__", "command")
-    changed: Any = command
-    changed.__signature__ = signature.replace(parameters=parameters)
-    changed.__annotations__ = {each.name: each.annotation for each in parameters}
-    return command
-
-
-def without_own(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose help shows none of its own flags."""
-
-    def command() -> None:
-        """Options of this run; --help shows the command's own."""
-
-    command.__name__ = getattr(function, "__name__", "command")
-    return command
-
-
-def _flag(option: OptionPath) -> Any:
-    accepted = option.type
-    if option.default == "none":
-        accepted = accepted.removesuffix(" or none")  # the default says so
-    text = f"{option.description} [{accepted}, default: {option.default}]".strip()
-    return typer.Option(
-        f"--{option.path}",
-        metavar="VALUE",
-        help=literal(text),
-        rich_help_panel=literal(option.panel),
-        show_default=False,
-    )
-
-
-def given(values: Mapping[str, list[str] | None]) -> dict[str, list[str]]:
-    """Return the part flags that were given."""
-    return {kind: list(names) for kind, names in values.items() if names}

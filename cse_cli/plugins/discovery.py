@@ -1,11 +1,11 @@
-"""Which plugins are installed, read from their metadata without importing any of them."""
+"""Which plugins and commands are installed, read from their metadata without importing any."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import Distribution, EntryPoint, distributions
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from importlib.metadata import EntryPoint, distributions
 
 from cse_core import __version__
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
@@ -13,122 +13,75 @@ from cse_core.specs import GROUP
 
 COMMANDS_GROUP = f"{GROUP}.commands"
 """The entry-point group of commands; a dot in a name stands for the space of a nested command."""
-_BOUND = re.compile(r"(>=|<)([0-9]+(?:\.[0-9]+)*)")
+DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
+"""Environment variable with plugins to leave out, separated by commas."""
+ALL = "all"
+"""Leaves out every plugin but the built-ins."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """An entry point and the metadata of its distribution.
-
-    Attributes:
-        dist: The distribution; None of a module of the toolkit.
-        problem: Why its entry points cannot be read; empty where they can.
-    """
-
-    info: PluginInfo
-    entry_point: EntryPoint
-    dist: Distribution | None
-    problem: str = ""
-
-
-def find_entry_points(group: str = GROUP) -> Iterator[Found]:
+def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
     """Yield every installed entry point of a group, in the order of ``sys.path``.
 
     Of a distribution that is installed more than once the first counts, which Python imports.
-    Damaged metadata of one distribution hides nothing but that distribution.
     """
     seen: set[str] = set()
     for dist in distributions():
-        try:
-            text = dist.read_text("entry_points.txt") or ""
-            if f"[{group}]" not in text:
-                continue
-            found = [describe(point, dist) for point in dist.entry_points.select(group=group)]
-            name = found[0].info.distribution
-        except Exception as error:
-            folder = str(getattr(dist, "_path", "")).rpartition("/")[2]
-            name = canonical(folder.partition("-")[0])
-            if name.startswith("cse-") and name not in seen and group == GROUP:
-                info = PluginInfo(
-                    key=f"{name}:?", name="?", distribution=name, version="", summary="", module=""
-                )
-                problem = f"its metadata cannot be read: {error}"
-                yield Found(info, EntryPoint("?", "", group), dist, problem)
-        else:
-            if name not in seen:
-                yield from found
+        if f"[{group}]" not in (dist.read_text("entry_points.txt") or ""):
+            continue
+        name = canonical(dist.metadata["Name"])
+        if name not in seen:
             seen.add(name)
+            yield from dist.entry_points.select(group=group)
 
 
-def describe(point: EntryPoint, dist: Distribution) -> Found:
-    """Return what the metadata says about an entry point."""
-    metadata = dist.metadata
-    distribution = canonical(metadata["Name"])
-    info = PluginInfo(
-        key=f"{distribution}:{point.name}",
+def describe(point: EntryPoint) -> PluginInfo:
+    """Return what the metadata says about an entry point; one of no distribution is built in."""
+    name, version, summary = TOOLKIT, __version__, "Parts that belong to no paper"
+    if point.dist is not None:
+        metadata = point.dist.metadata
+        name = canonical(metadata["Name"])
+        version, summary = metadata["Version"] or "", metadata["Summary"] or ""
+    return PluginInfo(
+        key=f"{name}:{point.name}",
         name=point.name,
-        distribution=distribution,
-        version=metadata["Version"] or "",
-        summary=metadata["Summary"] or "",
+        distribution=name,
+        version=version,
+        summary=summary,
         module=point.value,
     )
-    return Found(info, point, dist)
 
 
-def version_mismatch(dist: Distribution | None) -> tuple[str, bool] | None:
-    """Compare a distribution's requirement on cse-toolkit with the running version.
-
-    Returns:
-        None where it is met; else what is asked for, ``cse-toolkit>=9``, and whether a newer
-        cse-toolkit would meet it.
-
-    Raises:
-        ValueError: If the requirement cannot be read.
-    """
-    lines = (dist.requires or []) if dist is not None else []
-    for line in lines:
-        if not canonical(line).startswith(TOOLKIT) or _plainly_met(line):
-            continue
-        from packaging.requirements import Requirement
-        from packaging.version import Version
-
-        requirement = Requirement(line)
-        if canonical(requirement.name) != TOOLKIT:
-            continue
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        if requirement.specifier.contains(__version__, prereleases=True):
-            continue
-        running = Version(__version__)
-        too_old = any(
-            clause.operator in {">=", ">", "~=", "=="}
-            and running < Version(clause.version.removesuffix(".*"))
-            for clause in requirement.specifier
-        )
-        return f"{TOOLKIT}{requirement.specifier}", too_old
-    return None
+def left_out_by(
+    names: Iterable[str] = (), environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return what leaves plugins out, by their names: ``--no-plugin NAME`` or the variable."""
+    variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
+    found = {name.strip(): f"--no-plugin {name.strip()}" for name in names if name.strip()}
+    for name in filter(None, map(str.strip, variable.split(","))):
+        found.setdefault(name, f"{DISABLE_VARIABLE}={variable.strip()}")
+    return found
 
 
-def _plainly_met(line: str) -> bool:
-    """Return whether a requirement of plain bounds, ``cse-toolkit<0.2,>=0.1``, is met.
-
-    False of all others, which ``packaging`` reads: its import takes long beside a listing.
-    """
-
-    def release(version: str) -> list[int]:
-        return [int(part) for part in re.sub(r"(\.0+)+$", "", version).split(".")]
-
-    bounds = (f">={__version__}", *line.removeprefix(TOOLKIT).split(","))
-    return all(
-        found and (release(__version__) >= release(found[2])) == (found[1] == ">=")
-        for found in map(_BOUND.fullmatch, bounds)
-    )
+def is_meant(info: PluginInfo, name: str) -> bool:
+    """Tell whether a name means a plugin: a key, an entry point, or a distribution."""
+    if ":" in name:
+        distribution, _, entry_point = name.partition(":")
+        return canonical(distribution) == info.distribution and entry_point == info.name
+    return canonical(name) in (canonical(info.name), info.distribution)
 
 
-def update_command(wanted: str) -> str:
-    """Return what to type for another version: of a plugin by its name, of ``cse-toolkit>=9``."""
-    return (
-        f"pip install -U {wanted}"
-        if re.fullmatch(r"[\w-]+", wanted)
-        else f'pip install -U "{wanted}"'
-    )
+def blocked(info: PluginInfo, origin: str) -> PluginInfo:
+    """Return a plugin that is left out, with what left it out."""
+    variable = origin.startswith(DISABLE_VARIABLE)
+    fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {origin}"
+    return replace(info, status="blocked", reason=f"left out by {origin}", fix=fix)
+
+
+def update_command(distribution: str) -> str:
+    """Return what to type for another version of a distribution."""
+    return f"pip install -U {distribution}"
+
+
+def point_of(module: str) -> EntryPoint:
+    """Return the entry point of a module of the toolkit itself."""
+    return EntryPoint(module.split(".")[-2], module, GROUP)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import Distribution, EntryPoint
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cse_cli.plugins.discovery import (
+    ALL,
     COMMANDS_GROUP,
+    blocked,
+    describe,
     find_entry_points,
+    is_meant,
+    left_out_by,
     update_command,
-    version_mismatch,
 )
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError
-from cse_core.registry.plugin_info import canonical
+from cse_core.registry.plugin_info import PluginInfo
 from cse_core.specs import GROUP
 
 if TYPE_CHECKING:
     from cse_core.records import CommandSpec
-    from cse_core.registry.plugin_info import PluginInfo
 
 
 @dataclass(frozen=True)
@@ -33,60 +35,33 @@ class Command:
 
     Attributes:
         name: What a user types after ``cse``: ``eval``, ``data fetch``.
-        distribution: Name of the distribution that brings it.
-        version: Version of that distribution.
-        summary: The distribution's one-line summary.
         point: What to load.
-        dist: The distribution.
+        info: The same, and who brings it.
         blocked_by: What leaves it out, such as ``--no-plugin bench``; empty where nothing does.
     """
 
     name: str
-    distribution: str
-    version: str
-    summary: str
     point: EntryPoint
-    dist: Distribution = field(repr=False)
+    info: PluginInfo
     blocked_by: str = ""
-
-    @property
-    def label(self) -> str:
-        """Return distribution and version, as messages name it."""
-        return f"{self.distribution} {self.version}".strip()
 
     def spec(self) -> CommandSpec:
         """Load its record, which imports nothing heavy.
 
         Raises:
-            CseError: If it is made for another version of the toolkit, cannot be imported, or is
-                no record of this command.
+            CseError: If it cannot be imported, or is no record of this command.
         """
-        from cse_core import __version__
         from cse_core.records import CommandSpec
 
-        where = f"cse {self.name}"
-        mismatch = version_mismatch(self.dist)
-        if mismatch is not None:
-            wanted, too_old = mismatch
-            raise CseError(
-                f"{self.label} needs {wanted}, installed is {__version__}",
-                where=where,
-                hint=update_command(wanted if too_old else self.distribution),
-            )
+        where, hint = f"cse {self.name}", update_command(self.info.distribution)
         try:
             record = self.point.load()
         except Exception as error:
-            raise CseError(
-                f"{self.label} cannot be imported: {type(error).__name__}: {error}",
-                where=where,
-                hint=update_command(self.distribution),
-            ) from error
+            what = f"{self.info.label} cannot be imported: {type(error).__name__}: {error}"
+            raise CseError(what, where=where, hint=hint) from error
         if not isinstance(record, CommandSpec) or record.name != self.name:
-            raise CseError(
-                f"{self.point.value} of {self.label} is not a CommandSpec of this name",
-                where=where,
-                hint=update_command(self.distribution),
-            )
+            what = f"{self.point.value} of {self.info.label} is not a CommandSpec of this name"
+            raise CseError(what, where=where, hint=hint)
         return record
 
 
@@ -96,33 +71,18 @@ def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
     Args:
         left_out: Plugins that ``--no-plugin`` named; ``CSE_DISABLE_PLUGINS`` counts too.
     """
-    variable = os.environ.get("CSE_DISABLE_PLUGINS", "")
-    blocking = {name: f"--no-plugin {name}" for name in left_out}
-    blocking |= {n: f"CSE_DISABLE_PLUGINS={variable}" for n in map(str.strip, variable.split(","))}
-    blocking.pop("", None)
-    commands = [
-        Command(
-            name=found.info.name.replace(".", " "),
-            distribution=found.info.distribution,
-            version=found.info.version,
-            summary=found.info.summary,
-            point=found.entry_point,
-            dist=found.dist,
-            blocked_by=_blocked_by(found.dist, found.info.distribution, blocking),
-        )
-        for found in find_entry_points(COMMANDS_GROUP)
-        if found.dist is not None
-    ]
-    return tuple(sorted(commands, key=lambda command: (command.name, command.distribution)))
-
-
-def _blocked_by(dist: Distribution, name: str, blocking: Mapping[str, str]) -> str:
-    """Return what leaves a distribution out by its name, an entry point's or a key."""
-    if not blocking:
-        return ""
-    points = [point.name for point in dist.entry_points if point.group in (GROUP, COMMANDS_GROUP)]
-    own = {"all", name, *map(canonical, points), *(f"{name}:{point}" for point in points)}
-    return next((why for each, why in blocking.items() if {each, canonical(each)} & own), "")
+    blocking = left_out_by(left_out)
+    found = []
+    for point in find_entry_points(COMMANDS_GROUP):
+        origin = ""
+        if blocking and point.dist is not None:  # by any name of its distribution
+            beside = [p for p in point.dist.entry_points if p.group in (GROUP, COMMANDS_GROUP)]
+            infos = [describe(each) for each in beside]
+            for name, why in blocking.items():
+                if name == ALL or any(is_meant(info, name) for info in infos):
+                    origin = origin or why
+        found.append(Command(point.name.replace(".", " "), point, describe(point), origin))
+    return tuple(sorted(found, key=lambda each: (each.name, each.info.distribution)))
 
 
 class Commands:
@@ -151,9 +111,9 @@ class Commands:
             found = self.usable.get(" ".join(path[:length]), [])
             if len(found) > 1:
                 raise CseError(
-                    f"{' and '.join(each.label for each in found)} both provide this command",
+                    f"{' and '.join(each.info.label for each in found)} both provide this command",
                     where=f"cse {found[0].name}",
-                    hint=f"leave one out: --no-plugin {found[-1].distribution}",
+                    hint=f"leave one out: --no-plugin {found[-1].info.distribution}",
                 )
             if found:
                 return found[0].spec()
@@ -204,7 +164,7 @@ class Commands:
             if is_chosen and isinstance(function, typer.Typer):
                 holder.add_typer(function, name=last, rich_help_panel=heading or None)
             else:
-                help_ = None if is_chosen else literal(found[0].summary)
+                help_ = None if is_chosen else literal(found[0].info.summary)
                 add = holder.command(last, help=help_, rich_help_panel=heading or None)
                 add(function if is_chosen else _unloaded)
 
@@ -226,7 +186,7 @@ class Commands:
 
     def of(self, distribution: str) -> list[str]:
         """Return the names of a distribution's commands."""
-        return [each.name for each in self.all if each.distribution == distribution]
+        return [each.name for each in self.all if each.info.distribution == distribution]
 
     def plugins(self, known: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
         """Yield what is known of distributions that bring commands and no plugin.
@@ -234,22 +194,10 @@ class Commands:
         Args:
             known: The plugins.
         """
-        from dataclasses import replace
-
-        from cse_cli.plugins.discovery import describe
-
-        distributions_ = {info.distribution for info in known}
-        for command in self.all:
-            info = describe(command.point, command.dist).info
-            if info.distribution in distributions_:
-                continue
-            if command.blocked_by:
-                fix = f"run without {command.blocked_by}"
-                if not command.blocked_by.startswith("--"):
-                    fix = "unset CSE_DISABLE_PLUGINS"
-                reason = f"left out by {command.blocked_by}"
-                info = replace(info, status="blocked", reason=reason, fix=fix)
-            yield info
+        distributions = {info.distribution for info in known}
+        for each in self.all:
+            if each.info.distribution not in distributions:
+                yield blocked(each.info, each.blocked_by) if each.blocked_by else each.info
 
 
 def _group(app: typer.Typer, name: str, panel: str) -> typer.Typer:

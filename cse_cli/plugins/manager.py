@@ -21,26 +21,24 @@ from typing import Any
 import pluggy
 
 from cse_cli.plugins.discovery import (
-    Found,
+    ALL,
+    blocked,
     describe,
     find_entry_points,
+    is_meant,
+    left_out_by,
+    point_of,
     update_command,
-    version_mismatch,
 )
 from cse_cli.plugins.record_checks import PluginFault, check_names, check_records
 from cse_core import __version__, specs
 from cse_core.errors import CseError, did_you_mean
-from cse_core.records import Record
-from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo, Status, canonical
+from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo
 
 BUILTINS = ("cse_core.builtins.plugin",)
 """Modules of the toolkit itself that register parts as any plugin does."""
-DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
-"""Environment variable with plugins to leave out, separated by commas."""
 SLOW = 0.05
 """Seconds of processor time from which on loading a plugin is called slow: each command waits."""
-ALL = "all"
-"""Leaves out every plugin but the built-ins."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class PluginManager:
         Raises:
             CseError: If there is none.
         """
-        found = tuple(info for info in self.infos if _is_meant(info, name))
+        found = tuple(info for info in self.infos if is_meant(info, name))
         if not found:
             known = {text for info in self.infos for text in (info.name, info.distribution)}
             hint = did_you_mean(name, known)
@@ -77,7 +75,6 @@ class PluginManager:
 
 def load_plugins(
     disable: Iterable[str] = (),
-    entry_points: Iterable[EntryPoint] | None = None,
     *,
     builtins: Sequence[str] = BUILTINS,
     environ: Mapping[str, str] | None = None,
@@ -86,86 +83,55 @@ def load_plugins(
 
     ``disable`` names plugins to leave out (``--no-plugin``) by entry point, distribution or key, or
     is ``all``, which leaves ``builtins``; they are never imported, nor what ``CSE_DISABLE_PLUGINS``
-    of ``environ`` names. Without ``entry_points`` all installed ones of group ``cse`` are loaded.
-    Broken plugins are returned too: nothing that one raises gets out, except ``KeyboardInterrupt``.
+    of ``environ`` names. Broken plugins are returned too: nothing that one raises gets out, except
+    ``KeyboardInterrupt``.
     """
-    variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
-    left_out = {name.strip(): f"--no-plugin {name.strip()}" for name in disable if name.strip()}
-    for name in variable.split(","):
-        if name.strip():
-            left_out.setdefault(name.strip(), f"{DISABLE_VARIABLE}={variable.strip()}")
-
-    hooks = pluggy.PluginManager(specs.GROUP)
-    hooks.add_hookspecs(specs.HOOKS)
-    toolkit = [_builtin(module) for module in builtins]
-    found = (
-        find_entry_points()
-        if entry_points is None
-        else (describe(point, point.dist) for point in entry_points if point.dist is not None)
-    )
-    loader = _Loader(hooks, left_out, frozenset(item.info.key for item in toolkit))
-    # The toolkit first, whose names no plugin takes.
-    in_order = sorted(found, key=lambda item: (item.info.distribution, item.info.name))
-    infos = [loader.load(item) for item in (*toolkit, *in_order)]
+    left_out = left_out_by(disable, environ)
+    loader = _Loader(left_out)
+    loader.hooks.add_hookspecs(specs.HOOKS)
+    infos = [loader.load(point_of(module)) for module in builtins]  # whose names no plugin takes
+    loader.taken.update((part.kind, part.name) for info in infos for part in info.parts)
+    found = sorted(find_entry_points(), key=lambda point: describe(point).key)
+    infos += [loader.load(point) for point in found]
     infos.sort(key=lambda info: (info.distribution, info.name))
     infos = list(_with_clashes(infos))
     unmatched = tuple(
-        name
-        for name in left_out
-        if name != ALL and not any(_is_meant(info, name) for info in infos)
+        name for name in left_out if name != ALL and not any(is_meant(info, name) for info in infos)
     )
-    return PluginManager(tuple(infos), unmatched, loader.seconds, hooks)
+    return PluginManager(tuple(infos), unmatched, loader.seconds, loader.hooks)
 
 
 @dataclass
 class _Loader:
-    hooks: pluggy.PluginManager
     left_out: Mapping[str, str]
-    builtins: frozenset[str]
+    hooks: pluggy.PluginManager = field(default_factory=lambda: pluggy.PluginManager(specs.GROUP))
     seconds: dict[str, float] = field(default_factory=dict)
     taken: set[tuple[AnyKind, str]] = field(default_factory=set)
 
-    def load(self, item: Found) -> PluginInfo:
+    def load(self, point: EntryPoint) -> PluginInfo:
         """Return what became of an entry point; what it prints goes to stderr."""
-        info = item.info
-        blocked_by = self._blocked_by(info)
-        if blocked_by:
-            variable = blocked_by.startswith(DISABLE_VARIABLE)
-            fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {blocked_by}"
-            return _not_active(info, "blocked", f"left out by {blocked_by}", fix)
-        if item.problem:
-            return _broken(info, item.problem)
+        info = describe(point)
+        for name, origin in self.left_out.items():
+            if is_meant(info, name) or (name == ALL and point.dist is not None):
+                return blocked(info, origin)
+        began = time.thread_time()
         try:
-            mismatch = version_mismatch(item.dist)
-            if mismatch is not None:
-                wanted, too_old = mismatch
-                reason = f"it needs {wanted}, installed is {__version__}"
-                update = update_command(wanted if too_old else info.distribution)
-                return _not_active(info, "incompatible", reason, update)
-            began = time.thread_time()
-            try:
-                with redirect_stdout(sys.stderr):
-                    return self._import(item)
-            finally:
-                self.seconds[info.key] = time.thread_time() - began
+            with redirect_stdout(sys.stderr):
+                return self._import(point, info)
         except PluginFault as fault:
             return _broken(info, str(fault), fault.__cause__)
         except (Exception, SystemExit) as error:
             return _broken(info, _described(error), error)
+        finally:
+            self.seconds[info.key] = time.thread_time() - began
 
-    def _blocked_by(self, info: PluginInfo) -> str:
-        for name, origin in self.left_out.items():
-            if _is_meant(info, name) or (name == ALL and info.key not in self.builtins):
-                return origin
-        return ""
-
-    def _import(self, item: Found) -> PluginInfo:
-        info = item.info
-        plugin = item.entry_point.load()
+    def _import(self, point: EntryPoint, info: PluginInfo) -> PluginInfo:
+        plugin = point.load()
         other = self.hooks.get_name(plugin)
         if other is not None:
             reason = f"its module {info.module} is already loaded as {other}"
-            return _not_active(info, "conflicting", reason, f"pip uninstall {info.distribution}")
+            fix = f"pip uninstall {info.distribution}"
+            return replace(info, status="conflicting", reason=reason, fix=fix)
         stated: Any = getattr(plugin, "CSE_API_VERSION", specs.CSE_API_VERSION)
         if not isinstance(stated, int) or isinstance(stated, bool):
             raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
@@ -174,8 +140,8 @@ class _Loader:
             reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has {current}"
             since = [f"{n}: {what}" for n, what in specs.CHANGES.items() if n > stated]
             reason += f" ({'; '.join(since)})" if since else ""
-            update = TOOLKIT if stated > current else info.distribution
-            return _not_active(info, "incompatible", reason, update_command(update))
+            fix = update_command(TOOLKIT if stated > current else info.distribution)
+            return replace(info, status="incompatible", reason=reason, fix=fix)
         try:
             self.hooks.register(plugin, info.key)
             names = self._hooks_of(plugin)
@@ -187,7 +153,10 @@ class _Loader:
                 for record in check_records(name, implementation.function())
             )
             check_names(parts)
-            self._check_names_of_the_toolkit(info, parts)
+            for part in parts:
+                if (part.kind, part.name) in self.taken:
+                    what = f"{NOUNS[part.kind]} {part.name!r} has the name of a part of {TOOLKIT}"
+                    raise PluginFault(f"{what}: choose another")
         except (Exception, SystemExit):
             if self.hooks.is_registered(plugin):  # pluggy itself refuses some
                 self.hooks.unregister(plugin)
@@ -211,34 +180,6 @@ class _Loader:
             known = ", ".join(sorted(specs.HOOK_RECORDS))
             raise PluginFault(f"it implements no hook (known: {known})")
         return names
-
-    def _check_names_of_the_toolkit(self, info: PluginInfo, parts: Sequence[Record]) -> None:
-        """Refuse a name of the toolkit, which recipes and saved models use without a plugin's."""
-        if info.key in self.builtins:
-            self.taken.update((part.kind, part.name) for part in parts)
-            return
-        for part in parts:
-            if (part.kind, part.name) in self.taken:
-                what = f"{NOUNS[part.kind]} {part.name!r} has the name of a part of {TOOLKIT}"
-                raise PluginFault(f"{what}: choose another")
-
-
-def _builtin(module: str) -> Found:
-    """Return a module of the toolkit as if it were an entry point of its distribution."""
-    name = module.split(".")[-2] if "." in module else module
-    info = PluginInfo(
-        key=f"{TOOLKIT}:{name}",
-        name=name,
-        distribution=TOOLKIT,
-        version=__version__,
-        summary="Parts that belong to no paper",
-        module=module,
-    )
-    return Found(info, EntryPoint(name, module, specs.GROUP), None)
-
-
-def _not_active(info: PluginInfo, status: Status, reason: str, fix: str) -> PluginInfo:
-    return replace(info, status=status, reason=reason, fix=fix)
 
 
 def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
@@ -264,14 +205,7 @@ def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
             same = same or any(own)
         name = next(iter(clashes))[1]
         fix = f"write {info.key if same else info.distribution}/{name} to use this one"
-        yield _not_active(info, "conflicting", "; ".join(reasons), fix)
-
-
-def _is_meant(info: PluginInfo, name: str) -> bool:
-    if ":" in name:
-        distribution, _, entry_point = name.partition(":")
-        return canonical(distribution) == info.distribution and entry_point == info.name
-    return canonical(name) in (canonical(info.name), info.distribution)
+        yield replace(info, status="conflicting", reason="; ".join(reasons), fix=fix)
 
 
 def _broken(info: PluginInfo, reason: str, error: BaseException | None = None) -> PluginInfo:

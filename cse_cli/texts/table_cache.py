@@ -1,4 +1,4 @@
-"""Token tables of large columns, kept on disk: an Arrow file each, mapped into memory when read.
+"""Token tables of large columns, kept on disk: a file each, mapped into memory when read.
 
 A file is named by a hash of the texts, the tokenizer and the cut, so what is read is what would
 have been made. Files are written beside and renamed: complete or not there. Processes that want
@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
-from cse_cli.machine.caches import cache_folder, open_own, private_folder
+from cse_cli.plugins.folders import cache_folder
 from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
-_FORMAT = 1
+_FORMAT = 2
 _QUIET = Reporter()
 
 
@@ -44,7 +43,7 @@ def token_table(
     cache = cache_folder()
     if cache is not None:
         try:
-            path = cache / "tokens" / f"{table_key(texts, tokenizer, longest)}.arrow"
+            path = cache / "tokens" / f"{table_key(texts, tokenizer, longest)}.safetensors"
         except ValueError as error:
             problem = f": {error}"
     found = None if path is None else _read(path, len(texts))
@@ -56,8 +55,8 @@ def token_table(
             try:
                 _write(path, found)
                 found = _read(path, len(texts)) or found  # which needs no memory of its own
-            except OSError as error:
-                problem = f" in {path.parent}: {error.strerror or error}"
+            except (OSError, SafetensorError) as error:
+                problem = f" in {path.parent}: {getattr(error, 'strerror', None) or error}"
     if problem is not None:
         reporter.message(f"the token cache is not written{problem}")
     return found
@@ -90,40 +89,16 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
 
 def _write(path: Path, table: TokenTable) -> None:
     """Write a table, whole or not at all; raises what the disk does."""
-    import pyarrow as pa
-
-    ids, word, offsets = (values.numpy() for values in (table.ids, table.word, table.offsets))
-    tokens = pa.StructArray.from_arrays([pa.array(ids), pa.array(word)], names=["id", "word"])
-    column = pa.LargeListArray.from_arrays(pa.array(offsets), tokens)
-    sums = json.dumps([zlib.crc32(values.data) for values in (offsets, ids, word)])
-    batch = pa.record_batch({"tokens": column}).replace_schema_metadata({"crc32": sums})
-    private_folder(path.parent)  # the ids tell the texts
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ids tell the texts
+    columns = {"ids": table.ids, "word": table.word, "offsets": table.offsets}
     with atomic_file(path, private=True) as beside:
-        with pa.ipc.new_file(str(beside), batch.schema) as writer:
-            writer.write_batch(batch)
+        save_file(columns, beside)
 
 
 def _read(path: Path, texts: int) -> TokenTable | None:
     """Return a file's table over its own memory; None where it is missing or damaged."""
-    import pyarrow as pa
-
     try:
-        with open_own(path) as file:
-            # Torch refuses read-only memory with a warning; of a copy on write nothing is written.
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        whole = pa.py_buffer(mapped)
-        batch = pa.ipc.open_file(whole).get_batch(0)
-        column = batch.column("tokens")
-        tokens, fields = len(column.values), (column.values.field(0), column.values.field(1))
-        kinds = ((column, np.int64, len(column) + 1), *((f, np.int32, tokens) for f in fields))
-        parts = [
-            np.frombuffer(mapped, dtype, count, array.buffers()[1].address - whole.address)
-            for array, dtype, count in kinds
-        ]
-        sums = json.loads(batch.schema.metadata[b"crc32"])
-        if len(column) != texts or sums != [zlib.crc32(values.data) for values in parts]:
-            return None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
+        table = TokenTable(**load_file(path))
+    except (OSError, SafetensorError, TypeError):
         return None
-    offsets, ids, word = (torch.from_numpy(values) for values in parts)
-    return TokenTable(ids=ids, word=word, offsets=offsets)
+    return table if len(table.offsets) == texts + 1 else None

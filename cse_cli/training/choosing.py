@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cse_cli.options import flags
 from cse_cli.options.completion import complete_data, complete_model, complete_part, complete_recipe
-from cse_cli.options.flags import Choice
+from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
+from cse_cli.terminal.console import literal
 from cse_core.errors import CseError, did_you_mean
+from cse_core.registry.plugin_info import NOUNS
 
 if TYPE_CHECKING:
+    from cse_cli.options.paths import OptionPath
     from cse_core.records import CommandSpec
 
 PARTS, RUN, SHOWN = "Parts", "Run", "What is shown"
@@ -23,9 +27,14 @@ _COMPLETION = "_CSE_COMPLETE"
 _HELP, _HELP_ALL = ("--help", "-h"), "--help-all"
 
 
+def completing() -> bool:
+    """Tell whether the shell asks what it may offer at the tabulator key."""
+    return _COMPLETION in os.environ
+
+
 def asked(words: Sequence[str]) -> list[str]:
     """Return the command line, or that which the shell wants completed."""
-    if _COMPLETION not in os.environ:
+    if not completing():
         return list(words)
     # zsh and fish give the line as the first, bash as the second.
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
@@ -79,100 +88,158 @@ def with_help(
     Raises:
         CseError: If no option of the run has this topic.
     """
-    completing = _COMPLETION in os.environ
-    help_asked = completing or (topic is not None and any(word in _HELP for word in words))
+    help_asked = completing() or (topic is not None and any(word in _HELP for word in words))
     if not (help_asked and command.__name__ in words):
         return command
     from cse_cli.training.resolving import help_options
 
     options = help_options(flags.peek(words), plugins)
-    if topic and not completing:
+    if topic and not completing():
         about = [each for each in options if f"{each.path}.".startswith(f"{topic}.")]
         if not about:
             paths = [each.path.rpartition(".")[0] for each in options]
             known = [*paths, *(path.partition(".")[0] for path in paths)]
             raise CseError("no options of this run", where="--help", value=topic,
                            hint=did_you_mean(topic, known))  # fmt: skip
-        return flags.with_options(flags.without_own(command), about)
-    return flags.with_options(command, options)
+        return _topic(command.__name__, about)
+    return _with_options(command, options)
 
 
-def choice_of(
-    recipe: str | None,
-    kinds: Mapping[str, list[str] | None],
-    *,
-    model: str | None,
-    data: list[str] | None,
-    settings: list[str] | None,
-    seed: str | None,
-    dev: list[str] | None = None,
-) -> Choice:
-    """Return what a command line chose."""
-    sets = [*([f"train.seed={seed}"] if seed is not None else []), *(settings or [])]
-    return Choice(recipe, model, list(data or []), list(dev or []), flags.given(kinds), sets)
+def _with_options(
+    command: Callable[..., None], options: Sequence[OptionPath]
+) -> Callable[..., None]:
+    """Return a command with one more flag for each option of a run.
+
+    The flags are there to be shown; ``settings_as_sets`` has taken those given out of the command
+    line before it is parsed. Each is an optional text whose default stands in its help, since the
+    composer reads the value and "not given" is another thing than "given the default".
+    """
+    signature = inspect.signature(command, eval_str=True)
+    shown = {f"option_{number}": _flag(option) for number, option in enumerate(options)}
+
+    def run(**values: Any) -> None:
+        command(**{name: values[name] for name in signature.parameters})
+
+    return _described(run, command, [*signature.parameters.values(), *_parameters(shown)])
 
 
-def _part_option(kind: Any, noun: str) -> Any:
-    return typer.Option(
+def _topic(name: str, options: Sequence[OptionPath]) -> Callable[..., None]:
+    """Return a command whose help shows these options alone."""
+
+    def command() -> None:
+        """Options of this run; --help shows the command's own."""
+
+    command.__name__ = name
+    return _with_options(command, options)
+
+
+def _flag(option: OptionPath) -> Any:
+    accepted = option.type
+    if option.default == "none":
+        accepted = accepted.removesuffix(" or none")  # the default says so
+    text = f"{option.description} [{accepted}, default: {option.default}]".strip()
+    shown = typer.Option(
+        f"--{option.path}",
+        metavar="VALUE",
+        help=literal(text),
+        rich_help_panel=literal(option.panel),
+        show_default=False,
+    )
+    return Annotated[str | None, shown]
+
+
+def _parameters(annotations: dict[str, Any]) -> list[inspect.Parameter]:
+    """Return parameters without a value, by name and annotation."""
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in annotations.items()
+    ]
+
+
+def _described(
+    run: Callable[..., None], like: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Return a function that Typer sees with other parameters."""
+    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    changed: Any = run
+    changed.__doc__, changed.__name__ = like.__doc__, like.__name__
+    changed.__signature__ = inspect.Signature(keyword)
+    changed.__annotations__ = {each.name: each.annotation for each in keyword}
+    return run
+
+
+def choice_flags(*, dev: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the flags that choose a composition, in place of its parameter ``choice``.
+
+    Args:
+        dev: Whether dev sets are among them; without, the composition has none.
+    """
+
+    def changed(command: Callable[..., None]) -> Callable[..., None]:
+        chosen = {**_CHOICE, **(_DEV if dev else {})}
+        parameters: list[inspect.Parameter] = []
+        for each in inspect.signature(command, eval_str=True).parameters.values():
+            parameters += _parameters(chosen) if each.name == "choice" else [each]
+
+        def run(**values: Any) -> None:
+            given = {name: values.pop(name) for name in chosen}
+            seed = [] if given["seed"] is None else [f"train.seed={given['seed']}"]
+            choice = Choice(
+                given["recipe"],
+                given["model"],
+                given["data"] or [],
+                (given["dev"] or []) if dev else ["none"],
+                {kind: given[kind] for kind in PART_FLAGS if given[kind]},
+                [*seed, *(given["settings"] or [])],
+            )
+            command(choice=choice, **values)
+
+        return _described(run, command, parameters)
+
+    return changed
+
+
+def _option(*names: str, panel: str = RUN, **about: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **about)
+
+
+def _part_flag(kind: Any) -> Any:
+    about = _option(
         f"--{kind}",
         metavar="NAME",
-        help=noun,
-        rich_help_panel=PARTS,
+        help=f"{NOUNS[kind][:1].upper()}{NOUNS[kind][1:]}.",
+        panel=PARTS,
         autocompletion=complete_part(kind),
     )
+    return Annotated[list[str] | None, about]
 
 
-RecipeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        "-r",
-        metavar="NAME|FILE",
-        help="Recipe, TOML file, or run to repeat.",
-        rich_help_panel=PARTS,
-        autocompletion=complete_recipe,
-    ),
-]
-AugOption = Annotated[list[str] | None, _part_option("aug", "Augmenters.")]
-PoolOption = Annotated[list[str] | None, _part_option("pool", "Poolers and heads.")]
-PositivesOption = Annotated[list[str] | None, _part_option("positives", "Positive miners.")]
-NegativesOption = Annotated[list[str] | None, _part_option("negatives", "Negative stores.")]
-LossOption = Annotated[list[str] | None, _part_option("loss", "Losses.")]
-BranchOption = Annotated[list[str] | None, _part_option("branch", "Branches.")]
-MetricOption = Annotated[list[str] | None, _part_option("metric", "Metrics.")]
-AdapterOption = Annotated[list[str] | None, _part_option("adapter", "Adapter of the encoder.")]
-StartOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="MODEL",
-        help="Encoder, folder, run, or hub name.",
-        rich_help_panel=RUN,
-        autocompletion=complete_model,
-    ),
-]
-DataOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        "-d",
-        metavar="FILE|NAME",
-        help="Training texts; may be repeated.",
-        rich_help_panel=RUN,
-        autocompletion=complete_data,
-    ),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Any option; --PATH VALUE is the same.",
-        rich_help_panel=RUN,
-    ),
-]
-SeedOption = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Random seed.", rich_help_panel=RUN),
-]
+_CHOICE: dict[str, Any] = {
+    "recipe": Annotated[
+        str | None,
+        _option("--recipe", "-r", metavar="NAME|FILE", help="Recipe, TOML file, or run to repeat.",
+                panel=PARTS, autocompletion=complete_recipe),
+    ],
+    **{kind: _part_flag(kind) for kind in PART_FLAGS},
+    "model": Annotated[
+        str | None,
+        _option("--model", "-m", metavar="MODEL", help="Encoder, folder, run, or hub name.",
+                autocompletion=complete_model),
+    ],
+    "data": Annotated[
+        list[str] | None,
+        _option("--data", "-d", metavar="FILE|NAME", help="Training texts; may be repeated.",
+                autocompletion=complete_data),
+    ],
+    "settings": Annotated[
+        list[str] | None,
+        _option("--set", metavar="PATH=VALUE", help="Any option; --PATH VALUE is the same."),
+    ],
+    "seed": Annotated[str | None, _option("--seed", metavar="N", help="Random seed.")],
+}  # fmt: skip
+_DEV = {
+    "dev": Annotated[
+        list[str] | None,
+        _option("--dev", metavar="FILE|NAME", help="Graded pairs that choose the checkpoint."),
+    ]
+}

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, unit
+from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
+from cse_cli.texts.table_cache import token_table
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
-from cse_core.training.meters import Callback
+from cse_core.training.trainer import Callback, Trainer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,3 +107,9 @@ def advice(composition: Composition) -> str:
         found.append("add a loss with negatives (--loss +infonce)")
     found.append(f"lower train.lr ({composition.train.lr:g})")
     return "what may help: " + ", or ".join(found)
+
+
+def attach_callbacks(trainer: Trainer) -> None:
+    """Let a training keep the tokens of large columns on disk, and look for a collapse."""
+    trainer.rounds.rows.make_table = token_table
+    trainer.callback = CollapseDetector(trainer.composition)

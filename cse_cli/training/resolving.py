@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_cli.options.flags import Choice
 from cse_cli.training.advice import advice
 from cse_core.errors import CseError, CseErrors, collect_errors, raise_all
+from cse_core.options import Options, is_location
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition, PlannedPart
     from cse_core.recipes.settings import DataOptions
     from cse_core.records import Kind
+    from cse_core.registry.registry import Registry
 
+OptionsT = TypeVar("OptionsT", bound=Options)
+_WORDS = (None, "auto", "none", "self")
+"""Values that name no file, whatever lies in the working folder."""
 _COUNTED_BYTES = 64 * 2**20
 """Files up to this size are read to count their rows for the plan."""
 
@@ -32,7 +38,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         CseError: What is wrong with it.
     """
     from cse_cli.models.model_config import check_config
-    from cse_cli.plugins.known_sets import known_set
+    from cse_cli.plugins.folders import known_set
     from cse_core.recipes.compose import resolve
 
     def lookup(options: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
@@ -160,3 +166,33 @@ def _origin(document: Any, head: str, name: str, composition: Composition) -> st
             shown = ", ".join(f"{key} {block[key]}" for key in CONDITIONS if key in block)
             return f"{document.label} (when {shown})"
     return document.label if name in document.table.get(head, {}) else ""
+
+
+def absolute_path(value: Any, registry: Registry) -> Any:
+    """Return the absolute path of a file or folder that is there; any other value as it is.
+
+    Names of installed encoders and data sets go before files.
+    """
+    path = os.path.expanduser(value or "")
+    name = value in _WORDS or registry.has("encoder", value) or registry.has("dataset", value)
+    return value if name or not os.path.exists(path) else os.path.abspath(path)
+
+
+def with_absolute_paths(composition: Composition, registry: Registry) -> Composition:
+    """Return a composition whose files and folders are found again from anywhere."""
+
+    def absolute(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(absolute, value))
+        return absolute_path(value, registry)
+
+    def located(options: OptionsT) -> OptionsT:
+        fields = type(options).model_fields.items()
+        names = [name for name, info in fields if is_location(info)]
+        return options.model_copy(update={n: absolute(getattr(options, n)) for n in names})
+
+    from cse_core.recipes.reading import CORE_TABLES
+
+    core: Any = {name: located(getattr(composition, name)) for name in CORE_TABLES}
+    parts = tuple(replace(part, options=located(part.options)) for part in composition.parts)
+    return replace(composition, parts=parts, **core)

@@ -8,25 +8,20 @@ from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.models.processes import is_first
 from cse_cli.plugins.culprit import exits_as_errors
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
-from cse_cli.terminal.console import echo_err
+from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.lengths import lengths
+from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.resuming import check_run, recorded_reports
 from cse_cli.training.train_checks import check_links, check_out, default_folder
-from cse_cli.training.train_report import show_in_short
-from cse_cli.training.whole_paths import with_whole_paths
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
     from cse_core.recipes.composition import Composition
-    from cse_core.training.trainer import Outcome
-
-
-def is_first() -> bool:
-    """Tell whether this is the first of several processes, which alone prints and writes."""
-    return int(os.environ.get("RANK") or 0) == 0
+    from cse_core.training.trainer import Outcome, Trainer
 
 
 def run(
@@ -82,14 +77,15 @@ def run(
         reporter = open_.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.progress import libraries_quiet
-        from cse_cli.training.equipment import attach_callbacks
+        from cse_cli.training.collapse import attach_callbacks
         from cse_core.training import run as training
         from cse_core.training.signals import Stopped
 
         open_.enter_context(libraries_quiet())
 
-        def describe(folder: Path, result: Mapping[str, Any]) -> None:
-            _write_card(folder, result, plugins, reporter)
+        def attach(trainer: Trainer) -> None:
+            attach_callbacks(trainer)
+            trainer.describe = lambda folder, result: _write_card(folder, result, plugins, reporter)
 
         wanted = recorded_reports(folder) if composition is None else composition.train.report
         makers = reporters_of(wanted, plugins.registry) if first else {}
@@ -101,8 +97,7 @@ def run(
                         folder,
                         plugins.registry,
                         reporter=heard_by,
-                        describe=describe,
-                        attach_callbacks=attach_callbacks,
+                        attach_callbacks=attach,
                     )
             else:
                 outcome = training.train(
@@ -111,10 +106,9 @@ def run(
                     out=folder,
                     reporter=heard_by,
                     corpus=plugins.known_corpus(composition.data),
-                    recorded=with_whole_paths(composition, plugins.registry),
+                    recorded=with_absolute_paths(composition, plugins.registry),
                     replace_run=force,
-                    describe=describe,
-                    attach_callbacks=attach_callbacks,
+                    attach_callbacks=attach,
                 )
         except Stopped as stopped:
             stopped.folder = folder
@@ -160,3 +154,67 @@ def _new_folder(composition: Composition) -> Path:
         count += 1
         path = base.with_name(f"{base.name}-{count}")
     return path
+
+
+def show_in_short(composition: Composition) -> None:
+    """Print parts, passes and settings in a few lines on stderr."""
+    from cse_cli.training.plan import format_steps
+
+    train = composition.train
+    parts = ", ".join(
+        part.path for part in composition.parts if part.kind != "branch" or part.use != "online"
+    )
+    echo_err(f"recipe {composition.recipe or 'default'}: {parts}")
+    passes = "; ".join(
+        f"{each.branch}: {' + '.join(each.views)}" + ("" if each.gradient else " (no gradient)")
+        for each in composition.passes
+    )
+    echo_err(f"each step encodes {passes}")
+    echo_err(
+        f"model {composition.model.name}, batches of {train.batch_size}, "
+        f"learning rate {train.lr:g}{format_steps(composition)}, seed {train.seed}"
+    )
+    for warning in composition.warnings:
+        warn(warning)
+
+
+def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
+    """Print what came of the run, and what to type next."""
+    echo(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
+    if outcome.chosen_by is not None and outcome.score is not None:
+        echo(f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}")
+    else:
+        echo(f"kept: step {outcome.step:,}, the last")
+    echo(f"model: {outcome.model}")
+    echo("next:")
+    if "eval" in plugins.commands.usable:
+        from cse_cli.plugins.folders import data_folder
+
+        there = plugins.locate("sts", data_folder()[0]).there
+        echo(f"  cse eval {folder}{' --suite sts' if there else ''}")
+    echo(f"  cse encode {folder} --text 'a sentence'")
+
+
+def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:
+    """Return what came of the run, with everything that was printed meanwhile."""
+    return {
+        "run": str(folder),
+        "model": str(outcome.model),
+        "steps": outcome.steps,
+        "step": outcome.step,
+        "round": outcome.round,
+        "chosen_by": outcome.chosen_by,
+        "score": outcome.score,
+        "scores": outcome.scores,
+        "seconds": round(outcome.seconds, 1),
+        "messages": list(reporter.messages),
+        "warnings": list(reporter.warnings),
+    }
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

@@ -12,7 +12,7 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
-    from cse_cli.training.plan_scores import PlannedRun
+    from cse_cli.training.plan import PlannedRun
     from cse_core.data.sources import HubName
     from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
@@ -101,7 +101,7 @@ def planned_run(
     """
     from cse_cli.plugins.adapters import adapted
     from cse_cli.texts.lengths import lengths
-    from cse_cli.training.plan_scores import PlannedRun
+    from cse_cli.training.plan import PlannedRun
 
     if out is not None:
         check_out(out, force=force)

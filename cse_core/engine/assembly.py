@@ -14,7 +14,7 @@ from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.shortcuts import recompute_layers
-from cse_core.engine.negatives import unequal
+from cse_core.engine.negatives import dimension_mismatch
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
 from cse_core.models.part_factory import PartFactory
@@ -41,7 +41,7 @@ from cse_core.types import INPUT
 class BoundAugmenter:
     """An augmenter with what the engine must know of it."""
 
-    choice: PlannedPart
+    planned: PlannedPart
     part: Augmenter
     point: str
     gradient: str | None
@@ -128,20 +128,20 @@ def build(
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
     )
-    for choice in composition.of("adapter"):
-        cast(Adapter, factory(choice, encoder.hidden_size)).wrap(encoder.model)
+    for planned in composition.of("adapter"):
+        cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
     online = factory.sentence_encoder(composition.of("pool"), model.max_length)
     dimension = online.dimension
     inference_pool = None
     if composition.inference_pool is not None:
-        choice = composition.inference_pool
+        planned = composition.inference_pool
         apart = replace(factory, made={})  # it is not part of the training
-        inference_pool = cast(RowPooler, apart(choice, encoder.hidden_size))
-        _refuse_untrained(inference_pool, choice)
+        inference_pool = cast(RowPooler, apart(planned, encoder.hidden_size))
+        _refuse_untrained(inference_pool, planned)
     branches: dict[str, Branch] = {}
-    for choice in composition.of("branch"):
-        branch = cast(Branch, factory(choice, dimension, dict(online.heads)))
-        branches[choice.name] = branch
+    for planned in composition.of("branch"):
+        branch = cast(Branch, factory(planned, dimension, dict(online.heads)))
+        branches[planned.name] = branch
         branch.encoder.use_dropout(source)
         for head in branch.heads.values():
             replace_dropout(head, source)
@@ -151,18 +151,18 @@ def build(
     }
 
     def made(kind: Kind) -> dict[str, Any]:
-        return {choice.name: factory(choice, dimension) for choice in composition.of(kind)}
+        return {planned.name: factory(planned, dimension) for planned in composition.of(kind)}
 
     augmenters = []
-    for choice in composition.of("aug"):
-        spec = cast(AugmenterSpec, choice.spec)
+    for planned in composition.of("aug"):
+        spec = cast(AugmenterSpec, planned.spec)
         augmenters.append(
             BoundAugmenter(
-                choice,
-                cast(Augmenter, factory(choice, dimension)),
-                spec.point_of(choice.options),
-                spec.gradient_of(choice.options),
-                tuple(view.name for view in composition.views if choice.path in view.augmenters),
+                planned,
+                cast(Augmenter, factory(planned, dimension)),
+                spec.point_of(planned.options),
+                spec.gradient_of(planned.options),
+                tuple(view.name for view in composition.views if planned.path in view.augmenters),
             )
         )
     assembly = Assembly(
@@ -187,30 +187,29 @@ def build(
     return assembly
 
 
-def _refuse_untrained(pooler: RowPooler, choice: PlannedPart) -> None:
+def _refuse_untrained(pooler: RowPooler, planned: PlannedPart) -> None:
     """Refuse a row pooler of the saved model that has weights and is not in the training."""
     if isinstance(pooler, nn.Module) and next(pooler.parameters(), None) is not None:
         what = "has weights of its own, which this run would not train"
-        hint = f"train with it: --pool {choice.use}, or choose another for inference.pool"
-        raise CseError(what, where="inference.pool", value=choice.use, hint=hint)
+        hint = f"train with it: --pool {planned.use}, or choose another for inference.pool"
+        raise CseError(what, where="inference.pool", value=planned.use, hint=hint)
 
 
 def _check_dimensions(assembly: Assembly) -> None:
     """Refuse targets and stored vectors of another dimension than the anchors they are held to.
 
-    Branches differ in heads, and by that in dimension. A store that keeps the vectors of a branch
-    of another dimension would have no candidate for any loss of its level, in silence.
+    Branches differ in heads, and by that in dimension.
 
     Raises:
         CseError: If a target's view, or what a store keeps, has another dimension.
     """
     composition = assembly.composition
     held: list[tuple[str, str, str]] = []  # path, level and branch
-    for choice, options in composition.stores():
+    for planned, options in composition.stores():
         # One that only weighs brings no vectors: its branch may be a model of any size.
-        brings = type(assembly.stores[choice.name]).candidates is not NegativeStore.candidates
+        brings = type(assembly.stores[planned.name]).candidates is not NegativeStore.candidates
         if options.branch is not None and brings:
-            held.append((choice.path, options.level, options.branch))
+            held.append((planned.path, options.level, options.branch))
     for _, wants in composition.losses():
         view = composition.view(wants.target)
         if view is not None:
@@ -220,7 +219,7 @@ def _check_dimensions(assembly: Assembly) -> None:
     for where, level, branch in held:
         found, wanted = (_dimension(assembly.encoders, name, level) for name in (branch, own))
         if None not in (found, wanted) and found != wanted:
-            raise unequal(where, found, wanted)
+            raise dimension_mismatch(where, found, wanted)
 
 
 def _dimension(encoders: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.engine.row_keys import SLOTS, occurrences, token_keys
+from cse_core.engine.row_keys import SLOTS_PER_TEXT, occurrences, token_keys
 from cse_core.runtime import distributed
 from cse_core.types import TokenBatch, View
 
@@ -53,7 +53,7 @@ def look_up(
         if (point, view.name) in known:
             return known[point, view.name].at(tokens)
         if (point, "anchor") in known:
-            return known[point, "anchor"].at(replace(tokens, slot=tokens.slot % SLOTS))
+            return known[point, "anchor"].at(replace(tokens, slot=tokens.slot % SLOTS_PER_TEXT))
     return None
 
 

@@ -1,4 +1,4 @@
-"""The negatives of a loss: its batch's other rows, its stores' candidates, and the core's masks."""
+"""The negatives of a loss: other rows of its batch, candidates of stores, and the core's masks."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
 
-def in_batch(batch: Batch, group: str, sides: str = "target", siblings: bool = False) -> Negatives:
+def in_batch(
+    batch: Batch, group: str, sides: str = "target", keep_segments: bool = False
+) -> Negatives:
     """Return the in-batch negatives of the losses that pull towards a group of positives.
 
     ``sides`` is ``target`` for the other rows of the group, ``anchor`` for the other anchors, or
     ``both``. Rows of the anchor's own sentence are masked, in the group and among the anchors; with
-    ``siblings``, for which its other segments are negatives, those of its own slot alone. Rows of
+    ``keep_segments`` only those of its own slot, and its other segments are negatives. Rows of
     views with role ``negative`` are added and never masked.
     """
     blocks: list[Negatives] = []
     if sides in ("target", "both"):
-        blocks.append(_rows_of_group(batch, batch, group, "in-batch", siblings))
+        blocks.append(_rows_of_group(batch, batch, group, "in-batch", keep_segments))
     if sides in ("anchor", "both"):
-        blocks.append(_anchors(batch, batch, "anchors", siblings))
+        blocks.append(_anchors(batch, batch, "anchors", keep_segments))
     for name, role in batch.roles.items():
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
             blocks.append(_rows(batch, name, rows.vectors, rows.owner))
-    return Negatives.join(blocks) if blocks else nothing(batch)
+    return Negatives.join(blocks) if blocks else no_negatives(batch)
 
 
-def nothing(batch: Batch) -> Negatives:
+def no_negatives(batch: Batch) -> Negatives:
     """Return no negatives at all."""
     return Negatives.of(
         batch.anchors.new_zeros(0, batch.anchors.shape[1]), len(batch.anchors), name="none"
     )
 
 
-def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negatives:
+def negatives_for_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negatives:
     """Return the negatives of a loss before any part weighs them.
 
     These are its in-batch negatives and the candidates of the stores of these names, with the masks
@@ -52,52 +54,52 @@ def of_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negati
     """
     blocks = []
     if options.negatives not in ("stored", "none"):
-        siblings = options.same_sentence == "keep"
-        blocks.append(in_batch(batch, options.target, options.in_batch, siblings))
+        keep_segments = options.same_sentence == "keep"
+        blocks.append(in_batch(batch, options.target, options.in_batch, keep_segments))
     for name in stores:
         if (stored := batch.stored.get(name)) is not None:
             found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
             if found != wanted:
-                raise unequal(f"negatives.{name}", found, wanted)
+                raise dimension_mismatch(f"negatives.{name}", found, wanted)
             blocks.append(stored)
-    negatives = Negatives.join(blocks) if blocks else nothing(batch)
+    negatives = Negatives.join(blocks) if blocks else no_negatives(batch)
     return mask_known(batch, negatives, options)
 
 
-def of_reversed(batch: Batch, turned: Batch, options: LossOptions) -> Negatives:
+def negatives_for_reversed(batch: Batch, swapped: Batch, options: LossOptions) -> Negatives:
     """Return the negatives of a loss's second direction: in-batch rows alone.
 
-    For each positive of ``turned``, which ``reversed_batch`` made of the batch, the other
+    For each positive of ``swapped``, which ``reversed_batch`` made of the batch, the other
     sentences' anchors, each once, and with ``in_batch`` anchor or both their positives too.
     """
     blocks = []
-    siblings = options.same_sentence == "keep"
+    keep_segments = options.same_sentence == "keep"
     if options.negatives not in ("stored", "none"):
         if options.in_batch in ("target", "both"):
-            blocks.append(_anchors(turned, batch, "in-batch", siblings))
+            blocks.append(_anchors(swapped, batch, "in-batch", keep_segments))
         if options.in_batch in ("anchor", "both"):
-            blocks.append(_rows_of_group(turned, batch, options.target, "anchors", siblings))
-    negatives = Negatives.join(blocks) if blocks else nothing(turned)
-    return mask_known(turned, negatives, options)
+            blocks.append(_rows_of_group(swapped, batch, options.target, "anchors", keep_segments))
+    negatives = Negatives.join(blocks) if blocks else no_negatives(swapped)
+    return mask_known(swapped, negatives, options)
 
 
 def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Negatives:
     """Mask rows of the anchor's own document or very text, as the options say.
 
     Rows of views with role ``negative`` have texts of their own: an equal text of the sentence that
-    they came with masks none of them, and only their own text masks those of the anchor's sentence.
-    Its other segments in the batch stay where ``same_sentence`` keeps them.
+    they came with masks none of them. The anchor's other segments in the batch stay where
+    ``same_sentence`` keeps them.
     """
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
     fresh, given = _kinds(batch, negatives)
-    siblings, mask = options.same_sentence == "keep", negatives.mask
-    if siblings or options.same_document == "mask":
-        stays = fresh if siblings else given
+    keep_segments, mask = options.same_sentence == "keep", negatives.mask
+    if keep_segments or options.same_document == "mask":
+        stays = fresh if keep_segments else given
         own = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
     if options.same_text == "mask":
         same = same_texts(batch, negatives)
-        mask = mask | (same & ~own if siblings else same)
+        mask = mask | (same & ~own if keep_segments else same)
     if options.same_document == "mask":
         same = batch.corpus.same(batch.corpus.documents, batch.row, negatives.row)
         mask = mask | (same & ~own)
@@ -105,9 +107,30 @@ def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Nega
 
 
 def same_texts(batch: Batch, negatives: Negatives) -> Tensor:
-    """Return ``[A, N]`` which negatives are of a row with the anchor's text, its own row too."""
-    corpus = batch.corpus
-    return corpus.same(corpus.text_ids, batch.row, negatives.row) & ~_kinds(batch, negatives)[1]
+    """Return ``[A, N]`` which negatives are of a row with the anchor's text, its own among them."""
+    same = batch.corpus.same(batch.corpus.text_ids, batch.row, negatives.row)
+    return same & ~_kinds(batch, negatives)[1]
+
+
+@torch.no_grad()
+def negative_counts(
+    batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str]
+) -> dict[str, Tensor]:
+    """Return the scalars of docs/lifecycle.md#negatives-in-the-log; no device is waited for."""
+    seen = ~negatives.mask
+    shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
+    shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
+    sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
+    found = {name: total / max(len(seen), 1) for name, total in sums.items()}
+    for name, block in negatives.spans():
+        if name in batch.stored:
+            ages = (seen[:, block] * negatives.age[block]).sum()
+            found[f"negatives.{name}.age"] = ages / sums[f"negatives.{name}"].clamp_min(1)
+    kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
+    again = same_texts(batch, negatives) & ~negatives_for_loss(batch, kept, stores).mask
+    for name, which in (("masked", ~seen), ("seen", seen)):
+        found[f"same_text.{name}"] = (again & which).sum(dtype=torch.float32)
+    return found
 
 
 def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:
@@ -144,7 +167,7 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
 
 
 def _rows_of_group(
-    seen_by: Batch, batch: Batch, group: str, name: str, siblings: bool
+    seen_by: Batch, batch: Batch, group: str, name: str, keep_segments: bool
 ) -> Negatives:
     """Return a batch's positives of a group as negatives of its anchors, or of another's.
 
@@ -158,21 +181,21 @@ def _rows_of_group(
     if targets.distinct is not None:
         vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
         absent = None if absent is None else absent[targets.distinct]
-    mask = _own(seen_by, owner, slot, siblings)
+    mask = _own(seen_by, owner, slot, keep_segments)
     mask = mask if absent is None else mask | absent.unsqueeze(0)
     return _rows(seen_by, name, vectors, owner, mask)
 
 
-def _anchors(seen_by: Batch, batch: Batch, name: str, siblings: bool) -> Negatives:
+def _anchors(seen_by: Batch, batch: Batch, name: str, keep_segments: bool) -> Negatives:
     """Return a batch's anchors as negatives of another's, or of each other."""
-    mask = _own(seen_by, batch.owner, batch.slot, siblings)
+    mask = _own(seen_by, batch.owner, batch.slot, keep_segments)
     return _rows(seen_by, name, batch.anchors, batch.owner, mask)
 
 
-def _own(batch: Batch, owner: Tensor, slot: Tensor, siblings: bool) -> Tensor:
+def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tensor:
     """Return ``[A, N]`` which rows are of the anchor's own sentence, or its own row alone."""
     own = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
-    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if siblings else own
+    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if keep_segments else own
 
 
 def _rows(
@@ -181,7 +204,7 @@ def _rows(
     return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])
 
 
-def unequal(where: str, found: int | None, wanted: int | None) -> CseError:
-    """Return the error of vectors that do not meet the anchors."""
+def dimension_mismatch(where: str, found: int | None, wanted: int | None) -> CseError:
+    """Return the error of vectors of another dimension than the anchors."""
     what = f"its vectors have {found} dimensions and the anchors {wanted}"
     return CseError(what, where=where, hint="give the heads of all branches one dimension")

@@ -12,9 +12,13 @@ from torch import Tensor
 
 from cse_core.capabilities import Role
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine import negatives as of
 from cse_core.engine.assembly import Assembly
-from cse_core.engine.counting import counts
+from cse_core.engine.negatives import (
+    negative_counts,
+    negatives_for_loss,
+    negatives_for_reversed,
+    reversed_batch,
+)
 from cse_core.engine.row_keys import align
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
@@ -62,8 +66,8 @@ class Objectives:
         run = self.composition = assembly.composition
         self.losses = [loss for loss in run.of("loss") if active is None or loss.name in active]
         self.level_of = {
-            choice.path: cast(LossOptions | StoreOptions | MinerOptions, choice.options).level
-            for choice in (*self.losses, *run.of("negatives"), *run.of("positives"))
+            planned.path: cast(LossOptions | StoreOptions | MinerOptions, planned.options).level
+            for planned in (*self.losses, *run.of("negatives"), *run.of("positives"))
         }
         self.levels = tuple(dict.fromkeys([*self.level_of.values(), SENTENCE]))
 
@@ -85,9 +89,9 @@ class Objectives:
         batches = {level: self._batch(level, *given) for level in self.levels}
         total: Tensor | None = None
         parts: dict[str, Tensor] = {}
-        for choice in self.losses:
-            name, options = choice.name, cast(LossOptions, choice.options)
-            output = self._loss(choice, batches[options.level], ctx, parts, count_negatives)
+        for planned in self.losses:
+            name, options = planned.name, cast(LossOptions, planned.options)
+            output = self._loss(planned, batches[options.level], ctx, parts, count_negatives)
             if output is None:
                 continue
             parts[f"{name}.loss"] = output.value.detach()
@@ -142,32 +146,32 @@ class Objectives:
 
     def _loss(
         self,
-        choice: PlannedPart,
+        planned: PlannedPart,
         batch: Batch,
         ctx: StepContext,
         parts: dict[str, Tensor],
         count_negatives: bool,
     ) -> LossOutput | None:
-        options = cast(LossOptions, choice.options)
+        options = cast(LossOptions, planned.options)
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
             return None
         run, calls = self.composition, self.assembly.calls
-        stores = [store.name for store in run.of("negatives") if run.serves(store, choice)]
-        negatives = of.of_loss(batch, options, stores)
+        stores = [store.name for store in run.of("negatives") if run.serves(store, planned)]
+        negatives = negatives_for_loss(batch, options, stores)
         for store in stores:
             negatives = calls(self.assembly.stores[store], "weigh", negatives, batch, ctx)
         if count_negatives:
-            numbers = counts(batch, negatives, options, stores)
-            parts.update({f"{choice.name}.{name}": number for name, number in numbers.items()})
-        loss = self.assembly.losses[choice.name]
-        with _without_encoding(choice, self.assembly.online.encoder):
+            numbers = negative_counts(batch, negatives, options, stores)
+            parts.update({f"{planned.name}.{name}": number for name, number in numbers.items()})
+        loss = self.assembly.losses[planned.name]
+        with _without_encoding(planned, self.assembly.online.encoder):
             forward: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
             if options.directions == "one":
                 return forward
-            turned, anchors = of.reversed_batch(batch, options.target)
-            others = of.of_reversed(batch, turned, options)
-            backward = calls(loss, "__call__", turned, anchors, others, ctx)
+            swapped, anchors = reversed_batch(batch, options.target)
+            others = negatives_for_reversed(batch, swapped, options)
+            backward = calls(loss, "__call__", swapped, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
 
 

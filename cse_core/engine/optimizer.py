@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -17,11 +16,6 @@ from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.schedule import Schedule
 
-MAX_NORMS, MIN_NORMS = 50, 10
-"""A gradient's norm is held to the median of so many steps at most, and from so many on."""
-MAX_IN_A_ROW = 10
-"""So many dropped steps in a row end a run: nothing would be learned any more."""
-
 
 @dataclass(frozen=True)
 class Update:
@@ -29,47 +23,11 @@ class Update:
 
     Attributes:
         norm: Of the gradient before it was clipped, None where nothing asks for it.
-        made: Whether the weights moved.
+        applied: Whether the weights moved.
     """
 
     norm: Tensor | None
-    made: bool = True
-
-
-@dataclass
-class GradientSpikeFilter:
-    """Steps that are dropped for the size of their gradient (``train.drop_spikes``).
-
-    Attributes:
-        norms: Of the last steps that were made.
-        dropped: Steps that were dropped so far, ``in_a_row`` since the last one that was made.
-    """
-
-    norms: list[float] = field(default_factory=list)
-    dropped: int = 0
-    in_a_row: int = 0
-
-    def drops(self, norm: Tensor | None, times: float) -> bool:
-        """Return whether a step is dropped, and count it; waits for the device.
-
-        Raises:
-            CseError: If ``MAX_IN_A_ROW`` steps in a row are.
-        """
-        size = math.nan if norm is None else float(norm)
-        usual = median(self.norms) if len(self.norms) >= MIN_NORMS else math.inf
-        if math.isfinite(size) and size <= times * usual:
-            self.norms, self.in_a_row = [*self.norms[1 - MAX_NORMS :], size], 0
-            return False
-        self.dropped, self.in_a_row = self.dropped + 1, self.in_a_row + 1
-        if self.in_a_row < MAX_IN_A_ROW:
-            return True
-        raise CseError(
-            f"{MAX_IN_A_ROW} steps in a row had a gradient too large, the last of norm {size:g} "
-            f"where {usual:g} is usual",
-            where="train.drop_spikes",
-            value=times,
-            hint="lower train.lr, or raise train.drop_spikes",
-        )
+    applied: bool = True
 
 
 class Optimizer:
@@ -83,7 +41,7 @@ class Optimizer:
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
         self.options = options
-        self.spikes, self.overflows = GradientSpikeFilter(), 0
+        self.overflows = 0
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
@@ -115,7 +73,7 @@ class Optimizer:
         the same in every process, for which this waits for the device.
 
         Raises:
-            CseError: If too many steps in a row are dropped, or every scale is too large.
+            CseError: If every scale is too large.
         """
         share = self.rate(step)
         for group in self.adamw.param_groups:
@@ -123,20 +81,19 @@ class Optimizer:
         norm, options, scaled = None, self.options, scaler.is_enabled()
         if scaled:
             scaler.unscale_(self.adamw)
-        if options.clip or options.drop_spikes or scaled:
+        if options.clip or scaled:
             norm = nn.utils.clip_grad_norm_(self.named.values(), options.clip or math.inf)
-        if scaled and not math.isfinite(float(cast(Tensor, norm))):
-            self.overflows, made = self.overflows + 1, False
+        overflowed = scaled and not math.isfinite(float(cast(Tensor, norm)))
+        if overflowed:
+            self.overflows += 1
             if scaler.get_scale() <= 1.0:
                 raise self._overflow()
         else:
-            made = options.drop_spikes is None or not self.spikes.drops(norm, options.drop_spikes)
-        if made:
             self.adamw.step()
         if scaled:
             scaler.update()
         self.adamw.zero_grad(set_to_none=True)
-        return Update(norm, made)
+        return Update(norm, not overflowed)
 
     def _overflow(self) -> CseError:
         what = "the gradient leaves the range of fp16 whatever it is scaled by: "

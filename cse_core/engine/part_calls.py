@@ -47,7 +47,7 @@ class PartCalls:
         function: Callable[..., Any] = getattr(part, method)
         read = list(_read(given))
         versions = [tensor._version for tensor in read]
-        before = _random_state() if self.thorough else None
+        before = random_state() if self.thorough else None
         try:
             came = function(*given)
         except TypeError as error:
@@ -56,7 +56,7 @@ class PartCalls:
             raise PartError(part, method, f"takes other arguments: {error}") from error
         if [tensor._version for tensor in read] != versions:
             raise PartError(part, method, "wrote into a tensor that it was given; return a new one")
-        if before is not None and _random_state() != before:
+        if before is not None and random_state() != before:
             hint = "draw by ctx.generator(name)"
             raise PartError(part, method, f"moved the global random state; {hint}")
         if wrong := _PROMISES[method](part, came, *given):
@@ -235,7 +235,7 @@ def _equal(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def _random_state() -> tuple[bytes, bytes, object]:
+def random_state() -> tuple[bytes, bytes, object]:
     """Return the state of the generators that a plugin shares with everybody."""
     numbers = np.random.get_state(legacy=True)
     return torch.get_rng_state().numpy().tobytes(), repr(numbers).encode(), random.getstate()

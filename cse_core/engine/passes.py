@@ -1,10 +1,10 @@
-"""Encoder passes per step, as the plan has them: encoder calls, and the gradients' way back."""
+"""Encoder passes per step, as the plan has them: encoder calls and their backward passes."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,8 +14,6 @@ from torch.amp import GradScaler
 
 from cse_core.capabilities import Role
 from cse_core.engine.assembly import BoundAugmenter
-from cse_core.engine.encoder_call import EMBEDDINGS, Levels, encode
-from cse_core.engine.gathering import Gathering, joined
 from cse_core.engine.input_gradients import (
     Fields,
     GradientCapture,
@@ -23,16 +21,21 @@ from cse_core.engine.input_gradients import (
     backward_to_inputs,
     look_up,
 )
-from cse_core.engine.row_keys import KeysOnDevice, RowKeys
+from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks
 from cse_core.engine.views import PreparedView, ViewBuilder
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.recipes.composition import PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
-from cse_core.runtime.gradients import NOTHING, GradientSum
+from cse_core.runtime.gradients import NO_REDUCER, GradientReducer
 from cse_core.runtime.seeds import StepPosition, derive_seed, draws
-from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext
+from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext, TokenBatch
 
+Levels = dict[str, dict[str, Embeddings]]
+"""Embeddings by view and level."""
+EMBEDDINGS = ("word_embeddings", "input_embeddings")
+"""Points at which embeddings are changed and watched."""
 Pieces = list[PreparedView]
 """The rows of a view, those of each chunk apart."""
 
@@ -115,19 +118,19 @@ class StepPasses:
             found[SENTENCE] = self._keys_on_device.of(*map(torch.cat, zip(*texts, strict=True)))
         return {**found, INPUT: found[SENTENCE]}
 
-    def trial(self, off: frozenset[str]) -> StepPasses:
-        """Return the same with augmenters off and its own, unused, log."""
-        trial = copy.copy(self)
-        trial.off = off
-        trial._begin({})
-        return trial
+    def gradient_probe(self, off: frozenset[str]) -> StepPasses:
+        """Return passes for the gradients of the inputs: without these augmenters and their log."""
+        probe = copy.copy(self)
+        probe.off = off
+        probe._begin({})
+        return probe
 
-    def take_over(self, trial: StepPasses) -> None:
-        """Keep what a trial encoded without gradient and would encode to the same again."""
+    def reuse_encodings_from(self, probe: StepPasses) -> None:
+        """Keep what a probe encoded without gradient and would encode to the same again."""
         views = self.assembly.composition.views
-        changed = {view.name for view in views if not trial.off.isdisjoint(view.augmenters)}
-        self.extra.update({key: e for key, e in trial.extra.items() if key[0] not in changed})
-        self.kept = {name: e for name, e in trial.kept.items() if name not in changed}
+        changed = {view.name for view in views if not probe.off.isdisjoint(view.augmenters)}
+        self.extra.update({key: e for key, e in probe.extra.items() if key[0] not in changed})
+        self.kept = {name: e for name, e in probe.kept.items() if name not in changed}
 
     # -- encoding ---------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ class StepPasses:
             with torch.set_grad_enabled(planned.gradient and not cached), precision.autocast():
                 calls = [self.call(planned.branch, names, i, capture) for i in self.numbers]
             for name in names:
-                local[name] = joined([call[name] for call in calls], self.keys[name])
+                local[name] = join_chunks([call[name] for call in calls], self.keys[name])
                 if not planned.gradient:
                     self.kept[name] = local[name]
                 elif cached:
@@ -199,7 +202,7 @@ class StepPasses:
             for augmenter in self.assembly.augmenters
             if encoder.tokenizer is self.assembly.online.tokenizer
             and augmenter.point in EMBEDDINGS
-            and augmenter.choice.path not in self.off
+            and augmenter.planned.path not in self.off
             and any(name in augmenter.views for name in names)
         ]
         seen = acting or capture.points
@@ -207,7 +210,7 @@ class StepPasses:
         known = pieces or self.pieces
         views = {name: known[name][chunk] for name in names}
         with self.setup.precision.autocast():
-            return encode(encoder, views, self.device, self.setup.input_level, change)
+            return encode_views(encoder, views, self.device, self.setup.input_level, change)
 
     def _change(
         self,
@@ -228,7 +231,7 @@ class StepPasses:
             piece = values[start:stop]
             for augmenter in acting:
                 if view.name in augmenter.views and stop > start:
-                    place = (augmenter.choice.path, view.name, chunk)
+                    place = (augmenter.planned.path, view.name, chunk)
                     modes = (augmenter.gradient or "fresh",)
                     ctx = replace(
                         self.context(),
@@ -270,7 +273,7 @@ class StepPasses:
                 self.call(branch, [view], i, unseen, label, {view: pieces})[view]
                 for i in self.numbers
             ]
-        return joined(calls, keys)
+        return join_chunks(calls, keys)
 
     def context(self, index: Tensor | None = None) -> StepContext:
         """Return the context that parts see, with texts of ``[b]`` rows or of the whole batch."""
@@ -289,34 +292,33 @@ class StepPasses:
     # -- backward ---------------------------------------------------------------------------
 
     def backward(
-        self, value: Tensor, capture: GradientCapture, sums: GradientSum = NOTHING
+        self, value: Tensor, capture: GradientCapture, reducer: GradientReducer = NO_REDUCER
     ) -> None:
         """Send the gradient back; chunk by chunk where the vectors are leaves.
 
-        In a trial it is taken for the inputs alone, and no weight gets one. ``sums`` begins with
-        weights that only one pass more reaches.
+        A probe takes it for the inputs alone, and no weight gets one. ``reducer`` sums gradients
+        over the processes while the last backward pass runs.
         """
         inputs_only = bool(self.off)
         if not value.requires_grad:
             return
         value = self.setup.scaler.scale(value)
         if len(self.chunks) == 1:
-            with sums.during():
+            with reducer.overlap_backward():
                 found = backward_to_inputs([value], [None], capture.tensors, inputs_only)
             capture.collect(self._unscaled(found))
             return
         found = backward_to_inputs([value], [None], list(self.leaves.values()), inputs_only)
         gradients = dict(zip(self.leaves, found, strict=True))
         trained = [(p.branch, names) for p, names in self.of_the_objective() if p.gradient]
-        for place, (branch, names) in enumerate(trained, 1):
-            own = self._weights([branch]), self._weights(later for later, _ in trained[place:])
+        for branch, names in trained:
+            last = reducer if branch == trained[-1][0] else NO_REDUCER
             with torch.enable_grad(), self.setup.precision.autocast():
-                self._backward(branch, names, gradients, capture, partial(sums.during, *own))
+                self._backward(branch, names, gradients, capture, last)
 
-    def _weights(self, branches: Iterable[str]) -> set[nn.Parameter]:
-        """Return the weights that branches encode with; one process has nothing to do with them."""
-        encoders = [self.assembly.encoders[branch] for branch in branches if self.size > 1]
-        modules = [module for encoder in encoders for module in encoder.modules()]
+    def _weights(self, branch: str) -> set[nn.Parameter]:
+        """Return what a branch encodes with; one process has nothing to do with it."""
+        modules = self.assembly.encoders[branch].modules() if self.size > 1 else ()
         return {parameter for module in modules for parameter in module.parameters()}
 
     def _backward(
@@ -325,7 +327,7 @@ class StepPasses:
         names: list[str],
         gradients: Mapping[tuple[str, str], Tensor | None],
         capture: GradientCapture,
-        summing: Callable[[], AbstractContextManager[None]],
+        reducer: GradientReducer,
     ) -> None:
         """Encode each chunk again, and send its part of the vectors' gradients back."""
         done: dict[tuple[str, str], int] = {}
@@ -340,8 +342,9 @@ class StepPasses:
                     if gradient is not None and rows.vectors.requires_grad:
                         roots.append(rows.vectors)
                         seeds.append(gradient[start : start + len(rows)])
-            last = summing() if chunk == self.numbers[-1] else nullcontext()
-            with torch.autocast(self.device.type, enabled=False), last:
+            last = chunk == self.numbers[-1]
+            overlap = reducer.overlap_backward(self._weights(branch)) if last else nullcontext()
+            with torch.autocast(self.device.type, enabled=False), overlap:
                 found = backward_to_inputs(roots, seeds, capture.tensors, bool(self.off))
                 capture.collect(self._unscaled(found))
 
@@ -352,3 +355,47 @@ class StepPasses:
             return gradients
         scale = scaler.scale(torch.ones((), device=self.device))
         return [g if g is None else (g.float() / scale).nan_to_num(0, 0, 0) for g in gradients]
+
+
+def encode_views(
+    encoder: SentenceEncoder,
+    views: Mapping[str, PreparedView],
+    device: torch.device,
+    input_level: bool,
+    change: Callable[[str, Spans, Tensor], Tensor] | None,
+) -> Levels:
+    """Encode views laid end to end, and take them apart again.
+
+    ``change`` sees and changes ``[T, E]`` values at a point; None where nobody does.
+
+    Returns:
+        The embeddings of each view by level; their keys number the texts of the call.
+    """
+    pieces, texts = [], 0
+    spans, start = [], 0
+    for view in views.values():
+        # Texts of one sentence, and of several views, are joined each by itself.
+        pieces.append(replace(view.tokens, owner=view.text + texts if texts else view.text))
+        texts += int(view.text[-1]) + 1 if len(view.text) else 0
+        if change is not None:
+            stop = start + len(view.tokens.ids)
+            spans.append((view.view, view.tokens.to(device), start, stop))
+            start = stop
+    levels = encoder.embed(
+        TokenBatch.join(pieces, pinned=device.type == "cuda"),
+        device,
+        sum(view.texts for view in views.values()),
+        on_words=None if change is None else partial(change, "word_embeddings", spans),
+        on_input=None if change is None else partial(change, "input_embeddings", spans),
+        input_level=input_level,
+    )
+    found: Levels = {name: {} for name in views}
+    for level, joint in levels.items():
+        if joint.vectors.dtype.itemsize < 4:
+            joint = replace(joint, vectors=joint.vectors.float())
+        start = 0
+        for name, view in views.items():
+            stop = start + (view.tokens.rows if level == encoder.row_level else view.texts)
+            found[name][level] = joint.take(slice(start, stop))
+            start = stop
+    return found

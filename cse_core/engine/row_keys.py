@@ -1,18 +1,24 @@
-"""Row keys: of which sentence a row is, and which of its rows; views are joined by them."""
+"""Row keys: of which sentence a row is, and which of its rows.
+
+By them the chunks of a view are joined, its rows gathered over the processes, and views aligned.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from cse_core.runtime import distributed
 from cse_core.types import Embeddings, TokenBatch
 
-SLOTS = 2**10
+Name = TypeVar("Name")
+SLOTS_PER_TEXT = 2**10
 """Room for the slots of one text, where a batch row has several texts in a view."""
-_SLOTS, _PLACES = 2**20, 2**20
+MAX_SLOTS, MAX_TOKENS = 2**20, 2**20
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class KeysOnDevice:
 
 def number(owner: Tensor, slot: Tensor) -> Tensor:
     """Return ``[N]`` one integer for each key, in the order of owners and slots."""
-    return owner * _SLOTS + slot
+    return owner * MAX_SLOTS + slot
 
 
 def token_keys(tokens: TokenBatch) -> Tensor:
@@ -74,9 +80,9 @@ def token_keys(tokens: TokenBatch) -> Tensor:
     if len(row):
         before = (counted - special)[starts.clamp_max(len(row) - 1)][row]
     place = torch.where(
-        tokens.special, _PLACES // 2 + counted - special - before, tokens.source.clamp_min(0)
+        tokens.special, MAX_TOKENS // 2 + counted - special - before, tokens.source.clamp_min(0)
     )
-    return number(tokens.owner[row], tokens.slot[row]) * _PLACES + place
+    return number(tokens.owner[row], tokens.slot[row]) * MAX_TOKENS + place
 
 
 def occurrences(keys: Tensor) -> Tensor:
@@ -104,3 +110,62 @@ def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
         ordered, order = torch.sort(keys[name], stable=True)
         joined[name] = view.take(order[torch.searchsorted(ordered, common)])
     return joined
+
+
+class Gathering:
+    """Gathers vectors in rank order, with gradient for one's own.
+
+    Args:
+        batch: Rows of the batch over all processes.
+        row_each: Whether a view has one row for each of them, in their order. Every process then
+            knows the rows of all; else how many there are is asked for first.
+        on_device: Copies row keys to the device.
+    """
+
+    def __init__(self, batch: int, row_each: bool, on_device: KeysOnDevice) -> None:
+        self.rank, self.size = distributed.rank_and_size()
+        shares = [distributed.share(batch, rank, self.size) for rank in range(self.size)]
+        self._counts = [stop - start for start, stop in shares] if row_each else None
+        if self.size > 1 and row_each:
+            self._keys = on_device.of(torch.arange(batch), torch.zeros(batch, dtype=torch.int64))
+
+    def __call__(
+        self, views: Mapping[Name, Mapping[str, Embeddings]]
+    ) -> dict[Name, dict[str, Embeddings]]:
+        """Return the vectors of views, by what names them and level, over all processes."""
+        found = {name: dict(levels) for name, levels in views.items()}
+        if self.size == 1:
+            return found
+        places = [(name, level) for name, levels in found.items() for level in levels]
+        rows = [found[name][level] for name, level in places]
+        columns = [[each.vectors for each in rows], [each.length for each in rows]]
+        if self._counts is None:
+            columns += [[each.owner for each in rows], [each.slot for each in rows]]
+            counts = distributed.row_counts(columns[0])
+        else:
+            counts = [self._counts] * len(rows)
+        flat = [tensor for column in columns for tensor in column]
+        whole = iter(distributed.gather(flat, counts * len(columns)))
+        gathered = [[next(whole) for _ in rows] for _ in columns]
+        for place, (name, level) in enumerate(places):
+            vectors, length, *keys = (column[place] for column in gathered)
+            owner, slot = keys or (self._keys.owner, self._keys.slot)
+            start = sum(counts[place][: self.rank])
+            mine = rows[place].vectors
+            vectors = torch.cat([vectors[:start], mine, vectors[start + len(mine) :]])
+            found[name][level] = Embeddings(vectors, owner, slot, length)
+        return found
+
+
+def join_chunks(
+    pieces: list[dict[str, Embeddings]], keys: Mapping[str, RowKeys]
+) -> dict[str, Embeddings]:
+    """Return the chunks of a view by level, end to end and with their row keys."""
+    return {
+        level: replace(
+            Embeddings.join([piece[level] for piece in pieces]) if len(pieces) > 1 else first,
+            owner=keys[level].owner,
+            slot=keys[level].slot,
+        )
+        for level, first in pieces[0].items()
+    }

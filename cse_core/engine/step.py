@@ -21,15 +21,14 @@ from torch import Tensor
 from torch.profiler import record_function
 
 from cse_core.engine.assembly import Assembly
-from cse_core.engine.encoder_call import Levels
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
 from cse_core.engine.optimizer import Update
-from cse_core.engine.passes import RoundSetup, StepPasses
+from cse_core.engine.passes import Levels, RoundSetup, StepPasses
 from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.device import Precision
-from cse_core.runtime.gradients import GradientSum
+from cse_core.runtime.gradients import GradientReducer
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
@@ -74,7 +73,7 @@ class Engine:
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or any(
-            (f"level:{INPUT}",) in choice.requires for choice in assembly.composition.parts
+            (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
         )
         self.scaler = precision.scaler()
         self.setup = RoundSetup(self.builder, train, precision, self.scaler, input_level)
@@ -118,13 +117,13 @@ class Engine:
         work.over = True
         with record_function("cse.backward"):
             if objective.value is not None:
-                sums = self._sums()
-                work.backward(objective.value, capture, sums)
-                sums.finish()
+                reducer = self._reducer()
+                work.backward(objective.value, capture, reducer)
+                reducer.finish()
             fields = capture.fields(work.views, self.input_sizes, self.device)
         with record_function("cse.update"):
             done = update() if objective.value is not None else None
-        if done is None or done.made:
+        if done is None or done.applied:
             self.previous = fields
             with record_function("cse.commit"):
                 self._commit(objective, work)
@@ -164,7 +163,7 @@ class Engine:
     def _note(self, value: Tensor | None, done: Update | None, step: int) -> None:
         """Note whether the numbers of a step are finite, unless it was dropped."""
         calls = self.assembly.calls
-        if done is not None and not done.made:
+        if done is not None and not done.applied:
             calls.forget_step()
             return
         if value is not None:
@@ -173,14 +172,14 @@ class Engine:
             calls.note("train", "the gradient", done.norm)
         calls.end_step(step)
 
-    def _sums(self) -> GradientSum:
+    def _reducer(self) -> GradientReducer:
         """Return what sums this step's gradients over the processes."""
         encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))
             (objective if shared else encoding).extend(module.parameters())
-        return GradientSum(encoding, objective)
+        return GradientReducer(encoding, objective)
 
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)
@@ -190,12 +189,12 @@ class Engine:
 
         Nothing is committed or logged.
         """
-        trial, capture = work.trial(self.off), GradientCapture(self.fresh_points)
-        objective = self._objective(trial.encode(capture), trial)
+        probe, capture = work.gradient_probe(self.off), GradientCapture(self.fresh_points)
+        objective = self._objective(probe.encode(capture), probe)
         if objective.value is not None:
-            trial.backward(objective.value, capture)
-        work.take_over(trial)
-        return capture.fields(trial.views, self.input_sizes, self.device)
+            probe.backward(objective.value, capture)
+        work.reuse_encodings_from(probe)
+        return capture.fields(probe.views, self.input_sizes, self.device)
 
 
 def _detached(batch: Batch) -> Batch:

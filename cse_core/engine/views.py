@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly, BoundAugmenter
-from cse_core.engine.row_keys import SLOTS, occurrences
+from cse_core.engine.row_keys import SLOTS_PER_TEXT, occurrences
 from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime import distributed
@@ -21,7 +20,7 @@ from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
 
 _COMPARED = ("offsets", "ids", "positions")
-WATCHED_CALLS = 40
+MAX_WATCHED_CALLS = 40
 """Calls after which an augmenter that changed nothing is not watched any more."""
 
 
@@ -55,7 +54,7 @@ class PreparedView:
         if owner is None:
             keyed = replace(tokens, owner=text + first_owner if first_owner else text)
         else:
-            slot = tokens.slot + occurrences(owner)[text] * SLOTS
+            slot = tokens.slot + occurrences(owner)[text] * SLOTS_PER_TEXT
             keyed = replace(tokens, owner=owner[text] + first_owner, slot=slot)
         return PreparedView(view, keyed, text)
 
@@ -70,7 +69,7 @@ class PreparedView:
     def text_keys(self) -> tuple[Tensor, Tensor]:
         """Return owner and slot of each text, the keys of what its rows are joined to."""
         first = self.text.diff(prepend=self.text.new_tensor([-1])) != 0
-        return self.tokens.owner[first], self.tokens.slot[first] // SLOTS * SLOTS
+        return self.tokens.owner[first], self.tokens.slot[first] // SLOTS_PER_TEXT * SLOTS_PER_TEXT
 
 
 class ViewBuilder:
@@ -162,25 +161,19 @@ class ViewBuilder:
             self._watch(augmenter, bool(torch.equal(changed, values)))
         return changed.to(values.dtype)
 
-    def _changed(
-        self, augmenter: BoundAugmenter, x: Any, tokens: Any, view: View, ctx: StepContext
-    ) -> Any:
-        drawing = self._drawing(ctx, augmenter, view)
-        return self.assembly.calls(augmenter.part, "__call__", x, tokens, view, drawing)
-
     def _drawing(self, ctx: StepContext, augmenter: BoundAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.rank_and_size()[0]
         position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
-        place = (augmenter.choice.path, view.name)
+        place = (augmenter.planned.path, view.name)
         return replace(ctx, generator=draws(seed, position, rank, *place))
 
     def _watches(self, augmenter: BoundAugmenter) -> bool:
         """Return whether it is still to be seen if an augmenter ever changes anything."""
-        return 0 <= self._same.get(augmenter.choice.path, 0) < WATCHED_CALLS
+        return 0 <= self._same.get(augmenter.planned.path, 0) < MAX_WATCHED_CALLS
 
     def _watch(self, augmenter: BoundAugmenter, unchanged: bool) -> None:
         """Note whether an augmenter changed nothing, in the first steps."""
-        path = augmenter.choice.path
+        path = augmenter.planned.path
         seen = self._same.get(path, 0)
         if seen >= 0:
             self._same[path] = seen + 1 if unchanged else -1

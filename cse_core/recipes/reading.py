@@ -30,7 +30,7 @@ _SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
 _KEYS = (*_TEXTS, *_RECORDS_OF_A_RUN, "extends", *_SETTINGS, "when")
 _WHEN_KEYS = (*CONDITIONS, "say", *_SETTINGS)
 _TABLES = ("params", *CORE_TABLES, "views")
-_SHAPES: dict[str, tuple[type, type, str, str | None]] = {
+_SHAPES: dict[str, tuple[Any, type, str, str | None]] = {
     **{key: (str, str, "a text", None) for key in _TEXTS},
     **{key: (dict, object, "a table", f"write [{key}]") for key in _TABLES},
     **{key: (list, dict, "a list of tables", f"write [[{key}]]") for key in (*KINDS, "when")},

@@ -120,9 +120,6 @@ class TrainOptions(Options):
     check: bool = False
     """Check more of what parts do in every step, at a cost: the global random state, and whether a
     second call returns the same."""
-    drop_spikes: float | None = Field(default=None, gt=1)
-    """Skip a step whose gradient norm is not finite or more than N times the median of the last 50:
-    weights and queues do not change. By default no step is skipped."""
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""

@@ -25,13 +25,10 @@ from cse_core.errors import CseError
 _MAX_TEXT_BYTES = 2**28
 SUMS = "checksums.json"
 """SHA-256 of every other file of a whole folder, by its path in it."""
-_UNREAD = "README.md"
+_NOT_SUMMED = "README.md"
 """What no program reads, and people edit."""
-_BESIDE = re.compile(
-    r"\.(?P<name>model|start|best(-of-round-\d+)?|(round-\d+-)?step-\d+|\d+|writable"
-    r"|run\.toml|metrics\.(jsonl|csv)|result\.json|latest)-(?P<old>old-)?[a-z0-9_]{8}"
-)
-"""Names under which files and folders of a run are written."""
+_TEMPORARY = re.compile(r"\.(?P<name>.+)-(?P<old>old-)?[0-9a-f]{8}")
+"""Names of files and folders that are being written, or replaced."""
 
 
 @contextmanager
@@ -42,7 +39,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     Checksums are written last (:func:`verify_checksums`).
 
     Raises:
-        CseError: If the disk is full, or whatever else it says no to.
+        CseError: If the disk is full, read-only, or the like.
     """
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,13 +52,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             for file in sorted(beside.rglob("*")):
                 if file.is_file():
                     file.chmod(mode)  # some libraries write files that nobody else may read
-                    if file.name != _UNREAD:
+                    if file.name != _NOT_SUMMED:
                         sums[file.relative_to(beside).as_posix()] = _sum(file)
             (beside / SUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
-            old = None
-            if path.exists():
-                old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-                os.replace(path, old / path.name)
+            old = _name_beside(path, "old-") if path.exists() else None
+            if old is not None:
+                os.replace(path, old)
             os.replace(beside, path)
             if old is not None:
                 shutil.rmtree(old, ignore_errors=True)
@@ -74,7 +70,7 @@ def verify_checksums(folder: Path, *needed: str) -> str | None:
     """Return what is wrong with a whole folder, None where every file is what was written.
 
     Args:
-        folder: What :func:`whole_folder` made.
+        folder: What :func:`atomic_folder` wrote.
         needed: Files that it must have; a folder without checksums is damaged where there are any.
     """
     if not (folder / SUMS).exists() and not (folder / SUMS).is_symlink():
@@ -103,22 +99,25 @@ def _sum(path: Path) -> str:
 def remove_stale_files(folder: Path) -> None:
     """Remove what killed processes left of files and folders being written beside their places.
 
-    A folder that was being replaced is put back first. Links are not followed, and what has another
-    name or kind stays. The caller knows that no living process writes there.
+    A folder that was being replaced is put back first. Links are not followed. The caller knows
+    that no living process writes there.
     """
     for found in () if folder.is_symlink() or not folder.is_dir() else sorted(folder.iterdir()):
-        match = _BESIDE.fullmatch(found.name)
-        if match is None or (found.is_symlink() and match["name"] != "latest"):
+        match = _TEMPORARY.fullmatch(found.name)
+        if match is None:
             continue
         with suppress(OSError):
             if match["old"] and not (folder / match["name"]).exists():
-                os.replace(found / match["name"], folder / match["name"])
-            shutil.rmtree(found) if found.is_dir() else found.unlink()
+                os.replace(found, folder / match["name"])
+            elif found.is_dir() and not found.is_symlink():
+                shutil.rmtree(found)
+            else:
+                found.unlink()
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what the disk says no to while a file or folder is written into one line.
+    """Turn an error of the disk while a file or folder is written into one line.
 
     Raises:
         CseError: If it is full or read-only, the file grows too large, and the like.
@@ -127,7 +126,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        if found := re.search(r"os error (\d+)", reason):  # as safetensors tells it
+        if found := re.search(r"os error (\d+)", reason):  # of safetensors
             reason = os.strerror(int(found[1]))
         full = reason in map(os.strerror, (errno.ENOSPC, errno.EDQUOT))
         raise CseError(
@@ -160,9 +159,9 @@ def atomic_file(path: Path, *, private: bool = False, keep: bool = True) -> Iter
         beside.unlink(missing_ok=True)
 
 
-def _name_beside(path: Path) -> Path:
+def _name_beside(path: Path, kind: str = "") -> Path:
     """Return a name beside a path that nobody can foresee, and so plant a link at."""
-    return path.with_name(f".{path.name[:40]}-{secrets.token_hex(4)}")
+    return path.with_name(f".{path.name[:40]}-{kind}{secrets.token_hex(4)}")
 
 
 def atomic_write(path: Path, text: str) -> None:
@@ -172,7 +171,7 @@ def atomic_write(path: Path, text: str) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Tell whether there is something; a name that no file can have is nothing."""
+    """Return whether a path exists; a name that no file can have does not."""
     try:
         return path.exists()
     except OSError:

@@ -23,7 +23,7 @@ from torch.distributed.rendezvous import rendezvous
 from cse_core.errors import CseError
 from cse_core.runtime.device import resolve_device
 
-JOIN = "CSE_JOIN_SECONDS"
+JOIN_SECONDS = "CSE_JOIN_SECONDS"
 """Variable with the seconds that the processes of a run wait for each other at its begin."""
 
 
@@ -39,7 +39,7 @@ def join(device: torch.device) -> torch.device:
     Raises:
         CseError: If the machine has too few GPUs, or the processes cannot find each other.
     """
-    variables = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), (JOIN, 30))
+    variables = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), (JOIN_SECONDS, 30))
     rank, size, local_rank, seconds = (int(os.environ.get(n) or usual) for n, usual in variables)
     if size == 1 and rank_and_size()[1] == 1:
         return device
@@ -49,19 +49,19 @@ def join(device: torch.device) -> torch.device:
         torch.cuda.set_device(device)
     if not dist.is_initialized():
         try:
-            store = _met(timedelta(seconds=seconds))
+            store = _rendezvous(timedelta(seconds=seconds))
             backend = "nccl" if on_gpu else "gloo"
             dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         except (ValueError, RuntimeError) as error:
             what = f"the processes cannot find each other: {str(error).splitlines()[0][:150]}"
             hint = "start them with `torchrun --nproc-per-node N --no-python cse …` within"
-            hint += f" {seconds} s ({JOIN}), or unset WORLD_SIZE for one process"
+            hint += f" {seconds} s ({JOIN_SECONDS}), or unset WORLD_SIZE for one process"
             raise CseError(what, where="WORLD_SIZE", value=size, hint=hint) from None
         atexit.register(dist.destroy_process_group)
     return device
 
 
-def _met(patience: timedelta) -> Any:
+def _rendezvous(patience: timedelta) -> Any:
     """Return what the processes find each other by, when all of them have come."""
     store, rank, size = next(iter(rendezvous("env://", timeout=patience)))
     if store.add(f"cse-rank-{rank}", 1) > 1:

@@ -13,7 +13,7 @@ from torch.nn import Parameter
 
 from cse_core.runtime.distributed import all_reduce_max, rank_and_size
 
-BUCKET = 25 * 2**20
+MIN_BUCKET_BYTES = 25 * 2**20
 """Bytes from which on a bucket takes no further parameter: large enough for the network to be busy
 with it, small enough to be under way early."""
 
@@ -35,11 +35,13 @@ class _Bucket:
     used: list[bool] = field(default_factory=list)
     work: Any = None
 
-    def takes(self, parameter: Parameter, factor: float) -> bool:
+    def accepts(self, parameter: Parameter, factor: float) -> bool:
         """Return whether a parameter may be put in."""
         first = self.parameters[0]
         equal = (first.dtype, first.device) == (parameter.dtype, parameter.device)
-        return equal and factor == self.factor and sum(map(_bytes, self.parameters)) < BUCKET
+        return (
+            equal and factor == self.factor and sum(map(_bytes, self.parameters)) < MIN_BUCKET_BYTES
+        )
 
     def start(self) -> None:
         """Begin to sum; the gradients are from here on parts of one tensor."""
@@ -65,7 +67,7 @@ class _Bucket:
                 parameter.grad.mul_(self.factor)
 
 
-class GradientSum:
+class GradientReducer:
     """The gradients of one step, summed over the processes.
 
     Buckets are filled in reverse order of the parameters, about that in which backward reaches
@@ -88,31 +90,27 @@ class GradientSum:
         for parameter, factor in reversed(factors.items()) if size > 1 else ():
             if not parameter.requires_grad:
                 continue
-            if self._buckets and self._buckets[-1].takes(parameter, factor):
+            if self._buckets and self._buckets[-1].accepts(parameter, factor):
                 self._buckets[-1].parameters.append(parameter)
             else:
                 self._buckets.append(_Bucket([parameter], factor))
             self._bucket_of[parameter] = self._buckets[-1]
 
     @contextmanager
-    def during(
-        self, own: Collection[Parameter] | None = None, later: Collection[Parameter] = ()
-    ) -> Iterator[None]:
-        """Sum gradients as they come in the backward pass that is made inside.
+    def overlap_backward(self, reached: Collection[Parameter] | None = None) -> Iterator[None]:
+        """Sum gradients as they come in the backward pass that is made inside, the last one.
 
         Args:
-            own: Parameters that this pass may reach; None is all. Others have what they get.
-            later: Parameters that passes after it reach too.
+            reached: Parameters that this pass may reach; None is all. Others have what they get.
 
         Raises:
-            RuntimeError: From this or a later pass, if it reaches a parameter that it was not to.
+            RuntimeError: From a later pass that reaches a parameter whose sum has begun.
         """
-        for bucket in self._buckets[self._started :]:
-            bucket.missing = {p for p in bucket.parameters if own is None or p in own or p in later}
+        for bucket in self._buckets:
+            bucket.missing = {p for p in bucket.parameters if reached is None or p in reached}
         hooks = [
             parameter.register_post_accumulate_grad_hook(self._come)  # type: ignore[no-untyped-call]
             for parameter in self._bucket_of
-            if parameter not in later
         ]
         try:
             self._start()
@@ -144,7 +142,7 @@ class GradientSum:
             self._started += 1
 
 
-NOTHING = GradientSum(())
+NO_REDUCER = GradientReducer(())
 """Sums no gradient."""
 
 

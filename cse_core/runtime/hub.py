@@ -9,7 +9,7 @@ from typing import Any
 from cse_core.errors import CseError, did_you_mean
 from cse_core.runtime.model_files import JSON_FILES, read_json
 
-_SECONDS = 5.0
+MAX_SECONDS = 5.0
 """How long the hub may take to answer."""
 
 
@@ -20,7 +20,7 @@ def is_hub_reachable() -> bool:
     if constants.is_offline_mode():
         return False
     try:
-        get_session().head(constants.ENDPOINT, timeout=_SECONDS)
+        get_session().head(constants.ENDPOINT, timeout=MAX_SECONDS)
     except Exception:  # a network has many ways to fail
         return False
     return True

@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 Share = Literal["alone", "all", "first"]
 """Who makes rows: ``alone`` each process all that it is asked for; else the processes share what
 all of them are asked for, and ``all`` of them, or the ``first`` one, get the whole."""
-_PATIENCE = timedelta(days=30)
+MAX_WAIT = timedelta(days=30)
 """How long helpers wait for the first process; one that has ended is noticed at once."""
 
 
@@ -162,4 +162,4 @@ def _exchange() -> Iterator[None]:
 
 @cache
 def _group() -> Any:
-    return dist.new_group(backend="gloo", timeout=_PATIENCE)
+    return dist.new_group(backend="gloo", timeout=MAX_WAIT)

@@ -1,9 +1,9 @@
-"""Checkpoints: safetensors and JSON, complete or not there, and everything that a step needs."""
+"""Checkpoints: safetensors and JSON, complete or not there, with everything that a step needs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,16 @@ from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError, PartError
-from cse_core.runtime.atomic_files import SUMS, atomic_folder, verify_checksums
+from cse_core.runtime.atomic_files import (
+    SUMS,
+    atomic_folder,
+    atomic_write,
+    disk_errors,
+    verify_checksums,
+)
+from cse_core.runtime.model_files import RUN_FILE
+from cse_core.training.run_folder import RunFolder, place_of
+from cse_core.training.selection import Best
 
 TENSORS, STATE = "state.safetensors", "state.json"
 
@@ -85,8 +94,8 @@ def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
     return CseError(
         f"{what} at step {step}{there}",
         where="train",
-        hint="lower train.lr, use --set train.precision=fp32, or drop such steps with "
-        "--set train.drop_spikes=10; --resume continues from the last checkpoint",
+        hint="lower train.lr or use --set train.precision=fp32; --resume continues from the last "
+        "checkpoint",
     )
 
 
@@ -143,3 +152,67 @@ def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
         if not isinstance(part, nn.Module):
             tensors = {n: v.to(assembly.device) for n, v in saved.part(f"part.{path}").items()}
             part.load_state_dict({**tensors, **saved.values["parts"].get(path, {})})
+
+
+def begin(folder: RunFolder, settings: bytes) -> None:
+    """Write ``run.toml``, and before it a checkpoint of nothing but a copy of it."""
+    Checkpoint({}, {}, {RUN_FILE: settings}).write(folder.start)
+    with disk_errors(folder.recipe):
+        atomic_write(folder.recipe, settings.decode())
+
+
+def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint that is whole, and what is wrong with newer ones.
+
+    Where none was written yet it is that of the start, without tensors.
+
+    Raises:
+        CseError: If there is none.
+    """
+    wrong: list[CseError] = []
+    for path in reversed(folder.checkpoints() or [folder.start]):
+        try:
+            found = Checkpoint.read(path)
+        except CseError as error:
+            wrong.append(error)
+            continue
+        of = found.values.get("round"), found.values.get("step")
+        if path == folder.start or place_of(path) == of:
+            return found, [error.line() for error in wrong]
+        what, hint = "is of another step or run", "delete this folder to resume from the one before"
+        wrong.append(CseError(what, where="checkpoint", value=str(path), hint=hint))
+    if folder.checkpoints():
+        raise wrong[0]
+    hint = f"start again: cse train --recipe {folder.recipe} --out DIR"
+    raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
+
+
+def write_best(folder: RunFolder, best: Best, weights: Mapping[str, Tensor]) -> None:
+    """Write weights as the best of a round so far."""
+    Checkpoint(dict(weights), {"step": best.step, **best.scores}).write(folder.best(best.round))
+
+
+def repair_best(folder: RunFolder, bests: Iterable[Best], names: Collection[str]) -> None:
+    """See before the first step that the best weights so far are there and whole.
+
+    Those of a step whose checkpoint is there are written again.
+
+    Args:
+        folder: The run's.
+        bests: Of the round and of the run.
+        names: Of the weights.
+
+    Raises:
+        CseError: If they are not whole, and cannot be written again.
+    """
+    for best in bests:
+        path = folder.best(best.round)
+        if best.score is None or not (wrong := verify_checksums(path, STATE, TENSORS)):
+            continue
+        try:
+            kept = Checkpoint.read(folder.checkpoint(best.round, best.step)).tensors
+        except CseError:
+            what = f"the best weights so far are damaged: {wrong}"
+            hint = "restore it from a copy, or start a new run"
+            raise CseError(what, where=str(path), hint=hint) from None
+        write_best(folder, best, {name: kept[name] for name in names})

@@ -25,7 +25,7 @@ MAX_TOKENS = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""
 
 
-def inference_choices(
+def inference_parts(
     composition: Composition,
 ) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
     """Return the row pooler, heads and slicer that encode after training."""
@@ -42,7 +42,7 @@ def inference_choices(
 
 def inference_encoder(assembly: Assembly) -> SentenceEncoder:
     """Return what encodes a text after training, for dev scores and for mining."""
-    _, heads, slicer = inference_choices(assembly.composition)
+    _, heads, slicer = inference_parts(assembly.composition)
     online = assembly.online
     longest = assembly.composition.inference.max_length
     if longest is None:
@@ -52,7 +52,7 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
     return replace(
         online,
         pooler=assembly.inference_pool or online.pooler,
-        heads={choice.name: online.heads[choice.name] for choice in heads},
+        heads={planned.name: online.heads[planned.name] for planned in heads},
         slicer=online.slicer if slicer is not None else None,
         max_length=longest,
     )
@@ -69,14 +69,14 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         return
     about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
-    row, heads, slicer = inference_choices(composition)
+    row, heads, slicer = inference_parts(composition)
     sentence_encoder = inference_encoder(assembly)
     manifest: dict[str, Any] = {
         "format": 1,
         "max_length": sentence_encoder.max_length,
-        "row": _choice(row),
-        "heads": [_choice(head) for head in heads],
-        "slice": None if slicer is None else _choice(slicer),
+        "row": _part_record(row),
+        "heads": [_part_record(head) for head in heads],
+        "slice": None if slicer is None else _part_record(slicer),
         "starter": composition.facts.starter,
         "about": about,
     }
@@ -93,7 +93,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         tokenizer = sentence_encoder.tokenizer.hf
         tokenizer.backend_tokenizer.no_truncation()  # the last texts' cut
         tokenizer.save_pretrained(beside)
-        used = {choice.path: choice.name for choice in (row, *heads, slicer) if choice}
+        used = {planned.path: planned.name for planned in (row, *heads, slicer) if planned}
         modules = {used[path]: part for path, part in assembly.modules() if path in used}
         if modules:
             tensors = {
@@ -118,12 +118,12 @@ def visible(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
-def _choice(choice: PlannedPart) -> dict[str, Any]:
+def _part_record(planned: PlannedPart) -> dict[str, Any]:
     return {
-        "use": choice.use,
-        "name": choice.name,
-        "distribution": choice.distribution,
-        "options": choice.options.model_dump(mode="json"),
+        "use": planned.use,
+        "name": planned.name,
+        "distribution": planned.distribution,
+        "options": planned.options.model_dump(mode="json"),
     }
 
 

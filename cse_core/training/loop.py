@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from dataclasses import asdict
 
 import torch
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import GradientField
-from cse_core.engine.optimizer import GradientSpikeFilter, Optimizer, Update
+from cse_core.engine.optimizer import Optimizer, Update
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
@@ -92,9 +91,8 @@ class TrainingLoop:
         for (point, view), gradients in self.engine.previous.items():
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values
-        spikes = asdict(self.optimizer.spikes)
         scaler = {**self.engine.scaler.state_dict(), "overflows": self.optimizer.overflows}
-        state = {"step": self.done, "parts": values, "spikes": spikes, "scaler": scaler}
+        state = {"step": self.done, "parts": values, "scaler": scaler}
         return Checkpoint(tensors, state)
 
     def idle(self, seen: Container[str]) -> Iterator[str]:
@@ -110,7 +108,6 @@ class TrainingLoop:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
-        self.optimizer.spikes = GradientSpikeFilter(**checkpoint.values["spikes"])
         scaler = dict(checkpoint.values["scaler"])
         self.optimizer.overflows = scaler.pop("overflows")
         self.engine.scaler.load_state_dict(scaler)

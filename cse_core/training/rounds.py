@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from cse_core.data import Corpus
@@ -27,18 +26,6 @@ from cse_core.training.run_folder import RunFolder
 from cse_core.types import Round
 
 PAIRS, ROUND = "pairs.parquet", "round.json"
-
-
-class RoundSettings(BaseModel):
-    """What ``round.json`` says: a ``Round`` without its pairs."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    losses: tuple[str, ...] | None
-    train: dict[str, Any]
-    score: str | None
-    patience: int | str | None
-    keep_optimizer: bool
 
 
 @dataclass(frozen=True)
@@ -169,7 +156,7 @@ def read_round(folder: Path, number: int) -> TrainingRound:
     try:
         if wrong := verify_checksums(folder, PAIRS, ROUND):
             raise ValueError(wrong)
-        settings = RoundSettings.model_validate_json((folder / ROUND).read_bytes())
+        settings = json.loads((folder / ROUND).read_text(encoding="utf-8"))
         table = pq.read_table(folder / PAIRS)
     except ValueError as error:
         raise CseError(
@@ -183,4 +170,6 @@ def read_round(folder: Path, number: int) -> TrainingRound:
         else table[name].to_pylist()
         for name in table.column_names
     }
-    return TrainingRound(pairs, **vars(settings), number=number)
+    if settings["losses"] is not None:
+        settings["losses"] = tuple(settings["losses"])
+    return TrainingRound(pairs, **settings, number=number)

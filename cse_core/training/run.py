@@ -31,12 +31,12 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import all_gather_objects
 from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.training.checkpoint import begin, last_checkpoint
 from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe
-from cse_core.training.resuming import begin, last_checkpoint
 from cse_core.training.run_folder import RESULT, RunFolder, versions
 from cse_core.training.selection import Scorer
-from cse_core.training.trainer import Describe, Outcome, Trainer
+from cse_core.training.trainer import Outcome, Trainer
 
 SYNTHETIC = "the texts are synthetic: a grammar made them for trying things out, not as a benchmark"
 
@@ -50,15 +50,14 @@ def train(
     corpus: Corpus | None = None,
     recorded: Composition | None = None,
     replace_run: bool = False,
-    describe: Describe = Trainer.describe,
     attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
     every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`;
-    ``recorded`` is what ``run.toml`` holds, where files have other names there; ``describe`` is of
-    :class:`Trainer`, and ``attach_callbacks`` gives it what it works with beside the parts.
+    ``recorded`` is what ``run.toml`` holds, where files have other names there;
+    ``attach_callbacks`` sets what the trainer works with beside the parts.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder already holds a run.
@@ -70,7 +69,6 @@ def train(
     # A name with the time in it differs between processes.
     out = Path(all_gather_objects(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out))
-    trainer.describe = describe
     attach_callbacks(trainer)
     trainer.prepare()
     prepared.report()
@@ -94,7 +92,6 @@ def resume(
     registry: Registry,
     *,
     reporter: Reporter,
-    describe: Describe = Trainer.describe,
     attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
@@ -136,7 +133,7 @@ def resume(
     reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
     reporter.start(folder.path, written)
     trainer = prepared.trainer(folder)
-    trainer.settings, trainer.describe = settings, describe
+    trainer.settings = settings
     attach_callbacks(trainer)
     return trainer.run(checkpoint if checkpoint.tensors else None)
 

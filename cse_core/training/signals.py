@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 1.0
+MIN_SIGNAL_SECONDS = 1.0
 """Seconds after the first signal in which a second one is taken for the same."""
 
 
@@ -51,5 +51,5 @@ class StopSignals:
         if not self.asked:
             self.asked, self._since = True, time.monotonic()
             self._heard()
-        elif number == signal.SIGINT and time.monotonic() - self._since > PATIENCE:
+        elif number == signal.SIGINT and time.monotonic() - self._since > MIN_SIGNAL_SECONDS:
             raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -13,6 +13,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from cse_core.data import Corpus
@@ -25,19 +26,69 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
-from cse_core.training.checkpoint import Checkpoint, not_finite
+from cse_core.training.checkpoint import Checkpoint, not_finite, repair_best, write_best
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
-from cse_core.training.meters import Callback, Meters
-from cse_core.training.resuming import repair_best, write_best
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import METRICS, RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
 
-Describe = Callable[[Path, Mapping[str, Any]], None]
-"""Writes what a model's folder says of the run, before the run counts as finished."""
+
+class Meters:
+    """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
+
+    Nothing waits for the device until :meth:`flush`. ``seen`` names what any step's parts hold.
+    """
+
+    def __init__(self, losses: list[float], device: torch.device) -> None:
+        self.losses = [torch.tensor(loss, device=device) for loss in losses]
+        self.rows = 0
+        self.tokens = 0
+        self.seconds = 0.0
+        self.seen: set[str] = set()
+        self._began = time.perf_counter()
+
+    def add(self, result: StepResult) -> None:
+        """Count a step; one that was dropped has no loss."""
+        if result.update is None or result.update.applied:
+            self.losses.append(result.loss.float())
+        self.seen.update(result.parts)
+        self.rows += result.rows
+        self.tokens += result.tokens
+
+    def pause(self) -> None:
+        """Count no more seconds until :meth:`resume`."""
+        self.seconds += time.perf_counter() - self._began
+
+    def resume(self) -> None:
+        """Count seconds again, after what does not belong to training."""
+        self._began = time.perf_counter()
+
+    def flush(self) -> dict[str, Any]:
+        """Return the mean loss and the speeds, and count from nothing; every process calls it."""
+        seconds = max(self.seconds, 1e-9)
+        tokens = distributed.all_reduce_sum(self.tokens)
+        line = {"loss": float(torch.stack(self.losses).mean())} if self.losses else {}
+        line |= {"sentences_per_second": self.rows / seconds, "tokens_per_second": tokens / seconds}
+        self.losses, self.rows, self.tokens, self.seconds = [], 0, 0, 0.0
+        return line
+
+
+class Callback:
+    """Looks at a run; this one sees nothing. The command line looks for a collapse."""
+
+    def numbers(self, anchors: Tensor) -> dict[str, float]:
+        """Return what metrics.jsonl is to say of a batch's vectors ``[A, D]`` in training."""
+        return {}
+
+    def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
+        """Yield what to look at in these numbers and dev scores.
+
+        ``sizes`` has the sentences of each dev set; of the ``batch`` where there is none.
+        """
+        yield from ()
 
 
 @dataclass(frozen=True)
@@ -68,8 +119,9 @@ class Trainer:
     Attributes:
         about: Facts for the model's README.
         settings: What ``run.toml`` holds; every checkpoint keeps a copy.
-        describe: Called with the run's folder and result when the model is saved.
-        watch: Looks at vectors and scores whenever metrics are written.
+        describe: Called with the run's folder and result when the model is saved, before the run
+            counts as finished.
+        callback: Looks at vectors and scores whenever metrics are written.
     """
 
     assembly: Assembly
@@ -80,8 +132,8 @@ class Trainer:
     reporter: Reporter
     about: dict[str, Any]
     settings: bytes = b""
-    describe: Describe = lambda folder, result: None
-    watch: Callback = field(default_factory=Callback)
+    describe: Callable[[Path, Mapping[str, Any]], None] = lambda folder, result: None
+    callback: Callback = field(default_factory=Callback)
 
     def __post_init__(self) -> None:
         """Begin with nothing trained."""
@@ -218,12 +270,12 @@ class Trainer:
             meters.pause()
             scores = self._evaluate(loop) if scoring else {}
             if logging:
-                scores = {**scores, **self.watch.numbers(result.anchors)}
+                scores = {**scores, **self.callback.numbers(result.anchors)}
                 self._log(loop, result, meters, scores)
                 sizes = {name: dev_set.size for name, dev_set in self.scorer.dev.items()}
                 if not sizes and step >= intervals.evaluate:
                     sizes = {"batch": len(result.anchors)}
-                for warning in self.watch.warnings(scores, sizes):
+                for warning in self.callback.warnings(scores, sizes):
                     self.reporter.warning(warning)
             if saving or self._enough(patience):
                 self._save(loop, meters)
@@ -267,8 +319,6 @@ class Trainer:
         }
         if result.update is not None and result.update.norm is not None:
             line["gradient_norm"] = float(result.update.norm)
-        if loop.options.drop_spikes is not None:
-            line["dropped_steps"] = loop.optimizer.spikes.dropped
         if loop.engine.scaler.is_enabled():
             line["loss_scale"] = loop.engine.scaler.get_scale()
             line["skipped_steps"] = loop.optimizer.overflows

@@ -24,7 +24,7 @@ from tests.benchmarks.report import Report, alternate, ratios, spread
 from tests.benchmarks.sections import Given
 
 if TYPE_CHECKING:
-    from cse_testkit import Needed
+    from cse_testkit.completion import Needed
 
     from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,8 +35,8 @@ CHOICES = [
     ("--set train.learning_rat=1", "train.learning_rat", "learning_rat"),
     ("--train.lr fast", "train.lr", "number", "fast"),
     ("--seed abc", "train.seed", "integer"),
-    ("--loss.infonce.temperature 0", "at least 0.0001"),
-    ("--train.lr -1", "train.lr", "at least 0"),
+    ("--loss.infonce.temperature 0", ">= 0.0001"),
+    ("--train.lr -1", "train.lr", ">= 0"),
     ("--pool cls --pool +mean", "one row pooler", "--pool ~cls"),
     ("--set foo", "PATH=VALUE"),
     ("--model.max_length 600", "512", "600"),
@@ -142,25 +143,25 @@ def everything(folder: Path) -> list[str]:
     return sorted(str(path) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("case", CHOICES, ids=lambda case: case[0])
-def test_a_wrong_choice(cse: Cse, bad: Path, case: tuple[str, ...]) -> None:
+def test_a_wrong_choice(cse: Cse, bad: Path) -> None:
     before = everything(bad)
-    refused(cse("train", *case[0].split()), *case[1:])
-    refused(cse("train", "--dry-run", *case[0].split()), *case[1:])
+    for words, *said in CHOICES:
+        refused(cse("train", *words.split()), *said)
+        refused(cse("train", "--dry-run", *words.split()), *said)
     assert everything(bad) == before
 
 
-@pytest.mark.parametrize("case", RUNS, ids=lambda case: case[0])
-def test_a_run_that_cannot_begin(cse: Cse, bad: Path, case: tuple[str, ...]) -> None:
+def test_a_run_that_cannot_begin(cse: Cse, bad: Path) -> None:
     before = everything(bad)
-    refused(cse("train", *case[0].split()), *case[1:])
+    for words, *said in RUNS:
+        refused(cse("train", *words.split()), *said)
     assert everything(bad) == before
 
 
-@pytest.mark.parametrize("case", USES, ids=lambda case: case[0])
-def test_a_model_or_text_that_cannot_be_used(cse: Cse, bad: Path, case: tuple[str, ...]) -> None:
+def test_a_model_or_text_that_cannot_be_used(cse: Cse, bad: Path) -> None:
     before = everything(bad)
-    refused(cse(*case[0].split()), *case[1:])
+    for words, *said in USES:
+        refused(cse(*words.split()), *said)
     assert everything(bad) == before
 
 
@@ -186,15 +187,15 @@ def _cut_text(file: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8")[:40], encoding="utf-8")
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("command", ["train --data ok.txt --model", "eval", "encode --text a"])
-def test_a_damaged_model_folder(
-    cse: Cse, bad: Path, starter_copy: Path, damage: str, command: str
-) -> None:
-    DAMAGES[damage](starter_copy)
-    before = everything(bad)
-    refused(cse(*command.split(), str(starter_copy)), damage, str(starter_copy))
-    assert everything(bad) == before
+def test_a_damaged_model_folder(cse: Cse, bad: Path, starter_copy: Path) -> None:
+    for damage, harm in DAMAGES.items():
+        folder = bad / damage.replace(" ", "-")
+        shutil.copytree(starter_copy, folder)
+        harm(folder)
+        before = everything(bad)
+        for command in ("train --data ok.txt --model", "eval", "encode --text a"):
+            refused(cse(*command.split(), str(folder)), damage, str(folder))
+        assert everything(bad) == before
 
 
 def test_a_part_that_two_plugins_bring(cse: Cse, bad: Path, distributions: Distributions) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -51,8 +52,11 @@ def test_a_card_from_training_to_evaluation(
     assert recipe["data"]["path"] == [sentences.name] and recipe["train"]["dev"] == ["own.tsv"]
 
     monkeypatch.chdir(tmp_path)
-    seen = cse("train", "--recipe", str(run / "model/recipe.toml"), "--out", "runs/again", "-q")
+    text = re.sub(r"(?m)^lr = (.*)$", 'lr = "rate"', (run / "model/recipe.toml").read_text())
+    Path("again.toml").write_text(f"{text}\n[params]\nrate = {recipe['train']['lr']}\n")
+    seen = cse("train", "--recipe", "again.toml", "--out", "runs/again", "-q")
     assert seen.code == 0, seen.err
+    assert "learning rate rate," in Path("runs/again/model/README.md").read_text()
     weights = [Path(f"runs/{r}/model/model.safetensors").read_bytes() for r in ("mine", "again")]
     assert weights[0] == weights[1], "the recipe beside the card repeats the run"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cse_testkit import CommandSuite, failures
+from cse_testkit import PluginSuite, failures
 
 from cse_cli.commands import data
 from cse_cli.main import build_app
@@ -35,9 +35,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
     """Install distributions that bring a command, in a folder of their own."""
     packages: list[str] = []
 
-    def write(
-        distribution: str, name: str = "count", record: str = RECORD, needs: str = ">=0.1"
-    ) -> Path:
+    def write(distribution: str, name: str = "count", record: str = RECORD) -> Path:
         package = distribution.replace("-", "_")
         packages.append(package)
         folder = tmp_path / package
@@ -49,7 +47,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
         info.mkdir()
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.4\nName: {distribution}\nVersion: 1.0\n"
-            f"Summary: Words of {package}\nRequires-Dist: cse-toolkit{needs}\n"
+            f"Summary: Words of {package}\n"
         )
         point = name.replace(" ", ".")
         entry = f"[cse.commands]\n{point} = {package}.commands:COUNT\n"
@@ -147,12 +145,6 @@ def test_a_record_of_another_name_is_refused(bring: Bring, cse: Cse) -> None:
     refused(cse("count", "a"), "not a CommandSpec of this name")
 
 
-def test_a_distribution_for_another_toolkit(bring: Bring, cse: Cse) -> None:
-    bring("cse-words", needs=">=9")
-    refused(cse("count", "a"), "cse-words 1.0 needs cse-toolkit>=9, installed is",
-            'pip install -U "cse-toolkit>=9"')  # fmt: skip
-
-
 def test_unknown_commands(bring: Bring, cse: Cse) -> None:
     bring("cse-words", "data count")
     refused(cse("evl"), "no such command 'evl'. Did you mean 'eval'?", "see cse --help")
@@ -178,26 +170,25 @@ def test_listed_with_their_distribution(bring: Bring, cse: Cse) -> None:
     assert shown["commands"] == ["data count"]
 
 
-def test_completed_by_the_shell(bring: Bring, tmp_path: Path) -> None:
+def test_completed_by_the_shell(bring: Bring, cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     bring("cse-words")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cse_cli.main as m; m.main()"
+    monkeypatch.setenv("_CSE_COMPLETE", "complete_zsh")
     for typed, wanted in (("cse cou", "count"), ("cse count --tw", "--twice")):
-        env = {"_CSE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-        assert wanted in done.stdout, done.stderr
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+        assert wanted in cse().out
 
 
 def test_the_suite_of_a_command(bring: Bring) -> None:
     bring("cse-words")
     bring("cse-heavy", "weigh", record="import torch\n" + RECORD)
     bring("cse-shapeless", "bend", record="COUNT = 'a command'")
-    suites = {
-        name: type("Suite", (CommandSuite,), {"distribution": f"cse-{name}", "command": command})
-        for name, command in (("words", "count"), ("heavy", "weigh"), ("shapeless", "bend"))
-    }
-    env_of_new_processes = pytest.MonkeyPatch()
-    with env_of_new_processes.context() as patch:
+    asked = ("it_is_active", "its_records_import_nothing_heavy", "its_commands_show_their_help")
+
+    def failed(distribution: str) -> set[str]:
+        return {*failures(type("Suite", (PluginSuite,), {"distribution": distribution}), asked)}
+
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", sys.path[0])
-        assert failures(suites["words"]) == {}
-        assert set(failures(suites["heavy"])) == {"its_record_imports_nothing_heavy"}
-        assert "it_is_described" in failures(suites["shapeless"])
+        assert failed("cse-words") == set()
+        assert failed("cse-heavy") == {"its_records_import_nothing_heavy"}
+        assert "it_is_active" in failed("cse-shapeless")

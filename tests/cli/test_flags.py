@@ -8,9 +8,8 @@ from cse_cli.options.flags import peek, settings_as_sets, take_no_plugin
 from cse_core.errors import CseError
 
 
-@pytest.mark.parametrize(
-    ("words", "changed"),
-    [
+def test_flags_of_options_become_settings() -> None:
+    for words, changed in (
         (["train", "--train.lr", "3e-5"], ["train", "--set", "train.lr=3e-5"]),
         (["--train.lr=3e-5"], ["--set", "train.lr=3e-5"]),
         (["--train.lr", "-1"], ["--set", "train.lr=-1"]),
@@ -20,10 +19,8 @@ from cse_core.errors import CseError
         (["--data.columns.text=a=b"], ["--set", "data.columns.text=a=b"]),
         (["--out", "runs/a.b", "-d", "x.txt"], ["--out", "runs/a.b", "-d", "x.txt"]),
         (["--", "--train.lr", "1"], ["--", "--train.lr", "1"]),
-    ],
-)
-def test_flags_of_options_become_settings(words: list[str], changed: list[str]) -> None:
-    assert settings_as_sets(words) == changed
+    ):
+        assert settings_as_sets(words) == changed
 
 
 def test_no_plugin_is_taken_out_wherever_it_stands() -> None:

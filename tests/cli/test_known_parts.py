@@ -59,7 +59,7 @@ def test_every_plugin_with_parts_is_in_the_list() -> None:
 
 
 def test_the_commands_are_those_that_are_installed() -> None:
-    found = {each.name: each.distribution for each in Installed().commands.all}
+    found = {each.name: each.info.distribution for each in Installed().commands.all}
     assert known_commands().items() <= found.items()
 
 

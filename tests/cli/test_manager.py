@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
-from cse_cli.plugins import discovery
-from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
 from cse_core.records import LossSpec
 from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
@@ -219,57 +214,6 @@ def marked(marker: Path, source: str = GOOD) -> str:
     return f"open({str(marker)!r}, 'w').close()\n" + source
 
 
-def test_plugin_for_a_newer_toolkit_is_incompatible_and_not_imported(
-    distributions: Distributions, tmp_path: Path
-) -> None:
-    marker = tmp_path / "imported"
-    distributions.add("cse-new", marked(marker), requires=("torch", "CSE_Toolkit[x] >=99,<100"))
-    info = distributions.info("cse-new:new")
-    assert info.status == "incompatible"
-    assert info.reason == "it needs cse-toolkit<100,>=99, installed is 0.1.0"
-    assert info.fix == 'pip install -U "cse-toolkit<100,>=99"'
-    assert not marker.exists()
-
-
-def test_plugin_for_an_older_toolkit_is_incompatible(distributions: Distributions) -> None:
-    distributions.add("cse-old", GOOD, requires=("cse-toolkit <0.0.5",))
-    info = distributions.info("cse-old:old")
-    assert (info.status, info.fix) == ("incompatible", "pip install -U cse-old")
-
-
-def test_requirement_that_is_met_or_another(distributions: Distributions) -> None:
-    for number, requires in enumerate(
-        (
-            'cse-toolkit>=99; extra == "test"',
-            "cse-toolkit-extras>=99",
-            "cse-toolkit",
-            "cse-toolkit>=0.1",
-        )  # fmt: skip
-    ):
-        distributions.add(f"cse-{number}", plugin(loss(f"own-{number}")), requires=(requires,))
-    assert set(statuses(distributions).values()) == {"active"}
-
-
-def test_plain_bounds_are_read_as_packaging_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = ("0", "0.1.0", "0.2", "0.2.0.0", "0.10", "1", "0.2rc1")
-    bounds = [f"{sign}{version}" for sign in (">=", "<", "==") for version in versions]
-    for running, first, second in product(
-        ("0.1.0", "0.2", "10.0.1", "0.2rc1", "0.2.dev3"), bounds, ["", *bounds]
-    ):
-        monkeypatch.setattr(discovery, "__version__", running)
-        line = f"cse-toolkit{','.join(filter(None, (first, second)))}"
-        met = Requirement(line).specifier.contains(running, prereleases=True)
-        plain = not re.search("==|rc|dev", line + running)
-        assert discovery._plainly_met(line) == (plain and met), line
-
-
-def test_requirement_that_cannot_be_read_is_broken(distributions: Distributions) -> None:
-    distributions.add("cse-bad", GOOD, requires=("cse-toolkit=>1",))
-    info = distributions.info("cse-bad:bad")
-    assert info.status == "broken"
-    assert "InvalidRequirement" in info.reason
-
-
 @pytest.mark.parametrize(("stated", "fixed"), [(2, "cse-toolkit"), (0, "cse-api")])
 def test_api_version_out_of_range_is_incompatible(
     distributions: Distributions, stated: int, fixed: str
@@ -363,24 +307,6 @@ def test_one_module_under_two_names_is_loaded_once(distributions: Distributions)
     assert one.reason == "its module cse_one.plugin is already loaded as cse-copy:copy"
 
 
-def test_damaged_metadata_hides_nothing_else(distributions: Distributions) -> None:
-    distributions.add("cse-good", GOOD)
-    unreadable = distributions.add("cse-unreadable", plugin(loss("a")))
-    (unreadable / "entry_points.txt").write_bytes(b"[cse]\nx = \xff\xfe\n")
-    other = distributions.add("other", plugin(loss("b")))
-    (other / "entry_points.txt").write_bytes(b"\xff")
-    nameless = distributions.add("cse-nameless", plugin(loss("c")))
-    (nameless / "METADATA").unlink()
-    found = {info.distribution: info for info in distributions.load().infos}
-    assert {name: info.status for name, info in found.items()} == {
-        "cse-good": "active",
-        "cse-toolkit": "active",
-        "cse-unreadable": "broken",
-        "cse-nameless": "broken",
-    }
-    assert "cannot be read" in found["cse-unreadable"].reason
-
-
 def test_what_a_plugin_prints_does_not_reach_the_output(
     distributions: Distributions, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -397,12 +323,6 @@ def test_find_takes_key_entry_point_and_distribution(distributions: Distribution
         assert [info.key for info in manager.find(name)] == ["cse-good:fine"]
     with pytest.raises(CseError, match="did you mean cse-good"):
         manager.find("cse-god")
-
-
-def test_entry_points_can_be_given(distributions: Distributions) -> None:
-    distributions.add("cse-good", GOOD)
-    manager = load_plugins(entry_points=(), builtins=("fake_core.plugin",), environ={})
-    assert [info.key for info in manager.infos] == ["cse-toolkit:fake_core"]
 
 
 def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
+import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +14,50 @@ import pytest
 import torch
 
 from cse_core.training.checkpoint import Checkpoint
-from tests.fixtures.ranks import two_ranks
+from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.processes import TwoProcesses
+from tests.fixtures.shared_command import counted
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.xdist_group("processes")
+COMMAND = "tests.fixtures.shared_command:command"
 WORDS = "the a late old train boat garden judge planet violin runs sleeps under near of in".split()
 LABELS = ("good", "bad")
+Done = Callable[..., tuple[str, list[int]]]
+"""From a command's words, with how many ``ranks`` run it, to what the first one prints, and how
+many rows each encodes."""
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     draw = random.Random(5)
     lines = [" ".join(draw.choices(WORDS, k=draw.randint(1, 30))) for _ in range(700)]
     path = tmp_path / "texts.txt"
     path.write_text("\n".join([*lines, "", lines[3]]) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     return path
 
 
-@contextmanager
-def running(
-    folder: Path, *words: str, ranks: list[dict[str, str]], **more: str
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """The processes of a command as they run; they do not outlive the block."""
-    env = {
-        **os.environ, "HF_HUB_OFFLINE": "1", "CSE_CACHE": "off", "COLUMNS": "160",
-        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more,
-    }  # fmt: skip
-    script = [sys.executable, "-m", "tests.fixtures.shared_command"]
-    there = [
-        subprocess.Popen(
-            [*script, str(folder / f"count-{len(ranks)}-{number}"), *words], cwd=folder,
-            env={**env, **rank}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for number, rank in enumerate(ranks)
-    ]  # fmt: skip
-    try:
-        yield there
-    finally:
-        for each in there:
-            each.kill()
-            each.wait()
+@pytest.fixture
+def done(cse: Cse, two_processes: TwoProcesses, tmp_path: Path) -> Done:
+    def call(*words: str, ranks: int = 2) -> tuple[str, list[int]]:
+        if ranks == 1:
+            with counted() as rows:
+                alone = cse(*words)
+            assert alone.code == 0, alone
+            return alone.out, [sum(rows)]
+        both = two_processes(COMMAND, str(tmp_path), words)
+        assert [code for code, *_ in both] == [0, 0], both
+        assert not both[1][1], "the first process alone prints"
+        return both[0][1], [count for *_, count in both]
+
+    return call
 
 
-def done(folder: Path, *words: str, ranks: int = 2, **more: str) -> tuple[str, list[int]]:
-    """Run a command; return what the first process printed, and how many rows each encoded."""
-    own = two_ranks() if ranks == 2 else [{}]
-    with running(folder, *words, ranks=own, **more) as there:
-        said = [each.communicate(timeout=240) for each in there]
-        assert [each.returncode for each in there] == [0] * ranks, said
-    assert not any(out for out, _ in said[1:]), "the first process alone prints"
-    counts = [folder / f"count-{ranks}-{number}" for number in range(ranks)]
-    return said[0][0], [int(count.read_text()) for count in counts]
+def wait(seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def halves(two: list[int], one: list[int]) -> None:
@@ -77,25 +68,25 @@ def halves(two: list[int], one: list[int]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vectors.npy", "vectors.jsonl"])
-def test_encode_writes_the_same_bytes(texts: Path, tmp_path: Path, name: str) -> None:
+def test_encode_writes_the_same_bytes(texts: Path, tmp_path: Path, done: Done, name: str) -> None:
     words = ("encode", "starter", str(texts), "--out")
-    _, one = done(tmp_path, *words, f"one-{name}", ranks=1)
-    _, two = done(tmp_path, *words, f"two-{name}")
+    _, one = done(*words, f"one-{name}", ranks=1)
+    _, two = done(*words, f"two-{name}")
     assert (tmp_path / f"two-{name}").read_bytes() == (tmp_path / f"one-{name}").read_bytes()
     halves(two, one)
 
 
 @pytest.mark.slow
-def test_search_finds_the_same(texts: Path, tmp_path: Path) -> None:
+def test_search_finds_the_same(texts: Path, done: Done) -> None:
     words = ("search", "starter", "a late train", "garden", "--data", str(texts), "--json")
-    expected, one = done(tmp_path, *words, ranks=1)
-    found, two = done(tmp_path, *words)
+    expected, one = done(*words, ranks=1)
+    found, two = done(*words)
     assert json.loads(found) == json.loads(expected)
     halves(two, one)
 
 
 @pytest.mark.slow
-def test_eval_has_the_same_scores(texts: Path, tmp_path: Path) -> None:
+def test_eval_has_the_same_scores(texts: Path, tmp_path: Path, done: Done) -> None:
     lines = texts.read_text(encoding="utf-8").split("\n")[:240]
     pairs = [f"{a}\t{b}\t{n % 6}" for n, (a, b) in enumerate(zip(lines, lines[1:], strict=False))]
     (tmp_path / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *pairs]) + "\n")
@@ -109,8 +100,8 @@ def test_eval_has_the_same_scores(texts: Path, tmp_path: Path) -> None:
         "eval", "starter", "--pairs", "pairs.tsv", "--labelled", "labelled.tsv",
         "--documents", "docs.jsonl", "--max-length", "24", "--no-baselines", "--json",
     )  # fmt: skip
-    expected, one = done(tmp_path, *words, ranks=1)
-    found, two = done(tmp_path, *words)
+    expected, one = done(*words, ranks=1)
+    found, two = done(*words)
     scores: dict[str, Any] = json.loads(found)
     assert scores == json.loads(expected) and len(scores["results"]) == 3
     halves(two, one)
@@ -119,68 +110,94 @@ def test_eval_has_the_same_scores(texts: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_process_ends_the_other_and_leaves_nothing_half_written(
-    texts: Path, tmp_path: Path, killed: int
+    texts: Path, tmp_path: Path, two_processes: TwoProcesses, killed: int
 ) -> None:
     words = ("encode", "starter", str(texts), "--out", "vectors.npy", "--batch-tokens", "64")
-    with running(tmp_path, *words, ranks=two_ranks(), CSE_TEST_SLOW="0.05") as both:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / f"count-2-{killed}").exists():
-            assert time.monotonic() < deadline
-            assert [each.poll() for each in both] == [None, None]
-            time.sleep(0.05)
-        both[killed].kill()
-        out, err = both[1 - killed].communicate(timeout=60)
-    assert both[1 - killed].returncode == 2
-    assert out == "" and err.splitlines() == [
-        "error: another process of this run has ended; what it printed says why; start all "
-        "processes again"
-    ]
+    two_processes.start(COMMAND, str(tmp_path), words, 0.05)
+    wait((tmp_path / f"count-{killed}").exists)
+    two_processes.running[killed].kill()
+    ((code, out, err, _),) = two_processes.results([1 - killed])
+    two_processes.close()
+    assert (
+        code == 2
+        and out == ""
+        and err.splitlines()
+        == [
+            "error: another process of this run has ended; what it printed says why; start all "
+            "processes again"
+        ]
+    )
     assert not (tmp_path / "vectors.npy").exists()
     if killed:  # the other one had time to clear up
         assert not list(tmp_path.glob(".vectors*"))
 
 
-@pytest.mark.parametrize("failing", ["0", pytest.param("1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("failing", [0, 1])
 def test_an_error_in_one_process_ends_all_with_one_line(
-    texts: Path, tmp_path: Path, failing: str
+    texts: Path, tmp_path: Path, two_processes: TwoProcesses, failing: int
 ) -> None:
     words = ("encode", "starter", str(texts), "--out", "vectors.npy", "--batch-tokens", "64")
-    with running(tmp_path, *words, ranks=two_ranks(), CSE_TEST_FAILS=failing) as both:
-        said = [each.communicate(timeout=120) for each in both]
-        assert [each.returncode for each in both] == [2, 2], said
-    lines = [err for _, err in said]
-    assert lines[int(failing)] == "error: test: this process was made to fail\n"
-    assert lines[1 - int(failing)] == ""
+    both = two_processes(COMMAND, str(tmp_path), words, 0, failing)
+    assert [code for code, *_ in both] == [2, 2], both
+    lines = [err for _, _, err, _ in both]
+    assert lines[failing] == "error: test: this process was made to fail\n"
+    assert lines[1 - failing] == ""
     assert not list(tmp_path.glob("*vectors*"))
 
 
-@pytest.mark.slow
-def test_a_mistake_is_one_line_of_the_first_process(tmp_path: Path) -> None:
-    with running(tmp_path, "encode", "nowhere/x", "--text", "a", ranks=two_ranks()) as both:
-        said = [each.communicate(timeout=120) for each in both]
-        assert [each.returncode for each in both] == [2, 2], said
-    assert len(said[0][1].splitlines()) == 1 and said[1] == ("", "")
+def test_a_mistake_is_one_line_of_the_first_process(
+    tmp_path: Path, two_processes: TwoProcesses
+) -> None:
+    words = ("encode", "nowhere/x", "--text", "a")
+    first, other = two_processes(COMMAND, str(tmp_path), words)
+    assert (first[0], other[0]) == (2, 2)
+    assert len(first[2].splitlines()) == 1 and other[1:3] == ("", "")
 
 
-def trained(folder: Path, out: str, *words: str, ranks: int) -> list[int]:
-    """Train a run of one step; return how many rows each process encoded for the search."""
-    fixed = (
-        "--dev", "none", "--train.batch_size", "8", "--train.device", "cpu", "--model.dropout", "0",
-        "--train.precision", "fp32", "--train.max_steps", "1", "--quiet", "--out", out,
+def test_processes_that_cannot_meet_say_how_to_start_them(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    words = ("train", "-d", str(sentences), "--train.device", "cpu", "--out", str(tmp_path / "run"))
+    refused(cse(*words), "WORLD_SIZE", "MASTER_ADDR", "torchrun")
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_processes_share_a_folder_and_stop_with_a_whole_checkpoint(
+    sentences: Path, tmp_path: Path, two_processes: TwoProcesses
+) -> None:
+    words = (
+        "train", "-r", "simcse", "-d", str(sentences), "--dev", "none",
+        "--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32",
+        "--train.max_steps", "100000", "--set", "train.save_steps=20",
     )  # fmt: skip
-    with running(
-        folder, "train", *words, *fixed, ranks=two_ranks() if ranks == 2 else [{}]
-    ) as there:
-        said = [each.communicate(timeout=240) for each in there]
-        assert [each.returncode for each in there] == [0] * ranks, said
-    counts = [folder / f"count-{ranks}-{number}" for number in range(ranks)]
-    return [int(count.read_text()) for count in counts]
+    two_processes.start(COMMAND, str(tmp_path), words)
+    wait(lambda: any(tmp_path.glob("runs/*/checkpoints/step-*")))
+    for _ in range(2):  # a scheduler signals them, and so does the launcher
+        for each in two_processes.running:
+            each.send_signal(signal.SIGTERM)
+    both = two_processes.results()
+    assert [code for code, *_ in both] == [130, 130], both
+    (run,) = tmp_path.glob("runs/simcse-*")
+    last = both[0][2].splitlines()[-1]
+    step = int(last.removeprefix("stopped after step ").split(";")[0])
+    assert Checkpoint.read(run / "checkpoints" / f"step-{step}").values["step"] == step
+    assert "stopped" not in both[1][2]
+
+
+ONE_STEP = (
+    "--dev", "none", "--train.batch_size", "8", "--train.device", "cpu", "--model.dropout", "0",
+    "--train.precision", "fp32", "--train.max_steps", "1", "--quiet", "--out",
+)  # fmt: skip
 
 
 @pytest.mark.slow
-def test_retrieved_negatives_are_the_same(texts: Path, tmp_path: Path) -> None:
-    words = ("--data", str(texts), "--negatives", "retrieved", "--negatives.retrieved.knn", "6")
-    counts = [trained(tmp_path, f"run-{n}", *words, ranks=n) for n in (1, 2)]
+def test_retrieved_negatives_are_the_same(texts: Path, tmp_path: Path, done: Done) -> None:
+    words = ("train", "--data", str(texts), "--negatives", "retrieved")
+    words += ("--negatives.retrieved.knn", "6", *ONE_STEP)
+    counts = [done(*words, f"run-{ranks}", ranks=ranks)[1] for ranks in (1, 2)]
     halves(counts[1], counts[0])
     one, two = (
         Checkpoint.read(tmp_path / f"run-{n}" / "checkpoints" / "step-1").part(
@@ -192,14 +209,15 @@ def test_retrieved_negatives_are_the_same(texts: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_round_of_clusters_has_the_same_pairs(texts: Path, tmp_path: Path) -> None:
+def test_a_round_of_clusters_has_the_same_pairs(texts: Path, tmp_path: Path, done: Done) -> None:
     lines = texts.read_text(encoding="utf-8").split("\n")
     articles = [
         {"id": n, "title": lines[n], "paras": [lines[n : n + 20]]} for n in range(0, 600, 20)
     ]
     (tmp_path / "articles.jsonl").write_text("\n".join(map(json.dumps, articles)) + "\n")
-    words = ("--data", "articles.jsonl", "--positives", "idc", "--positives.idc.rounds", "1")
-    counts = [trained(tmp_path, f"run-{n}", *words, ranks=n) for n in (1, 2)]
+    words = ("train", "--data", "articles.jsonl", "--positives", "idc")
+    words += ("--positives.idc.rounds", "1", *ONE_STEP)
+    counts = [done(*words, f"run-{ranks}", ranks=ranks)[1] for ranks in (1, 2)]
     halves(counts[1], counts[0])
     one, two = (tmp_path / f"run-{n}" / "rounds" / "1" / "pairs.parquet" for n in (1, 2))
     assert one.read_bytes() == two.read_bytes()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from cse_cli.plugins.installed import OWN_COMMANDS
 from tests.fixtures.command_line import call_installed
@@ -37,42 +36,43 @@ LISTINGS = [
     ["list-recipes", "--json"],
 ]
 SCRIPT = """
-import sys
+import json, os, sys
 from cse_cli.main import run
-code = run(sys.argv[2:])
-heavy = [name for name in sys.argv[1].split(",") if name in sys.modules]
-print("loaded:", *heavy, file=sys.stderr)
-sys.exit(code)
+for words, names in json.loads(sys.argv[1]):
+    if not os.fork():
+        code = run(words)
+        print(json.dumps([code, [n for n in names if n in sys.modules]]), file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(0)
+    os.wait()
 """
 
 
-def loaded(words: Sequence[str], names: Sequence[str], cwd: Path) -> list[str]:
-    """Return which of some modules a command imports that prints something and writes nothing."""
-    command = [sys.executable, "-c", SCRIPT, ",".join(names), *words]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
-    assert list(cwd.iterdir()) == []
-    title, *found = done.stderr.splitlines()[-1].split()
-    assert title == "loaded:"
-    return found
+def loaded(asked: Sequence[tuple[list[str], list[str]]], cwd: Path) -> list[list[str]]:
+    """Return which of some modules each command imports, in a process that has imported none."""
+    command = [sys.executable, "-c", SCRIPT, json.dumps(asked)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.strip(), done.stderr
+    assert list(cwd.iterdir()) == [], "a command that only looks writes nothing"
+    answers = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
+    assert [code for code, _ in answers] == [0] * len(asked), done.stderr
+    return [found for _, found in answers]
 
 
-@pytest.mark.parametrize("words", LIGHT, ids=" ".join)
-def test_nothing_heavy_is_imported(words: list[str], tmp_path: Path) -> None:
-    assert loaded(words, HEAVY, tmp_path) == []
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    found = loaded([(words, list(HEAVY)) for words in LIGHT], tmp_path)
+    assert not any(found), list(zip(LIGHT, found, strict=True))
 
 
-@pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
-def test_a_listing_imports_what_it_prints_with_alone(words: list[str], tmp_path: Path) -> None:
-    others = [
-        f"cse_cli.commands.{name.replace('-', '_')}" for name in OWN_COMMANDS if " " not in name
-    ]
-    own = f"cse_cli.commands.{words[0].replace('-', '_')}"
-    assert own in others
-    tables = [] if "--json" not in words else ["rich"]
-    unused = ["packaging", "rich._emoji_codes", *tables]
-    assert loaded(words, [*others, *unused], tmp_path) == [own]
+def test_a_listing_imports_what_it_prints_with_alone(tmp_path: Path) -> None:
+    modules = {
+        name: f"cse_cli.commands.{name.replace('-', '_')}"
+        for name in OWN_COMMANDS
+        if " " not in name
+    }
+    unused = [*modules.values(), "packaging", "rich._emoji_codes"]
+    asked = [(words, [*unused, *["rich"] * (words[-1] == "--json")]) for words in LISTINGS]
+    assert loaded(asked, tmp_path) == [[modules[words[0]]] for words in LISTINGS]
 
 
 def test_version_through_the_installed_command(tmp_path: Path) -> None:

@@ -28,18 +28,16 @@ def lines() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_a_part_computes_there_what_it_computes_here(case: Case, lines: Any) -> None:
+def test_a_part_computes_there_what_it_computes_here_and_waits_for_nothing(
+    case: Case, lines: Any
+) -> None:
+    """For no log line, no count, no copy: the device always has the next thing to do."""
     line = lines[named(case)]
     assert "error" not in line, line["error"]
     if not line["drawn"]:  # dropout draws something else on every device
         assert line["there"] == pytest.approx(line["cpu"], rel=1e-4, abs=1e-5)
-
-
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_a_step_waits_for_nothing(case: Case, lines: Any) -> None:
-    """For no log line, no count, no copy: the device always has the next thing to do."""
-    waits = lines[named(case)].get("waits")
     if named(case) in JOINED:
-        assert waits and all("cse_core/engine/row_keys.py" in line for line in waits)
+        waits = line["waits"]
+        assert waits and all("cse_core/engine/row_keys.py" in place for place in waits)
     else:
-        assert waits == {}
+        assert line["waits"] == {}

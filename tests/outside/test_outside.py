@@ -117,6 +117,5 @@ def test_the_kit_finds_no_broken_promise(registry: Registry) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PARTS)
-def test_its_own_tests_pass(name: str, folders: dict[str, Path]) -> None:
-    check_tests(folders[name] / "tests")
+def test_the_tests_of_a_package_pass(folders: dict[str, Path]) -> None:
+    check_tests(folders["cse-arcloss"] / "tests")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from cse_testkit.pairing import Found
+from cse_testkit.completion import Found
 
 
 def covering(

@@ -25,7 +25,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tests.reliability import made_models  # noqa: F401  (its makers)
 from tests.reliability.makers import MAKERS
 from tests.reliability.outcomes import Answer, Outcome, classify
 from tests.reliability.server import SECONDS, Server

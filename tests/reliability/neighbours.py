@@ -191,7 +191,7 @@ def _two_at_once(folder: Path, server: Server) -> str:
     return (answers[0].err if answers[0].code else "") or clear(answers[1], "--out")
 
 
-def _meanwhile(change: Callable[[Path], None], *, must_end_well: bool = False) -> Case:
+def _meanwhile(change: Callable[[Path], object], *, must_end_well: bool = False) -> Case:
     def case(folder: Path, server: Server) -> str:
         def wait_and_change() -> None:
             for _ in range(3000):
@@ -212,56 +212,43 @@ def _meanwhile(change: Callable[[Path], None], *, must_end_well: bool = False) -
     return case
 
 
-def _data_gone(folder: Path) -> None:
-    (folder / "ok.txt").unlink()
+def _moved(folder: Path, then: Callable[[Path], object]) -> None:
+    (folder / "run").rename(folder / "was")
+    then(folder / "run")
 
 
-def _data_cut(folder: Path) -> None:
-    os.truncate(folder / "ok.txt", 0)
+def _checkpoints(folder: Path, then: Callable[[Path], object] = Path) -> None:
+    shutil.rmtree(folder / "run/checkpoints", ignore_errors=True)
+    then(folder / "run/checkpoints")
 
 
-def _data_other(folder: Path) -> None:
-    (folder / "ok.txt").write_bytes(b"\xff\x00" * 1000)
+def _a_file(path: Path) -> object:
+    return path.write_text("a file")
 
 
-def _model_gone(folder: Path) -> None:
-    shutil.rmtree(folder / "tiny")
-
-
-def _model_cut(folder: Path) -> None:
-    for file in (folder / "tiny").iterdir():
+def _cut(folder: Path) -> None:
+    for file in folder.iterdir():
         os.truncate(file, 0)
 
 
-def _run_gone(folder: Path) -> None:
-    shutil.rmtree(folder / "run", ignore_errors=True)
-
-
-def _run_a_file(folder: Path) -> None:
-    (folder / "run").rename(folder / "was")
-    (folder / "run").write_text("a file")
-
-
-def _run_a_link(folder: Path) -> None:
-    (folder / "run").rename(folder / "was")
-    (folder / "run").symlink_to("was")
-
-
-def _checkpoints_gone(folder: Path) -> None:
-    shutil.rmtree(folder / "run/checkpoints", ignore_errors=True)
-
-
-def _checkpoints_a_file(folder: Path) -> None:
-    shutil.rmtree(folder / "run/checkpoints", ignore_errors=True)
-    (folder / "run/checkpoints").write_text("a file")
-
-
-def _metrics_gone(folder: Path) -> None:
-    (folder / "run/metrics.jsonl").unlink()
-
-
-def _model_there(folder: Path) -> None:
-    (folder / "run/model").write_text("a file")
+READ: dict[str, Callable[[Path], object]] = {
+    "data gone": lambda folder: (folder / "ok.txt").unlink(),
+    "data cut": lambda folder: os.truncate(folder / "ok.txt", 0),
+    "data other": lambda folder: (folder / "ok.txt").write_bytes(b"\xff\x00" * 1000),
+    "model gone": lambda folder: shutil.rmtree(folder / "tiny"),
+    "model cut": lambda folder: _cut(folder / "tiny"),
+}
+"""Changes meanwhile of what a run has read, which it does not need any more."""
+WRITTEN: dict[str, Callable[[Path], object]] = {
+    "run gone": lambda folder: shutil.rmtree(folder / "run", ignore_errors=True),
+    "run a file": lambda folder: _moved(folder, _a_file),
+    "run a link": lambda folder: _moved(folder, lambda path: path.symlink_to("was")),
+    "checkpoints gone": _checkpoints,
+    "checkpoints a file": lambda folder: _checkpoints(folder, _a_file),
+    "metrics gone": lambda folder: (folder / "run/metrics.jsonl").unlink(),
+    "model there": lambda folder: _a_file(folder / "run/model"),
+}
+"""Changes meanwhile of what it writes."""
 
 
 def tried(case: Neighbour, server: Server) -> tuple[Outcome, Answer, str]:
@@ -321,11 +308,9 @@ def _cases() -> Iterator[tuple[str, Case]]:
     for content in ("", "99999999\n", "-1\n", "no number", f"{os.getpid()}\n", "\x00" * 100):
         yield f"stale lock {content[:12]!r}", _stale(content)
     yield "two at once", _two_at_once
-    for change in (_data_gone, _data_cut, _data_other, _model_gone, _model_cut):
-        name = change.__name__.strip("_").replace("_", " ")
+    for name, change in READ.items():
         yield f"meanwhile {name}", _meanwhile(change, must_end_well=True)
-    for change in (_run_gone, _run_a_file, _run_a_link, _checkpoints_gone, _checkpoints_a_file,
-                   _metrics_gone, _model_there):  # fmt: skip
-        yield f"meanwhile {change.__name__.strip('_').replace('_', ' ')}", _meanwhile(change)
+    for name, change in WRITTEN.items():
+        yield f"meanwhile {name}", _meanwhile(change)
     for name in PLUGINS:
         yield f"plugin: {name}", _plugin(name)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,10 +64,3 @@ def classify(answer: Answer, expect: Outcome, says: Sequence[str] = (), code: in
         return Outcome.CLEAR if clear else Outcome.SILENT
     accepted = answer.code == 0 and all(word in everything for word in says)
     return Outcome.ACCEPTED if accepted else Outcome.SILENT
-
-
-def counted(outcomes: Iterable[Outcome]) -> str:
-    """Return the counts as one line."""
-    counts = Counter(outcomes)
-    numbers = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
-    return f"{counts.total()} cases: {numbers}"

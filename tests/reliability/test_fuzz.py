@@ -20,7 +20,6 @@ from cse_testkit import tiny_encoder
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cse_cli.options.paths import option_paths
 from cse_cli.plugins.installed import Installed
 from cse_core.recipes.compose import resolve
 from cse_core.training.recipe_file import as_recipe
@@ -133,20 +132,6 @@ def test_a_recipe_of_drawn_letters(text: str, server: Server) -> None:
         (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
         (folder / "r.toml").write_text(text, encoding="utf-8")
         check(server.call(["train", "--recipe", "r.toml", "--data", "ok.txt", "--dry-run"], folder))
-
-
-@MANY
-@given(
-    path=st.sampled_from(sorted(option.path for option in option_paths())),
-    value=st.one_of(JUNK.map(str), st.text(max_size=30)),
-)
-def test_an_option_of_drawn_letters(path: str, value: str, server: Server) -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
-        words = ["train", "--data", "ok.txt", "--dry-run", "--set", f"{path}={value}"]
-        if "\0" not in value:
-            check(server.call(words, folder))
 
 
 @FEW

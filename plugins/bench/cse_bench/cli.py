@@ -6,46 +6,20 @@ from typing import Annotated
 
 import typer
 
+from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo_err, say_json
 from cse_cli.terminal.progress import silence
-from cse_cli.training.choosing import (
-    SHOWN,
-    AdapterOption,
-    AugOption,
-    BranchOption,
-    DataOption,
-    LossOption,
-    MetricOption,
-    NegativesOption,
-    PoolOption,
-    PositivesOption,
-    RecipeOption,
-    SeedOption,
-    SetOption,
-    StartOption,
-    choice_of,
-)
+from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_core.errors import CseError
 
 _PANEL = "Measuring"
 
 
+@choice_flags()
 def bench(
     context: typer.Context,
-    recipe: RecipeOption = None,
-    aug: AugOption = None,
-    pool: PoolOption = None,
-    positives: PositivesOption = None,
-    negatives: NegativesOption = None,
-    loss: LossOption = None,
-    branch: BranchOption = None,
-    metric: MetricOption = None,
-    adapter: AdapterOption = None,
-    model: StartOption = None,
-    data: DataOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
+    choice: Choice,
     precision: Annotated[
         str,
         typer.Option(
@@ -82,24 +56,6 @@ def bench(
 
     At the end it names the faster precision, and what to type to train in it.
     """
-    choice = choice_of(
-        recipe,
-        {
-            "aug": aug,
-            "pool": pool,
-            "positives": positives,
-            "negatives": negatives,
-            "loss": loss,
-            "branch": branch,
-            "metric": metric,
-            "adapter": adapter,
-        },
-        model=model,
-        data=data,
-        settings=settings,
-        seed=seed,
-        dev=["none"],
-    )
     names = list(dict.fromkeys(name.strip() for name in precision.split(",") if name.strip()))
     if not names:
         what = "needs at least one precision"

@@ -17,7 +17,7 @@ import torch
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread
 from cse_bench.where import where_the_time_goes
 from cse_cli.machine.processor import processor
-from cse_cli.training.equipment import attach_callbacks
+from cse_cli.training.collapse import attach_callbacks
 from cse_core.data import Corpus
 from cse_core.engine.step import Engine
 from cse_core.errors import CseError

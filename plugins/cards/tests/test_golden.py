@@ -35,7 +35,7 @@ def weighed(given: dict[str, Any], weight: float = 0.0) -> tuple[Batch, Negative
     store.known = RoundTexts(TrainingRows(corpus, 32), corpus)
     store.near = torch.zeros(32, 1, dtype=torch.int32)
     store.near[query] = retrieved.int()
-    negatives = core.of_loss(batch, LossOptions(), ["retrieved"])
+    negatives = core.negatives_for_loss(batch, LossOptions(), ["retrieved"])
     return batch, store.weigh(negatives, batch, make_context(batch))
 
 

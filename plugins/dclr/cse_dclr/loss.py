@@ -9,6 +9,7 @@ from cse_core.functional import (
     Similarity,
     infonce_terms,
     log_sum_exp,
+    mean_over_positives,
     paired_similarity,
     reduce_terms,
     similarity,
@@ -78,10 +79,7 @@ def published_terms(
     losses = torch.stack(
         [_entropies(own, weighed, mask) / entries for own in positive.unbind(dim=1)], dim=1
     )
-    if targets.weights is None:
-        return losses.mean(dim=1)
-    total = targets.weights.sum(dim=1).clamp_min(torch.finfo(losses.dtype).tiny)
-    return (losses * targets.weights).sum(dim=1) / total
+    return mean_over_positives(losses, targets)
 
 
 def _entropies(positive: Tensor, negative: Tensor, mask: Tensor) -> Tensor:

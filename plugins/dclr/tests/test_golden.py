@@ -37,7 +37,7 @@ def weighed(given: dict[str, Any], case: dict[str, Any], batch: Batch) -> Negati
     fixed = make_batch({"anchor": tensor(case["z1_fixed"]), "positive": tensor(case["z2_fixed"])})
     ctx = make_context(batch, vectors=lambda view, branch: fixed.views[view])
     store = make_part("negatives", "instance-weights", phi=case["phi"])
-    return store.weigh(core.of_loss(batch, LossOptions(), ["noise"]), batch, ctx)
+    return store.weigh(core.negatives_for_loss(batch, LossOptions(), ["noise"]), batch, ctx)
 
 
 def test_weights_logits_loss_and_gradients() -> None:

@@ -32,7 +32,7 @@ def weighed(
     log: dict[str, Any] = {}
     ctx = make_context(batch, vectors=lambda view, branch: fixed.views[view], log=log)
     store = make_part("negatives", "instance-weights", **settings)
-    negatives = core.of_loss(batch, options or LossOptions(), list(batch.stored))
+    negatives = core.negatives_for_loss(batch, options or LossOptions(), list(batch.stored))
     return store.weigh(negatives, batch, ctx), log
 
 
@@ -79,7 +79,7 @@ def test_weights_add_to_those_there_are() -> None:
     same = torch.ones(3, 6, dtype=torch.float64)
     fixed = make_batch({"anchor": same, "positive": -same})
     ctx = make_context(batch, vectors=lambda view, branch: fixed.views[view])
-    given = core.of_loss(batch, LossOptions(), ())
+    given = core.negatives_for_loss(batch, LossOptions(), ())
     given = replace(given, log_weights=torch.full_like(given.log_weights, 0.5))
     found = make_part("negatives", "instance-weights").weigh(given, batch, ctx)
     assert torch.equal(found.log_weights, given.log_weights), "opposite: nothing is removed"

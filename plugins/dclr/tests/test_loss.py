@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ def test_p_of_one_is_no_nan() -> None:
             same = anchors.detach().clone()
             batch = make_batch({"anchor": anchors, "positive": -same if wrong else same})
             more = Negatives.of(same if wrong else -same, 3, name="more")
-            negatives = Negatives.join([core.of_loss(batch, LossOptions(), ()), more])
+            negatives = Negatives.join([core.negatives_for_loss(batch, LossOptions(), ()), more])
             loss = make_part("loss", "dclr", variant="published", temperature=0.002)
             value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
             (gradient,) = torch.autograd.grad(value, anchors)
@@ -34,7 +35,7 @@ def test_p_of_one_is_no_nan() -> None:
 def test_several_positives_each_compete_with_the_negatives_alone() -> None:
     batch = make_batch(sentences=2, groups={"found": 3})
     targets = batch.targets["found"]
-    negatives = core.of_loss(batch, LossOptions(target="found"), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(target="found"), ())
     loss, ctx = make_part("loss", "dclr", variant="published"), make_context(batch)
     weights = targets.weights
     assert weights is not None
@@ -47,3 +48,13 @@ def test_several_positives_each_compete_with_the_negatives_alone() -> None:
             one = Positives(targets.vectors[:, p : p + 1], chosen)
             wanted += share * float(loss(batch, one, negatives, ctx).value)
     assert float(loss(batch, targets, negatives, ctx).value) == pytest.approx(wanted / 2)
+
+
+def test_the_papers_loss_is_infonce() -> None:
+    batch = make_batch(sentences=3, groups={"found": 2})
+    negatives = core.negatives_for_loss(batch, LossOptions(target="found"), ())
+    negatives = replace(negatives, log_weights=torch.randn_like(negatives.log_weights))
+    losses = (make_part("loss", name, temperature=0.3) for name in ("dclr", "infonce"))
+    given = (batch, batch.targets["found"], negatives, make_context(batch))
+    one, other = (loss(*given).value for loss in losses)
+    assert torch.equal(one, other)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from cse_testkit import LossSuite, PluginSuite, StoreSuite
+from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
@@ -32,40 +33,9 @@ class TestInstanceWeightsOfTwoDropouts(StoreSuite):
     sets = ("branch.frozen.mode=train",)
 
 
-def _logits(
-    a: int, p: int, batch: Batch, targets: Positives, negatives: Negatives, temperature: float
-) -> tuple[float, list[tuple[float, float]]]:
-    """Return an anchor's logit of a positive, and (logit, log-weight) of each negative it sees."""
-
-    def cosine(other: torch.Tensor) -> float:
-        return float(torch.cosine_similarity(batch.anchors[a], other, dim=0)) / temperature
-
-    seen = [
-        (cosine(negatives.vectors[n]), float(negatives.log_weights[a, n]))
-        for n in range(len(negatives))
-        if not bool(negatives.mask[a, n])
-    ]
-    return cosine(targets.vectors[a, p]), seen
-
-
 class TestPaper(LossSuite):
     part = ("loss", "dclr")
     options = {"temperature": 0.3}
-
-    def slow(
-        self,
-        batch: Batch,
-        targets: Positives,
-        negatives: Negatives,
-        ctx: StepContext,
-        options: Any,
-    ) -> float:
-        total = 0.0
-        for a in range(len(batch.anchors)):
-            own, seen = _logits(a, 0, batch, targets, negatives, options.temperature)
-            mass = sum(math.exp(weight) * math.exp(logit) for logit, weight in seen)
-            total -= math.log(math.exp(own) / (math.exp(own) + mass))
-        return total / len(batch.anchors)
 
 
 class TestPublished(LossSuite):
@@ -80,12 +50,18 @@ class TestPublished(LossSuite):
         ctx: StepContext,
         options: Any,
     ) -> float:
+        def logit(anchor: Tensor, other: Tensor) -> float:
+            return float(torch.cosine_similarity(anchor, other, dim=0)) / options.temperature
+
         total = 0.0
-        for a in range(len(batch.anchors)):
-            own, seen = _logits(a, 0, batch, targets, negatives, options.temperature)
-            logits = [own, *(math.exp(weight) * logit for logit, weight in seen)]
-            mass = sum(math.exp(logit) for logit in logits)
-            shares = [math.exp(logit) / mass for logit in logits]
+        for a, anchor in enumerate(batch.anchors):
+            logits = [logit(anchor, targets.vectors[a, 0])]
+            for n, negative in enumerate(negatives.vectors):
+                if not bool(negatives.mask[a, n]):
+                    weight = math.exp(float(negatives.log_weights[a, n]))
+                    logits.append(weight * logit(anchor, negative))
+            mass = sum(math.exp(each) for each in logits)
+            shares = [math.exp(each) / mass for each in logits]
             entropies = [-math.log(shares[0]), *(-math.log(1 - p) for p in shares[1:])]
             total += sum(entropies) / len(entropies)
         return total / len(batch.anchors)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import least_seconds, make_context, make_part, make_setup
+from cse_testkit import make_context, make_part, make_setup
 
 from cse_core.types import StepContext, TokenBatch, View
+from tests.fixtures.seconds import least_seconds
 from tests.fixtures.token_rows import token_rows
 
 VIEW = View("positive", "positive", "online")

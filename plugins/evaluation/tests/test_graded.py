@@ -15,19 +15,13 @@ import pytest
 import torch
 from cse_evaluation import geometry
 from cse_evaluation.geometry import alignment, measure, uniformity
-from cse_evaluation.lexical import (
-    character_ngrams,
-    jaccard,
-    tfidf,
-    units_of,
-    words,
-)
+from cse_evaluation.lexical import character_ngrams, jaccard, tfidf, units_of, words
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
 from cse_evaluation.sts import STS_TESTS, PairDevSet, binary_scores, score_pairs, score_words
 from numpy.typing import NDArray
 from scipy.special import ive
 
-from cse_cli.models.spread import effective_rank, mean_cosine, singular_values, unit
+from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
 from cse_core.errors import CseError
 from cse_core.evaluation.suites import Encode
 from cse_core.training.selection import Scorer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cse_evaluation import probe
-from cse_testkit import CommandSuite, PluginSuite, SuiteSuite, tiny_corpus
+from cse_testkit import PluginSuite, SuiteSuite, tiny_corpus
 
 TEXTS = list(tiny_corpus(60).column("text"))
 
@@ -36,11 +36,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 class TestPlugin(PluginSuite):
     distribution = "cse-evaluation"
-
-
-class TestEval(CommandSuite):
-    distribution = "cse-evaluation"
-    command = "eval"
 
 
 class OwnSuite(SuiteSuite):

@@ -79,7 +79,7 @@ def test_segments_as_positives_in_loops() -> None:
     sides: Any = {"target": second, "anchor": batch.anchors}
     for in_batch, others in sides.items():
         options = LossOptions(target="same-sequence", in_batch=in_batch)
-        found = loss_of(batch, "same-sequence", core.of_loss(batch, options, ()))
+        found = loss_of(batch, "same-sequence", core.negatives_for_loss(batch, options, ()))
         total = 0.0
         for a, anchor in enumerate(batch.anchors):
             mine = [b for b in range(6) if batch.owner[b] == batch.owner[a]]
@@ -97,7 +97,9 @@ def test_negatives_in_loops() -> None:
     count = torch.bincount(batch.owner).tolist()
     store = make_part("negatives", "averaging")
     for in_batch, averaged, same in product(sides, (False, True), siblings):
-        negatives = core.of_loss(batch, LossOptions(in_batch=in_batch, same_sentence=same), ())
+        negatives = core.negatives_for_loss(
+            batch, LossOptions(in_batch=in_batch, same_sentence=same), ()
+        )
         if averaged:
             negatives = store.weigh(negatives, batch, make_context(batch))
         total = 0.0

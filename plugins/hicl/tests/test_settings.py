@@ -10,13 +10,11 @@ import torch
 from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
 from cse_cli.models.saved_model import load
-from cse_cli.training.feeds import feeds
-from cse_core.capabilities import Role
+from cse_cli.training.plan import data_flow
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.records import Kind
 from cse_core.runtime.reporter import Reporter
-from cse_core.tokenization.split import split_texts
 from cse_core.training.run import train
 
 SHORT = "pool.segments.length=4"
@@ -147,8 +145,8 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
         sets=[SHORT, "negatives.queue.branch=ema", "negatives.queue.size=16"],
         steps=4,
     )
-    assert "negatives.queue (positive by branch ema) -> loss.global" in feeds(run.composition)
-    assert not any("queue" in line and "local" in line for line in feeds(run.composition))
+    assert "negatives.queue (positive by branch ema) -> loss.global" in data_flow(run.composition)
+    assert not any("queue" in line and "local" in line for line in data_flow(run.composition))
     assert run.scalars[-1]["global.negatives"] > 3, "more than the other texts of the batch"
 
 
@@ -166,23 +164,6 @@ def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:
     assert default["local.loss"] != pytest.approx(plain["local.loss"], rel=1e-5)
     assert literal["global.loss"] == pytest.approx(default["global.loss"], rel=1e-5)
     assert literal["global.loss"] != pytest.approx(plain["global.loss"], rel=1e-5)
-    found = feeds(run.composition)
+    found = data_flow(run.composition)
     assert any(line.startswith("identical -> loss.local") for line in found)
     assert any(line.startswith("positive -> loss.global") for line in found)
-
-
-def test_texts_cut_into_texts_of_32_are_encoded_whole() -> None:
-    """Table 6: what the commands say leaves room for a piece, and for the prompt around it."""
-    corpus = Corpus.from_columns({"text": ["boat", "boat lamp " * 300, "drum " * 33, "bell " * 64]})
-    roles: tuple[Role, ...] = ("anchor", "positive", "soft_negative")
-    for recipe, longest in (("simcse", 34), ("esimcse", 34), ("sncse", 64), ("hicl", 512)):
-        composition = compose(recipe=recipe, sets=[f"model.max_length={longest}"], corpus=corpus)
-        sentence_encoder = Rig(composition, corpus).assembly.online
-        pieces = split_texts(corpus, sentence_encoder.tokenizer, 32).column("text")[:]
-        content = sentence_encoder.tokenizer.content(pieces)
-        assert int(content.lengths.max()) == 32 and len(pieces) > 20
-        for role in roles:
-            rows = sentence_encoder.rows(content, role)
-            kept = torch.zeros(len(pieces), dtype=torch.long)
-            kept.index_add_(0, rows.owner, rows.content_lengths())
-            assert bool((kept >= content.lengths).all())

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, least_seconds, make_part, tiny_corpus
+from cse_testkit import Rig, compose, make_part, tiny_corpus
 from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
+from tests.fixtures.seconds import least_seconds
 from tests.fixtures.token_rows import spans, token_rows
 
 
@@ -93,14 +94,6 @@ def test_join_equals_a_loop() -> None:
         assert torch.allclose(fast, slow, rtol=1e-12, atol=1e-12)
 
 
-def test_a_text_of_one_segment_is_its_segment() -> None:
-    pooler = make_part("pool", "segments")
-    vector = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
-    zero = torch.zeros(1, dtype=torch.long)
-    joined = pooler.join(Embeddings(vector, zero, zero, torch.tensor([29])))
-    assert torch.equal(joined.vectors, vector), "to the last bit"
-
-
 def test_half_precision_is_joined_in_float32() -> None:
     pooler = make_part("pool", "segments")
     vectors = torch.ones(300, 2, dtype=torch.bfloat16)
@@ -147,27 +140,11 @@ def test_the_wrapped_sentence_can_be_cut_instead() -> None:
     assert rows.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 2]
 
 
-def test_the_content_is_cut_before_it_is_sliced() -> None:
-    sentence_encoder = rig("pool.segments.length=4", "model.max_length=6").assembly.online
-    rows = sentence_encoder.rows(
-        sentence_encoder.tokenizer.content(["the old boat near the garden is red"]), "anchor"
-    )
-    assert rows.content_lengths().tolist() == [4, 2]
-
-
 def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
     with pytest.raises(CseError) as caught:
         rig("pool.segments.length=4000")
     line = str(caught.value)
     assert "pool.segments.length" in line and "4000" in line and "--set" in line
-
-
-def test_segments_of_a_wrapped_sentence_take_no_prompt() -> None:
-    sentence_encoder = rig("pool.segments.wrap=sentence").assembly.online
-    content = sentence_encoder.tokenizer.content(["boat"])
-    sentence_encoder.pooler.prompt = lambda role: ("it is", "")  # type: ignore[method-assign]
-    with pytest.raises(CseError, match="prompt"):
-        sentence_encoder.rows(content, "anchor")
 
 
 def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own() -> None:

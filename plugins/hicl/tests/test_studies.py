@@ -5,13 +5,6 @@ from __future__ import annotations
 import pytest
 from cse_hicl.operations import operations
 
-from tests.fixtures.studies import planned
-
-
-def test_the_base_methods_train_in_the_batches_of_hicl() -> None:
-    runs = [cell.run for cell in planned("hicl/table-1").cells]
-    assert {run.options["train.batch_size"] for run in runs} == {64}
-
 
 def test_operations_are_those_of_the_products() -> None:
     found = operations({"model": "starter", "tokens": 128, "length": 32, "repeats": 1})

@@ -1,8 +1,7 @@
-"""The command as its distribution brings it."""
+"""The distribution and its command."""
 
-from cse_testkit import CommandSuite
+from cse_testkit import PluginSuite
 
 
-class TestPush(CommandSuite):
+class TestPlugin(PluginSuite):
     distribution = "cse-hub"
-    command = "push"

@@ -38,8 +38,8 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
     """
     from scipy.stats import spearmanr
 
+    from cse_cli.models.geometry import unit
     from cse_cli.models.loading import load_model
-    from cse_cli.models.spread import unit
     from cse_cli.plugins.installed import Installed
     from cse_cli.texts.tables import read_table
     from cse_core.errors import CseError

@@ -5,8 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.engine.negatives import of_loss
-from cse_core.functional import infonce_terms, paired_similarity
+from cse_core.engine.negatives import negatives_for_loss
+from cse_core.functional import (
+    infonce_terms,
+    mean_over_positives,
+    paired_similarity,
+    reduce_terms,
+)
 from cse_core.parts import Loss, Setup
 from cse_core.types import INPUT, Batch, LossOutput, Negatives, Positives, StepContext
 from cse_ifcl.options import TwinsOptions
@@ -46,7 +51,7 @@ class Twins(Loss):
         if weights["identical"]:
             parts["identical"] = self._contrast(batch, targets, negatives)
         if weights["fraternal"]:
-            others = of_loss(batch, self.of_fraternal, ())
+            others = negatives_for_loss(batch, self.of_fraternal, ())
             parts["fraternal"] = self._contrast(batch, fraternal, others)
         shown: dict[str, Tensor] = {}
         if weights["margin"]:
@@ -64,7 +69,7 @@ class Twins(Loss):
             temperature=self.options.temperature,
             kind=self.options.similarity,
         )
-        return self._reduced(terms, targets)
+        return reduce_terms(terms, targets, self.options.reduction)
 
     def _margin(
         self, batch: Batch, targets: Positives, fraternal: Positives
@@ -79,10 +84,8 @@ class Twins(Loss):
             "cos_fraternal": other.mean(),
             "innate_margin": innate.mean(),
         }
-        if targets.weights is None:
-            return self._reduced(terms.mean(dim=1), targets), shown
-        total = targets.weights.sum(dim=1).clamp_min(torch.finfo(terms.dtype).tiny)
-        return self._reduced((terms * targets.weights).sum(dim=1) / total, targets), shown
+        losses = mean_over_positives(terms, targets)
+        return reduce_terms(losses, targets, self.options.reduction), shown
 
     def _innate_margin(self, batch: Batch) -> Tensor:
         """Return ``[A]`` the margin M of the sentences' mean input embeddings, a constant."""
@@ -92,13 +95,6 @@ class Twins(Loss):
             for view in (self.options.target, self.options.twin)
         )
         return (identical.exp() - fraternal.exp()).detach()
-
-    def _reduced(self, terms: Tensor, targets: Positives) -> Tensor:
-        if self.options.reduction == "sum":
-            return terms.sum()
-        if targets.weights is None:
-            return terms.mean()
-        return terms.sum() / (targets.weights.sum(dim=1) > 0).sum().clamp_min(1)
 
 
 def _inputs(batch: Batch, view: str) -> Tensor:

@@ -11,7 +11,6 @@ import pytest
 import torch
 from cse_ifcl.fusion import Fusion
 from cse_ifcl.options import FusionOptions
-from cse_ifcl.second_embeddings import EmbeddingLayer
 from cse_testkit import (
     Rig,
     compose,
@@ -109,19 +108,14 @@ def test_content_token_meets_content_token(encoder: PackedEncoder) -> None:
         assert torch.allclose(fused[place], wanted), place
 
 
-def test_owners_may_come_in_any_order_and_twice(encoder: PackedEncoder) -> None:
+def test_tokens_keep_their_counterpart_wherever_they_stand(encoder: PackedEncoder) -> None:
+    """Rows of owners in any order and twice; tokens that were moved and doubled."""
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = replace(rows_of("boat", "emil", "boat"), owner=torch.tensor([1, 0, 1]))
     fused = part(words(encoder, tokens), tokens, VIEW, context([2, 1]))
     for place, other in ((1, "gustav"), (4, "and"), (7, "gustav")):
         assert torch.allclose(fused[place], word(encoder, other))
-
-
-def test_moved_and_doubled_tokens_keep_their_counterpart(encoder: PackedEncoder) -> None:
-    part = fusion(encoder, at="word_embeddings", epsilon=0.0)
-    tokens = rows_of("emil repairs")
-    index = torch.tensor([0, 2, 1, 1, 3])
-    moved = tokens.take_tokens(index, torch.tensor([5]))
+    moved = rows_of("emil repairs").take_tokens(torch.tensor([0, 2, 1, 1, 3]), torch.tensor([5]))
     fused = part(words(encoder, moved), moved, VIEW, context([1]))
     for place, other in ((1, "finds"), (2, "gustav"), (3, "gustav")):
         assert torch.allclose(fused[place], word(encoder, other))
@@ -168,7 +162,7 @@ def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: PackedEncoder) -> N
     """In a round of its own texts a row is not a place in the corpus."""
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
-    ctx = make_context(round_number=1, texts={"fraternal": ["the clock"]})
+    ctx = make_context(round=1, texts={"fraternal": ["the clock"]})
     ctx = replace(ctx, rows=torch.tensor([2**40]))
     fused = part(words(encoder, tokens), tokens, VIEW, ctx)
     assert torch.allclose(fused[1], word(encoder, "the"))
@@ -187,20 +181,6 @@ def test_its_own_embeddings_are_a_frozen_copy() -> None:
                 parameter.add_(1.0)
         assert torch.equal(part(torch.zeros(4, width), tokens, VIEW, context([1])), before)
         assert not before.requires_grad
-
-
-def test_the_copy_holds_no_transformer_layers(encoder: PackedEncoder) -> None:
-    part = fusion(encoder, at="input_embeddings")
-    layer = part.second.source
-    assert isinstance(layer, EmbeddingLayer)
-    held = {name for name, value in layer.encoder.named_parameters() if not value.is_meta}
-    assert held == {
-        name for name, _ in encoder.named_parameters() if name.startswith("model.embeddings.")
-    }
-    assert not any(p.is_meta for p in encoder.parameters())
-
-
-# -- another dimension -------------------------------------------------------------------------
 
 
 def test_another_dimension_is_refused_or_projected(encoder: PackedEncoder, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def loss_of(
     batch = batch_of(numbers)
     loss = make_part("loss", "twins", temperature=numbers["temp"], **options)
     batch = replace(batch, stored={"hippocampus": stored(numbers, case, batch)})
-    negatives = core.of_loss(batch, loss.options, ["hippocampus"])
+    negatives = core.negatives_for_loss(batch, loss.options, ["hippocampus"])
     assert negatives.blocks == (("in-batch", 4), ("hippocampus", 8))
     weights = torch.zeros(4, 1, dtype=torch.float64)
     weights[rows] = 1
@@ -101,7 +101,7 @@ def test_the_objective_and_its_terms(numbers: dict[str, Any]) -> None:
 def test_the_innate_margin(numbers: dict[str, Any]) -> None:
     batch = batch_of(numbers)
     loss, ctx = make_part("loss", "twins"), make_context(batch)
-    parts = loss(batch, batch.targets["identical"], core.nothing(batch), ctx).parts
+    parts = loss(batch, batch.targets["identical"], core.no_negatives(batch), ctx).parts
     for case in numbers["cases"]:
         wanted = sum(case["margin_M"]) / len(case["margin_M"])
         found = float(parts["innate_margin"])
@@ -120,7 +120,9 @@ def test_embeddings_have_no_gradient_from_the_margin(numbers: dict[str, Any]) ->
     anchors = batch.anchors.clone().requires_grad_(True)
     batch = replace(batch, views=views, anchors=anchors)
     loss = make_part("loss", "twins", identical=0.0, fraternal=0.0)
-    value = loss(batch, batch.targets["identical"], core.nothing(batch), make_context(batch)).value
+    value = loss(
+        batch, batch.targets["identical"], core.no_negatives(batch), make_context(batch)
+    ).value
     gradients = torch.autograd.grad(value, [anchors, *leaves], allow_unused=True)
     assert gradients[0] is not None and bool(gradients[0].any())
     assert gradients[1:] == (None, None, None)

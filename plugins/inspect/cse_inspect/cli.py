@@ -7,26 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo, say_json
 from cse_cli.terminal.progress import silence
-from cse_cli.training.choosing import (
-    SHOWN,
-    AdapterOption,
-    AugOption,
-    BranchOption,
-    DataOption,
-    LossOption,
-    MetricOption,
-    NegativesOption,
-    PoolOption,
-    PositivesOption,
-    RecipeOption,
-    SeedOption,
-    SetOption,
-    StartOption,
-    choice_of,
-)
+from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -35,8 +20,10 @@ if TYPE_CHECKING:
 _PANEL = "What to inspect"
 
 
+@choice_flags()
 def inspect(
     context: typer.Context,
+    choice: Choice,
     run: Annotated[
         Path | None,
         typer.Argument(
@@ -44,19 +31,6 @@ def inspect(
             help="A run at its last checkpoint, instead of a choice of parts.",
         ),
     ] = None,
-    recipe: RecipeOption = None,
-    aug: AugOption = None,
-    pool: PoolOption = None,
-    positives: PositivesOption = None,
-    negatives: NegativesOption = None,
-    loss: LossOption = None,
-    branch: BranchOption = None,
-    metric: MetricOption = None,
-    adapter: AdapterOption = None,
-    model: StartOption = None,
-    data: DataOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
     after: Annotated[
         int,
         typer.Option(
@@ -92,18 +66,7 @@ def inspect(
 
     It takes the options of cse train, or a run, makes the same steps and writes nothing.
     """
-    kinds = {
-        "aug": aug,
-        "pool": pool,
-        "positives": positives,
-        "negatives": negatives,
-        "loss": loss,
-        "branch": branch,
-        "metric": metric,
-        "adapter": adapter,
-    }
-    chosen = [recipe, model, data, settings, seed, *kinds.values()]
-    if run is not None and any(chosen):
+    if run is not None and choice != Choice(dev=["none"]):
         hint = "leave out these options, or the run"
         raise CseError("its run.toml says what it is made of", where="RUN", hint=hint)
     plugins = installed(context)
@@ -112,9 +75,6 @@ def inspect(
 
     composition = None
     if run is None:
-        choice = choice_of(
-            recipe, kinds, model=model, data=data, settings=settings, seed=seed, dev=["none"]
-        )
         composition = resolve_choice(choice, plugins)
     silence()
     from cse_inspect.step import watch

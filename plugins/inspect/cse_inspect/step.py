@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from cse_cli.training.equipment import attach_callbacks
+from cse_cli.training.collapse import attach_callbacks
 from cse_core.data import Corpus
 from cse_core.engine.negatives import same_texts
 from cse_core.engine.views import PreparedView

@@ -43,7 +43,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         MinerSpec(
             name="knn-smoothing",
             summary="each positive averaged with its nearest neighbours in a buffer, by attention",
-            factory="cse_iscse.knn_smoothing:KnnSmoothing",
+            factory="cse_iscse.smoothing:KnnSmoothing",
             options=KnnOptions,
             provides=("positives:knn-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
@@ -54,7 +54,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         MinerSpec(
             name="kmeans-smoothing",
             summary="each positive mixed with the centroid of its cluster in a buffer",
-            factory="cse_iscse.kmeans_smoothing:KmeansSmoothing",
+            factory="cse_iscse.smoothing:KmeansSmoothing",
             options=KmeansOptions,
             provides=("positives:kmeans-smoothing",),
             requires=lambda options: (f"view:{options.view}",),

@@ -30,7 +30,7 @@ def batch_of(numbers: dict[str, Any]) -> Batch:
 
 def loss_of(numbers: dict[str, Any], batch: Batch, target: str) -> Tensor:
     loss = make_part("loss", "infonce", temperature=numbers["temp"])
-    negatives = core.of_loss(batch, LossOptions(target=target), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(target=target), ())
     return cast(Tensor, loss(batch, batch.targets[target], negatives, make_context(batch)).value)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import torch
-from cse_iscse.kmeans_smoothing import moved
 from cse_iscse.options import KmeansOptions
+from cse_iscse.smoothing import moved
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 from torch.nn.functional import normalize

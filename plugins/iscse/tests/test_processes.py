@@ -2,59 +2,46 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from cse_testkit import shared_encoder
+from cse_testkit import Rig, compose, shared_encoder, tiny_corpus
 
-SCRIPT = Path(__file__).with_name("steps_of_buffers.py")
+from tests.fixtures.processes import TwoProcesses
 
-
-def alone() -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location("steps_of_buffers", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: dict[str, Any] = module.run(shared_encoder())
-    return found
+pytestmark = pytest.mark.xdist_group("processes")
+BATCHES = (8, 5, 1, 3, 8)
 
 
-def in_two(folder: Path) -> list[dict[str, Any]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    env = {
-        **os.environ,
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, str(SCRIPT), str(folder), str(shared_encoder())]
-    running = [
-        subprocess.Popen(
-            command, env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE
-        )
-        for rank in range(2)
-    ]
-    for process in running:
-        _, errors = process.communicate(timeout=240)
-        assert process.returncode == 0, errors.decode()[-2000:]
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+def run(encoder: str) -> dict[str, Any]:
+    """Return losses and state after steps of unequal batches, one of a single row."""
+    corpus = tiny_corpus(26)
+    composition = compose(
+        recipe="is-cse",
+        kinds={"positives": ["+kmeans-smoothing"], "loss": ["+infonce:clustered"]},
+        sets=[
+            "model.dropout=0",
+            "positives.knn-smoothing.size=10",
+            "positives.knn-smoothing.k=3",
+            "positives.kmeans-smoothing.size=10",
+            "positives.kmeans-smoothing.clusters=3",
+            "loss.clustered.target=kmeans-smoothing",
+        ],
+        encoder=Path(encoder),
+        corpus=corpus,
+    )
+    rig = Rig(composition, corpus)
+    losses = [float(rig.step(1, rows=size)[0].loss) for size in BATCHES]
+    tensors, _ = rig.state()
+    return {"losses": losses, **{name: value.tolist() for name, value in tensors.items()}}
 
 
-@pytest.mark.slow
-def test_two_processes_hold_the_same_buffers_and_clusters(tmp_path: Path) -> None:
-    one = alone()
-    both = in_two(tmp_path)
+def test_two_processes_hold_the_same_buffers_and_clusters(two_processes: TwoProcesses) -> None:
+    encoder = str(shared_encoder())
+    one = run(encoder)
+    both = two_processes(f"{__name__}:run", encoder)
     assert both[0] == both[1]
     for name, wanted in one.items():
         if name.endswith(".row"):

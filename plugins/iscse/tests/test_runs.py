@@ -25,6 +25,7 @@ from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.runtime.reporter import Reporter
+from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.run import train
 
 BOTH = [
@@ -48,8 +49,9 @@ def test_both_groups_at_once_each_with_a_loss_of_its_own() -> None:
         for name in ("smoothed", "clustered"):
             total += 0.1 * scalars.get(f"{name}.loss", 0.0)
         assert run.losses[step] == pytest.approx(total, rel=1e-5)
-    assert run.state[0]["part.positives.knn-smoothing.row"].shape == (12,)
-    assert run.state[0]["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
+    tensors, _ = run.state()
+    assert tensors["part.positives.knn-smoothing.row"].shape == (12,)
+    assert tensors["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
 
 
 # -- the plan -------------------------------------------------------------------------------------
@@ -156,12 +158,9 @@ def test_neighbours_are_shown_as_sentences(run: Path) -> None:
 
 def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
     """The cosines are those of the checkpoint's vectors, found again by brute force."""
-    from cse_core.data import Corpus
-    from cse_core.training.checkpoint import Checkpoint
-
     state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
     lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
-    texts = [Corpus.from_columns({"text": lines}).column("text")[row] for row in state["row"]]
+    texts = [lines[row] for row in state["row"]]
     _, (found,) = neighbours_of_run(run, installed_registry(), step=4, sentences=1, k=11)
     cosines = state["vectors"] @ state["vectors"][-1]
     order = sorted(range(11), key=lambda place: -float(cosines[place]))

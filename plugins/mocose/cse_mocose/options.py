@@ -74,8 +74,6 @@ class QueueOptions(StoreOptions):
     update: Literal["normal", "latest", "oldest"] = "normal"
     """normal: keys as they were stored; latest: encoded again in each step by the branch as it is
     now; oldest: twice the size is held, and the older half used (Table 8)."""
-    dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """Size of its vectors; a run with another size is refused."""
     column: str | None = None
     """Column of the texts that latest encodes; by default that of the view."""
 

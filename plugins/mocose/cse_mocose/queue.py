@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from cse_core.builtins.fifo import Fifo, Held
-from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext, View
-from cse_mocose.growth import Growth
+from cse_mocose.distance import Growth
 from cse_mocose.options import QueueOptions
 
 QUEUED = "queued"
@@ -35,8 +34,6 @@ class Queue(NegativeStore):
         self.options = options
         self.name = setup.name
         self.growth = Growth.of(options)
-        if options.level != "input":
-            self._check_dimension(setup.dimension)
         self.keys = Fifo(newest_first=True)
         self.entered = 0
         self.texts: list[str] = []
@@ -124,12 +121,3 @@ class Queue(NegativeStore):
         order = torch.argsort(found.slot * size + found.owner)
         vectors = found.vectors.detach().to(keys.vectors.dtype)[order]
         return Held(torch.cat([vectors, keys.vectors[len(found) :]]), keys.row, keys.age)
-
-    def _check_dimension(self, found: int) -> None:
-        if self.options.dimension not in (None, found):
-            raise CseError(
-                f"the run's vectors have {found} dimensions",
-                where=f"negatives.{self.name}.dimension",
-                value=self.options.dimension,
-                hint=f"set it to {found}, or the heads' dimension to {self.options.dimension}",
-            )

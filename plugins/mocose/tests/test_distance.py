@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cse_mocose.growth import Growth
+from cse_mocose.distance import Growth
 from cse_testkit import ENCODERS, installed_registry, settings_of
 
 from cse_core.errors import CseError

@@ -42,7 +42,7 @@ def test_loss_and_gradients(numbers: dict[str, Any]) -> None:
     """Keys of the batch and of the queue are negatives; keys with a gradient as in the code."""
     store = make_part("negatives", "queue", size=10)
     batch = batch_of(numbers, store)
-    negatives = core.of_loss(batch, LossOptions(), [store.name])
+    negatives = core.negatives_for_loss(batch, LossOptions(), [store.name])
     assert negatives.blocks == (("in-batch", 4), ("queue", 10))
     loss = make_part("loss", "infonce", temperature=numbers["temp"])
     value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value

@@ -75,7 +75,7 @@ def test_the_dimension_is_the_encoders_or_the_parameter() -> None:
         facts = RunInfo(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
         registry = installed_registry()
         made = resolve(registry, recipe="mocose", sets=sets, model="some", facts=facts)
-        for path in ("pool.projector", "pool.predictor", "negatives.queue"):
+        for path in ("pool.projector", "pool.predictor"):
             assert settings_of(made)[f"{path}.dimension"] == wanted
         assert made.params["dimension"] == wanted
 

@@ -2,58 +2,45 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cse_testkit import shared_encoder
+from cse_testkit import Rig, compose, shared_encoder, tiny_corpus
 
-SCRIPT = Path(__file__).with_name("steps_of_a_queue.py")
+from tests.fixtures.processes import TwoProcesses
 
-
-def alone(update: str) -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location("steps_of_a_queue", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: dict[str, Any] = module.run(shared_encoder(), update)
-    return found
+pytestmark = pytest.mark.xdist_group("processes")
+BATCHES = (8, 5, 1, 3, 8)
 
 
-def in_two(update: str, folder: Path) -> list[dict[str, Any]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    env = {
-        **os.environ,
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, str(SCRIPT), str(folder), str(shared_encoder()), update]
-    running = [
-        subprocess.Popen(
-            command, env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE
-        )
-        for rank in range(2)
-    ]
-    for process in running:
-        _, errors = process.communicate(timeout=240)
-        assert process.returncode == 0, errors.decode()[-2000:]
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+def run(encoder: str, update: str) -> dict[str, Any]:
+    """Return losses and the queue after steps of unequal batches, one of a single row."""
+    corpus = tiny_corpus(26)
+    composition = compose(
+        kinds={"negatives": ["queue"]},
+        sets=[
+            "model.dropout=0",
+            f"negatives.queue.update={update}",
+            "negatives.queue.size=6",
+            "negatives.queue.first_fill=2",
+            "branch.ema.decay=0.5",
+        ],
+        encoder=Path(encoder),
+        corpus=corpus,
+    )
+    rig = Rig(composition, corpus)
+    losses = [float(rig.step(1, rows=size)[0].loss) for size in BATCHES]
+    state = rig.assembly.parts["negatives.queue"].state_dict()
+    plain = {name: v.tolist() if hasattr(v, "tolist") else v for name, v in state.items()}
+    return {"losses": losses, **plain}
 
 
-@pytest.mark.parametrize("update", ["normal", pytest.param("latest", marks=pytest.mark.slow)])
-def test_two_processes_hold_one_queue(update: str, tmp_path: Path) -> None:
-    one = alone(update)
-    for other in in_two(update, tmp_path):
+@pytest.mark.parametrize("update", ["normal", "latest"])
+def test_two_processes_hold_one_queue(update: str, two_processes: TwoProcesses) -> None:
+    encoder = str(shared_encoder())
+    one = run(encoder, update)
+    for other in two_processes(f"{__name__}:run", encoder, update):
         assert other["losses"] == pytest.approx(one["losses"], rel=1e-4)
         assert (other["row"], other["age"]) == (one["row"], one["age"])
         assert other.get("texts") == one.get("texts")

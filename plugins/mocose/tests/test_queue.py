@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from cse_mocose.options import QueueOptions
-from cse_mocose.queue import Queue
-from cse_testkit import Rig, compose, make_batch, make_context, make_part, make_setup, tiny_corpus
+from cse_testkit import Rig, compose, make_batch, make_context, make_part, tiny_corpus
 from torch import Tensor
 
-from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.types import Batch, Negatives, StepContext
 
@@ -182,10 +179,3 @@ def test_the_first_fill_is_of_length_one_and_no_corpus_row() -> None:
     assert torch.allclose(found.vectors.norm(dim=1), torch.ones(4, dtype=torch.float64))
     assert found.row.tolist() == [-1] * 4 and not found.age.any() and not found.mask.any()
     assert make_part("negatives", "queue", first_fill=0).candidates(batch, make_context()) is None
-
-
-def test_another_dimension_is_refused_in_one_line() -> None:
-    with pytest.raises(CseError) as caught:
-        Queue(QueueOptions(dimension=5), make_setup("queue", dimension=8))
-    line = str(caught.value)
-    assert "negatives.queue.dimension" in line and "8 dimensions" in line and "\n" not in line

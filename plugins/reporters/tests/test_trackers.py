@@ -11,12 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cse_reporters.options import (
-    MlflowOptions,
-    TrackerOptions,
-    TrackioOptions,
-    WandbOptions,
-)
+from cse_reporters.options import MlflowOptions, TrackerOptions, TrackioOptions, WandbOptions
 from cse_reporters.trackers import (
     MlflowReporter,
     TrackerReporter,

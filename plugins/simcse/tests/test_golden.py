@@ -23,7 +23,7 @@ ROLES: Any = {"positive": "positive", "negative": "negative"}
 def weighed(batch: Batch, logit: float) -> Negatives:
     """Return the core's in-batch negatives as the store weighs them."""
     store = make_part("negatives", "hard-negatives", weight=logit)
-    negatives = core.of_loss(batch, LossOptions(), [store.name])
+    negatives = core.negatives_for_loss(batch, LossOptions(), [store.name])
     return store.weigh(negatives, batch, make_context(batch))
 
 
@@ -43,7 +43,7 @@ def test_in_batch_logits_loss_and_gradients() -> None:
     atol, temperature = wanted["suggested_atol"], wanted["temp"]
     views = [tensor(wanted[name]).requires_grad_(True) for name in ("z1", "z2")]
     batch = make_batch({"anchor": views[0], "positive": views[1]})
-    negatives = core.of_loss(batch, LossOptions(), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(), ())
     logits = logits_of(batch, negatives, temperature)
     assert torch.allclose(logits, tensor(wanted["logits"]), rtol=0, atol=atol)
     value = loss_of(batch, negatives, temperature)

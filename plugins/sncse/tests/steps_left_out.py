@@ -1,18 +1,9 @@
-"""Steps of a run that leaves sentences without a soft negative, alone or as one of two processes.
-
-``python steps_left_out.py OUT ENCODER RECIPE``, with torch.distributed's variables.
-"""
+"""Steps of a run that leaves sentences without a soft negative."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from datetime import timedelta
 from pathlib import Path
 
-import torch
-import torch.distributed as dist
 from cse_testkit import Rig, compose, tiny_corpus
 
 from cse_core.data import Corpus
@@ -29,22 +20,13 @@ def mixed(rows: int = 26) -> Corpus:
     )
 
 
-def run(encoder: Path, recipe: str, *sets: str) -> list[dict[str, float]]:
+def run(encoder: str, recipe: str, *sets: str) -> list[dict[str, float]]:
     """Return losses and shares of steps of unequal batches, the first without soft negatives."""
     corpus = mixed()
     sets = ("model.dropout=0", "train.batch_size=8", "train.lr=1e-6", *sets)
-    rig = Rig(compose(recipe=recipe, sets=list(sets), encoder=encoder, corpus=corpus), corpus)
+    rig = Rig(compose(recipe=recipe, sets=list(sets), encoder=Path(encoder), corpus=corpus), corpus)
     results = [rig.step(1, rows=size)[0] for size in (8, 5, 1, 8)]
     return [
         {"loss": float(result.loss), **{key: float(value) for key, value in result.parts.items()}}
         for result in results
     ]
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
-    found = run(Path(sys.argv[2]), sys.argv[3])
-    Path(sys.argv[1], f"{os.environ['RANK']}.json").write_text(json.dumps(found), encoding="utf-8")
-    dist.barrier()
-    dist.destroy_process_group()

@@ -37,7 +37,7 @@ def batch_of(gaps: list[float]) -> Batch:
 def value(batch: Batch, targets: Positives | None = None, **options: Any) -> Tensor:
     loss = make_part("loss", "bml", **options)
     targets = targets or batch.targets["positive"]
-    return loss(batch, targets, core.nothing(batch), make_context(batch)).value
+    return loss(batch, targets, core.no_negatives(batch), make_context(batch)).value
 
 
 def test_the_band_and_its_mean_and_sum_over_anchors() -> None:

@@ -28,8 +28,10 @@ def test_losses_and_gradients() -> None:
         infonce = make_part("loss", "infonce", temperature=given["temp"])
         options = {"alpha": case["alpha"], "beta": case["beta"], "weight": case["lambda"]}
         bml = make_part("loss", "bml", **options)
-        contrast = infonce(batch, targets, core.of_loss(batch, LossOptions(), ()), ctx).value
-        margin = bml(batch, targets, core.nothing(batch), ctx).value
+        contrast = infonce(
+            batch, targets, core.negatives_for_loss(batch, LossOptions(), ()), ctx
+        ).value
+        margin = bml(batch, targets, core.no_negatives(batch), ctx).value
         total = contrast + bml.options.weight.at(0, 10) * margin
         assert float(contrast.detach()) == pytest.approx(case["loss_infonce"], abs=atol)
         assert float(margin.detach()) == pytest.approx(case["bml_mean"], abs=atol)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +21,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.training.run import train
 from cse_core.types import View
 from plugins.sncse.tests import steps_left_out
-from tests.fixtures.ranks import two_ranks
+from tests.fixtures.processes import TwoProcesses
 
 TEXTS = ["Anna paints the boat.", "...", "How to paint a boat?", "It isn't cold"]
 NEGATED = ["Anna does not paint the boat.", "It is cold"]
@@ -53,8 +50,9 @@ def test_a_batch_without_soft_negatives_has_the_other_losses_alone() -> None:
     )
     assert run.losses == alone.losses
     assert [step["bml.soft_negatives"] for step in run.scalars] == [0, 0, 0]
-    for name, value in alone.weights.items():
-        assert torch.equal(run.weights[name], value), name
+    weights = run.weights()
+    for name, value in alone.weights().items():
+        assert torch.equal(weights[name], value), name
 
 
 def needs(recipe: str) -> None:
@@ -66,8 +64,8 @@ def needs(recipe: str) -> None:
 def test_chunks_give_the_same(recipe: str) -> None:
     """Batches of 8 without any, 5 with one, 1 without and 8 with four."""
     needs(recipe)
-    whole = steps_left_out.run(shared_encoder(), recipe, "train.chunk_size=none")
-    chunked = steps_left_out.run(shared_encoder(), recipe, "train.chunk_size=3")
+    whole = steps_left_out.run(str(shared_encoder()), recipe, "train.chunk_size=none")
+    chunked = steps_left_out.run(str(shared_encoder()), recipe, "train.chunk_size=3")
     for one, other in zip(whole, chunked, strict=True):
         assert other["loss"] == pytest.approx(one["loss"], rel=1e-3, abs=1e-5)
         assert other["bml.soft_negatives"] == one["bml.soft_negatives"]
@@ -75,23 +73,12 @@ def test_chunks_give_the_same(recipe: str) -> None:
     assert [step["bml.loss"] for step in whole][::2] == [0, 0]
 
 
-@pytest.mark.slow
-def test_two_processes_equal_one(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("processes")
+def test_two_processes_equal_one(two_processes: TwoProcesses) -> None:
     needs("hicl-sncse")
-    script = Path(steps_left_out.__file__)
-    command = [sys.executable, str(script), str(tmp_path), str(shared_encoder()), "hicl-sncse"]
-    root = {"PYTHONPATH": str(script.parents[3])}
-    running = [
-        subprocess.Popen(command, env={**os.environ, **rank, **root}) for rank in two_ranks()
-    ]
-    try:
-        assert [process.wait(timeout=240) for process in running] == [0, 0]
-    finally:
-        for process in running:
-            process.kill()
-    one = steps_left_out.run(shared_encoder(), "hicl-sncse")
-    for rank in range(2):
-        found = json.loads((tmp_path / f"{rank}.json").read_text())
+    given = str(shared_encoder()), "hicl-sncse"
+    one = steps_left_out.run(*given)
+    for found in two_processes(f"{steps_left_out.__name__}:run", *given):
         for mine, theirs in zip(found, one, strict=True):
             assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-3, abs=1e-5)
             assert mine["bml.soft_negatives"] == pytest.approx(theirs["bml.soft_negatives"])

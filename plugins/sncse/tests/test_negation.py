@@ -49,7 +49,8 @@ def test_a_column_of_negations() -> None:
     sets += ["aug.negation.method=column", "aug.negation.column=denied"]
     run = run_steps(recipe="sncse", sets=sets, corpus=given)
     assert run.losses == ruled.losses
-    assert all(torch.equal(run.weights[name], each) for name, each in ruled.weights.items())
+    weights = run.weights()
+    assert all(torch.equal(weights[name], each) for name, each in ruled.weights().items())
     with pytest.raises(CseError, match="column 'denied'"):
         compose(recipe="sncse", sets=sets, corpus=corpus)
     part = make_part("aug", "negation", method="column", column="denied")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from cse_sncse.rules import negate
-from cse_testkit import least_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.fixtures.seconds import least_seconds
 
 CASES = {
     "auxiliaries and modals": [

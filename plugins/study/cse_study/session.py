@@ -15,7 +15,7 @@ from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
+from cse_core.runtime.atomic_files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder, pack, unpack
 from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
@@ -234,33 +234,6 @@ class Session:
         rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
         model = Path(self.wish.inputs.models.get("", "")).name
         return Results(self.definition, plan.shown, rows, self.folder, self.scoring, model)
-
-    def write_markdown(self, file: Path, command: str) -> None:
-        """Write figures, tables, claims and what is behind them as a page, figures beside it.
-
-        Raises:
-            CseError: If it cannot be written, or what draws is not installed.
-        """
-        from cse_study.pages.study_page import study_pictures
-
-        results = self.results
-        drawn = {f"{file.stem}-{number}.svg": picture
-                 for number, picture in enumerate(study_pictures(results), 1)}  # fmt: skip
-        titles = {name: picture.title for name, picture in drawn.items()}
-        with disk_errors(file):
-            for name, picture in drawn.items():
-                atomic_write(file.with_name(name), picture.svg)
-            atomic_write(file, results.markdown(command, titles))
-
-    def write_page(self, path: Path) -> None:
-        """Write the page with the table and the figures.
-
-        Raises:
-            CseError: If it cannot be written, or what makes it is not installed.
-        """
-        from cse_study.pages.study_page import study_page
-
-        study_page(self.results).write(path)
 
     def pack(self, file: Path) -> None:
         """Write what finished runs of the plan say, for another machine to add to.

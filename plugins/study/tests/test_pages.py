@@ -37,7 +37,7 @@ from cse_study.pages.figures import (
 )
 from cse_study.pages.run_page import by_set, pairs_of, spectrum_picture
 from cse_study.pages.runs import groups_of, read_run
-from cse_study.pages.study_page import FIGURES, study_page, study_pictures, text_tables
+from cse_study.pages.study_page import FIGURES, study_page, text_tables
 
 
 class Tags(HTMLParser):
@@ -289,19 +289,23 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def test_the_page_of_a_study(results: Results) -> None:
-    page = study_page(results)
+    page = study_page(results, "cse x")
     text = page.html()
     check(text)
     titles = [picture.title for section in page.sections for picture in section.pictures]
     assert titles == TITLES
     assert "56.50 ± 0.25" in text
     assert "95% interval" in text and "corrected by Holm" in text
-    curve = page.sections[1].pictures[0]
+    curve = page.sections[0].pictures[0]
     name = "starter.test.spearman"
     shown = f"{name} by batch: {name} from 56.25 to 74 by batch, slow, paper, slow, fast, paper"
     assert curve.alt.startswith(shown)
-    assert [picture.title for picture in study_pictures(results)] == TITLES
-    text = study_page(replace(results, rows=[])).html()
+    page.write_markdown(results.folder.path / "x.md")
+    found = (results.folder.path / "x.md").read_text()
+    assert re.findall(r"!\[(.*)\]\(x-(\d)\.svg\)", found) == [
+        (title, str(number)) for number, title in enumerate(TITLES, 1)
+    ]
+    text = study_page(replace(results, rows=[]), "").html()
     check(text)
     assert "There are no numbers for the figure &#39;curve&#39; yet." in text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cse_study.planning.plan import Wish
 from cse_study.plugin import cse_studies
-from cse_testkit import CommandSuite, PluginSuite
+from cse_testkit import PluginSuite
 
 from tests.fixtures.studies import made_small, names, planned, plugins
 
@@ -19,26 +19,6 @@ MADE: defaultdict[str, set[str]] = defaultdict(set)
 
 class TestPlugin(PluginSuite):
     distribution = "cse-study"
-
-
-class TestStudy(CommandSuite):
-    distribution = "cse-study"
-    command = "study"
-
-
-class TestRuns(CommandSuite):
-    distribution = "cse-study"
-    command = "runs"
-
-
-class TestCompare(CommandSuite):
-    distribution = "cse-study"
-    command = "compare"
-
-
-class TestPlot(CommandSuite):
-    distribution = "cse-study"
-    command = "plot"
 
 
 def test_hook_cse_studies() -> None:

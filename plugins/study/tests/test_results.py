@@ -13,6 +13,7 @@ from cse_study.definition.reading import read_study
 from cse_study.definition.schema import Claim, PaperNumbers
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
+from cse_study.pages.study_page import study_page
 from cse_study.planning.inputs import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.results import bootstrap
@@ -147,6 +148,11 @@ def results_of(plan: Plan, folder: StudyFolder, variant: str = "", **changes: An
     return Results(definition, plan.points, rows, folder, SCORING, variant)
 
 
+def page_of(results: Results, folder: StudyFolder) -> str:
+    study_page(results, "cse x").write_markdown(folder.path / "x.md")
+    return (folder.path / "x.md").read_text()
+
+
 def test_a_row_has_all_that_a_table_needs(plan: Plan, folder: StudyFolder, tmp_path: Path) -> None:
     write_rows([row.as_dict("mine") for row in rows_of(plan, folder, SCORING)], tmp_path / "out")
     with (tmp_path / "out" / "results.csv").open(newline="") as file:
@@ -177,8 +183,8 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert results_of(plan, folder).tables == results.tables, "the draws are kept"
     large = results_of(plan, folder, "large")
     assert [line.paper for line in large.tables["a.test"]] == [80, 81, 82]
-    page = results.markdown("cse x", {"x-1.svg": "A curve"})
-    for words in ("Written by `cse x`.", "![A curve](x-1.svg)", "| 0.05 | ", "; **",
+    page = page_of(results, folder)
+    for words in ("Written by `cse x`.", "| 0.05 | ", "; **",
                   "9 rows of finished runs, 0.1 hours of training; model: starter; steps: 5; commit"
                   ": abc; precision: fp32; scored by: cse eval --pairs a.tsv"):  # fmt: skip
         assert words in page
@@ -206,7 +212,7 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         said = caption(found[name], results.definition)
         assert f"draws of {kind}, Student's t over seeds" in said
     results = results_of(plan, folder, shown=shown, paper=PaperNumbers())
-    page, far = results.markdown("cse x", {}), found["trec"][2]
+    page, far = page_of(results, folder), found["trec"][2]
     assert f"| point | {' | '.join(found[name][2].score for name in shown)} |" in page
     assert far.difference is not None and f"; **{far.difference.value:+.2f} [" in page
     assert page.count("for 2 comparisons") == 3 and "comparisons; bold: p < 0.05" in page
@@ -240,7 +246,7 @@ def test_claims_hold_or_not_or_stay_open(plan: Plan, folder: StudyFolder) -> Non
     assert [each.words for each in results.verdicts] == words
     assert results.verdicts[0].score == "a.test.spearman"
     assert (results.verdicts[3].p, results.verdicts[3].score) == (None, "")
-    assert "| 0.1 above 0.2 (Table 3) | a.test.spearman | +" in results.markdown("cse x", {})
+    assert "| 0.1 above 0.2 (Table 3) | a.test.spearman | +" in page_of(results, folder)
     few = replace(results, rows=[row for row in results.rows if row.point.number > 1])
     one, other, *_ = few.verdicts
     assert one.difference == results.verdicts[0].difference and one.difference is not None

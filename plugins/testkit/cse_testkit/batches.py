@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,12 +20,11 @@ from cse_core.records import Kind
 from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.types import Batch, CorpusKeys, Embeddings, Negatives, Positives, StepContext
+from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
 from cse_testkit.runs import installed_registry
 from cse_testkit.tiny import shared_encoder
 
 CPU = torch.device("cpu")
-Vectors = Callable[[str, str | None], Mapping[str, Embeddings]]
 
 
 def make_batch(
@@ -42,9 +40,9 @@ def make_batch(
     rows: Sequence[int] | None = None,
     documents: Sequence[int] | None = None,
     same_text: Mapping[int, int] | None = None,
-    stored: Mapping[str, Negatives] | None = None,
     dtype: torch.dtype = torch.float64,
     seed: int = 0,
+    **changes: Any,
 ) -> Batch:
     """Make a batch at one level, of given or random vectors.
 
@@ -63,9 +61,9 @@ def make_batch(
         rows: ``[B]`` corpus rows; by default 0 to B-1.
         documents: Document of each corpus row; by default none.
         same_text: Corpus rows with the text of an earlier one.
-        stored: Candidates of stores.
         dtype: Of drawn vectors.
         seed: Of the draws.
+        changes: Other fields of ``cse_core.types.Batch``, such as ``stored``.
     """
     given = dict(vectors or {})
     if given:
@@ -110,46 +108,41 @@ def make_batch(
     text_ids = torch.arange(max(size, len(keys)))
     for later, earlier in (same_text or {}).items():
         text_ids[later] = earlier
-    return Batch(
+    batch = Batch(
         rows=rows_of,
         level=level,
         anchors=made["anchor"][level].vectors,
         owner=owner,
         slot=slot,
         targets=targets,
-        stored=dict(stored or {}),
+        stored={},
         views=made,
         roles=roles,
         corpus=CorpusKeys(keys, text_ids),
     )
+    return dataclasses.replace(batch, **changes)
 
 
 def make_context(
     batch: Batch | None = None,
     *,
     step: int = 0,
-    total_steps: int = 10,
-    epoch: int = 0,
-    round_number: int = 0,
     seed: int = 0,
-    vectors: Vectors | None = None,
     gradient: Tensor | None = None,
     texts: Mapping[str, Sequence[str]] | None = None,
     log: dict[str, Tensor | float] | None = None,
+    **changes: Any,
 ) -> StepContext:
     """Make the context of a step.
 
     Args:
         batch: The batch; its views are what ``ctx.vectors`` returns, for every branch.
         step: Steps done.
-        total_steps: Steps of the round.
-        epoch: Of the round.
-        round_number: Of the run.
         seed: Of ``ctx.generator``.
-        vectors: What ``ctx.vectors`` is instead.
         gradient: What ``ctx.gradient`` returns.
         texts: Texts of the batch by column.
         log: Receives what is logged.
+        changes: Other fields of ``cse_core.types.StepContext``.
     """
 
     def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
@@ -161,22 +154,23 @@ def make_context(
         name: str, *, shared: bool = True, device: torch.device | str = "cpu"
     ) -> torch.Generator:
         who = "shared" if shared else "rank 0"
-        return generator(torch.device(device), seed, round_number, step, "part", name, who)
+        return generator(torch.device(device), seed, 0, step, "part", name, who)
 
     logged: dict[str, Tensor | float] = {} if log is None else log
-    return StepContext(
+    ctx = StepContext(
         step=step,
-        total_steps=total_steps,
-        epoch=epoch,
-        round=round_number,
+        total_steps=10,
+        epoch=0,
+        round=0,
         rows=torch.arange(4) if batch is None else batch.rows,
         device=CPU,
         generator=draws,
-        vectors=vectors or of_batch,
+        vectors=of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
         log=logged.__setitem__,
     )
+    return dataclasses.replace(ctx, **changes)
 
 
 @cache
@@ -238,20 +232,7 @@ def make_part(
     """
     found = (registry or installed_registry()).find(kind, name)
     choice = PlannedPart.of(found, found.spec.options(**options), name)
-    part = core_factory.make_part(choice, make_setup(name, dimension=dimension))
+    part: Any = core_factory.make_part(choice, make_setup(name, dimension=dimension))
     if isinstance(part, nn.Module):
         part.to(dtype)
     return part
-
-
-def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
-    """Return the least processor time of this thread that a call took, in seconds.
-
-    What else the machine and the collector of garbage do makes a try longer, never shorter.
-    """
-    taken = []
-    for _ in range(tries):
-        start = time.thread_time()
-        call()
-        taken.append(time.thread_time() - start)
-    return min(taken)

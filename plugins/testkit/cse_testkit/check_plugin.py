@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo, plain_table, say_json, say_table
+from cse_cli.terminal.console import echo, say_json
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_testkit.checking import Checked
+    from cse_testkit.promises import Asked
 
 BROKEN = 1
 """Exit code where a promise is broken."""
@@ -30,9 +30,6 @@ def check_plugin(
             help="An installed plugin or distribution; by default that of ./pyproject.toml.",
         ),
     ] = None,
-    matrix: Annotated[
-        bool, typer.Option("--matrix", help="Show what became of each pair of parts, as a table.")
-    ] = False,
     pairs: Annotated[
         bool,
         typer.Option("--pairs/--no-pairs", help="Train its parts with every other installed one."),
@@ -44,37 +41,27 @@ def check_plugin(
     Its parts and recipes run some steps on a tiny random encoder and made-up texts. The exit code
     is 1 where a promise is broken.
     """
-    name = name or _of_this_folder()
-    found = installed(context)
-    distribution = found.manager.find(name)[0].distribution
-    infos = [info for info in found.manager.infos if info.distribution == distribution]
-    own = [each for each in found.commands.all if each.name in found.commands.of(distribution)]
-    seconds = sum(found.manager.seconds.get(info.key, 0.0) for info in infos)
+    manager = installed(context).manager
+    distribution = manager.find(name or _of_this_folder())[0].distribution
+    infos = [info for info in manager.infos if info.distribution == distribution]
     from cse_testkit.checking import check
 
-    promises: list[Checked] = []
+    promises: list[Asked] = []
     for part, several in groupby(
-        check(infos, own, seconds, with_pairs=pairs), key=lambda each: each.part
+        check(distribution, infos, with_pairs=pairs),
+        key=lambda each: "pairs" if each.part.startswith("pair ") else each.part,
     ):
         asked = list(several)
         promises += asked
-        if not json and not part.startswith("pair "):
+        if not json:
             _show(part, asked)
-    broken = sum(each.ok is False for each in promises)
+    count = Counter(each.status for each in promises)
     if json:
-        say_json(
-            {
-                "distribution": distribution,
-                "load_ms": round(1000 * seconds, 1),
-                "broken": broken,
-                "promises": [vars(each) for each in promises],
-            }
-        )
+        found = [vars(each) for each in promises]
+        say_json({"distribution": distribution, "broken": count["broken"], "promises": found})
     else:
-        _show_pairs([each for each in promises if each.part.startswith("pair ")], matrix)
-        kept = sum(each.ok is True for each in promises)
-        echo(f"{distribution}: {kept} promises kept, {broken} broken")
-    if broken:
+        echo(f"{distribution}: {count['kept']} promises kept, {count['broken']} broken")
+    if count["broken"]:
         raise typer.Exit(BROKEN)
 
 
@@ -84,40 +71,23 @@ def _of_this_folder() -> str:
     Raises:
         CseError: If there is none, or it has no name.
     """
-    path = Path("pyproject.toml")
     try:
-        return str(tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"])
+        return str(tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["name"])
     except (OSError, ValueError, KeyError, TypeError):
         hint = "cse check-plugin DIST, or run it in the folder of a plugin's pyproject.toml"
         raise CseError("no distribution is named, and none is here", hint=hint) from None
 
 
-def _show(part: str, asked: Sequence[Checked]) -> None:
-    broken = [each for each in asked if each.ok is False]
-    count = f"{sum(each.ok is True for each in asked)} promises kept"
-    if broken:
-        waiting = sum(each.ok is None and not each.detail for each in asked)
-        count += f", {len(broken)} BROKEN, {waiting} not asked until it is fixed"
-    echo(f"{part}: {count}")
-    for each in broken:
-        echo(f"  {each.file}: {each.name}")
-        echo(f"    promised: {each.says}")
-        echo(f"    found: {each.detail}")
-
-
-def _show_pairs(tried: Sequence[Checked], matrix: bool) -> None:
-    if not tried:
-        return
-    refused = sum(each.detail.startswith("refused") for each in tried)
-    broken = [each for each in tried if each.ok is False]
-    trained = len(tried) - refused - len(broken)
-    words = f"{trained} train, {refused} refused with a reason, {len(broken)} BROKEN"
-    echo(f"pairs with installed parts: {words}")
-    for each in broken:
-        echo(f"  {each.file}: {each.part.removeprefix('pair ')}: {each.detail}")
-    if matrix:
-        table = plain_table("", ("part", "with", "what became of it"))
-        for each in tried:
-            one, _, other = each.part.removeprefix("pair ").partition(" + ")
-            table.add_row(one, other, each.detail)
-        say_table(table)
+def _show(part: str, asked: list[Asked]) -> None:
+    count = Counter(each.status for each in asked)
+    line = f"{part}: {count['kept']} promises kept"
+    if refused := sum(each.detail.startswith("refused: ") for each in asked):
+        line += f" ({refused} refused with a reason)"
+    if count["broken"]:
+        line += f", {count['broken']} BROKEN, {count['not asked']} not asked until it is fixed"
+    echo(line)
+    for each in asked:
+        if each.status == "broken":
+            echo(f"  {each.file}: {each.name}{f' of {each.part}' if part == 'pairs' else ''}")
+            echo(f"    promised: {each.says}")
+            echo(f"    found: {each.detail}")

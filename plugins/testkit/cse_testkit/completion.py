@@ -7,16 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import torch
+
 from cse_core.capabilities import Requirement, flatten
+from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS
-from cse_core.recipes.reading import KINDS
-from cse_core.records import AugmenterSpec, ComponentSpec, HeadSpec, Kind, RowPoolerSpec, SliceSpec
+from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS, Composition
+from cse_core.records import (
+    COMPONENT_SPECS,
+    AugmenterSpec,
+    ComponentSpec,
+    HeadSpec,
+    Kind,
+    MinerSpec,
+    RowPoolerSpec,
+    SliceSpec,
+)
 from cse_core.registry.registry import Registered, Registry
+from cse_testkit.runs import Rig, compose, installed_registry
+from cse_testkit.tiny import shared_encoder, tiny_corpus
 
 Found = Registered[ComponentSpec]
-_ADDED = tuple(kind for kind in KINDS if kind not in ("pool", "loss"))
-"""Kinds whose parts are added to those of the default recipe."""
+KINDS = tuple(kind for kind in COMPONENT_SPECS if kind != "metric")
+"""Kinds whose parts stand in one run."""
 _COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
 """Columns that make a view which the core would not make."""
 
@@ -120,7 +133,7 @@ class _Run:
     def needed(self) -> Needed:
         """Return the flags: each kind's parts, a loss for each group and level, the options."""
         kinds: dict[Kind, list[str]] = {}
-        for kind in _ADDED:
+        for kind in (each for each in COMPONENT_SPECS if each not in ("pool", "loss")):
             named = [f"+{self.name(part)}" for part in self.of(kind) if part.name != "online"]
             if named:
                 kinds[kind] = named
@@ -166,3 +179,44 @@ def _text(value: Any) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def path_of(part: Found) -> str:
+    """Return ``kind.name`` of a part."""
+    return f"{part.spec.kind}.{part.name}"
+
+
+def compose_together(
+    parts: Sequence[Found], registry: Registry | None = None
+) -> tuple[Composition, Corpus]:
+    """Compose parts over the default recipe, with what they require.
+
+    Raises:
+        CseError: If the composer refuses them.
+    """
+    registry = registry or installed_registry()
+    needed = complete(registry, [(part.spec.kind, part.qualified) for part in parts])
+    corpus = tiny_corpus(12, columns=needed.columns)
+    encoder = shared_encoder(cased=needed.cased)
+    composition = compose(
+        kinds=needed.kinds, sets=needed.sets, registry=registry, encoder=encoder, corpus=corpus
+    )
+    return composition, corpus
+
+
+def train_together(parts: Sequence[Found], registry: Registry | None = None) -> float:
+    """Train a step with parts (two where one mines rounds) and return the last loss.
+
+    Raises:
+        CseError: If the composer refuses them.
+        ArithmeticError: If the loss or a gradient is not finite.
+    """
+    rig = Rig(*compose_together(parts, registry), registry=registry)
+    rounds = any(isinstance(part.spec, MinerSpec) and part.spec.rounds for part in parts)
+    loss = rig.step(2 if rounds else 1)[-1].loss
+    if not bool(torch.isfinite(loss)) or rig.bad_gradients:
+        raise ArithmeticError(
+            f"{' with '.join(map(path_of, parts))}: loss {float(loss)}, gradients that are no "
+            f"finite numbers: {sorted(rig.bad_gradients)[:3]}"
+        )
+    return float(loss)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar
@@ -123,23 +122,26 @@ class SuiteSuite(Suite):
         assert one == other, f"scored twice, {one} is another: {other}"
 
     def promise_it_reads_dev_sets_as_its_record_says(self) -> None:
-        """Each of its files is a dev set where ``dev`` is set; graded pairs where it is "pairs"."""
+        """Each of its files is a dev set where ``dev`` is set; graded pairs where it is "pairs".
+
+        A dev set has a name, texts, and finite scores, the same twice, by which it may choose.
+        """
         suite, dev = self.made(), self.spec().dev
         own = type(suite).read_dev is not EvaluationSuite.read_dev
         assert own == bool(dev), f"read_dev is {'' if own else 'not '}its own: dev={own}"
         pairs = type(suite).dev_of_pairs is not EvaluationSuite.dev_of_pairs
         assert pairs == (dev == "pairs"), f"dev_of_pairs is {'' if pairs else 'not '}its own"
-        if not own:
-            return
-        for name, path in suite.locate(self.folder).there.items():
-            read = suite.read_dev(path)
-            fine = isinstance(read, DevSet)
-            assert fine, f"{name} is a file of it, and read_dev returns {read}"
+        for name, path in suite.locate(self.folder).there.items() if own else ():
+            found = suite.read_dev(path)
+            assert isinstance(found, DevSet), (
+                f"{name} is a file of it, and read_dev returns {found}"
+            )
+            _check_scores(found)
         with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
             path = Path(folder) / "pairs.tsv"
             path.write_text(PAIRS, encoding="utf-8")
             try:
-                read = suite.read_dev(path)
+                read = suite.read_dev(path) if own else None
             except NoDevSet:
                 read = None
         takes = f"{'takes' if read else 'does not take'} a file of graded pairs"
@@ -148,25 +150,19 @@ class SuiteSuite(Suite):
             made = suite.dev_of_pairs("own.dev", ROWS)
             assert made.name == "own.dev", f"the pairs of a data set are called {made.name}"
 
-    def promise_its_dev_sets_are_scored(self) -> None:
-        """A name, texts, scores that may choose among those there are, finite, the same twice."""
-        suite = self.made()
-        for path in suite.locate(self.folder).there.values() if self.spec().dev else ():
-            dev = suite.read_dev(path)
-            assert dev is not None
-            assert dev.name and dev.choices, f"{path.name} has no name or no choices"
-            assert dev.size > 0, f"{dev.name} has no texts"
-            first, again = dev.score(letter_counts), dev.score(letter_counts)
-            lacking = sorted(set(dev.choices) - first.keys())
-            assert not lacking, f"{dev.name} may choose by {', '.join(lacking)} and has none"
-            for name, value in first.items():
-                assert math.isfinite(value), f"{name} of {dev.name} is {value}"
-            assert first == again, f"{dev.name}, scored twice, gives other scores"
-
     def _scores(self) -> list[SuiteScore]:
         suite = self.made()
         read = suite.read(suite.locate(self.folder).there)
         return list(suite.score(letter_counts, read, lambda done, total, what: None))
+
+
+def _check_scores(dev: DevSet) -> None:
+    assert dev.name and dev.choices and dev.size > 0, f"{dev.name!r} has no name, choices or texts"
+    first, again = dev.score(letter_counts), dev.score(letter_counts)
+    lacking = sorted(set(dev.choices) - first.keys())
+    assert not lacking, f"{dev.name} may choose by {', '.join(lacking)} and has none"
+    assert all(map(math.isfinite, first.values())), f"scores of {dev.name} are {first}"
+    assert first == again, f"{dev.name}, scored twice, gives other scores"
 
 
 class ReporterSuite(Suite):
@@ -186,25 +182,23 @@ class ReporterSuite(Suite):
     registry: ClassVar[Registry | None] = None
 
     def promise_it_hears_a_run(self) -> None:
-        """Every call of a run, a text of each kind among them, ends without an exception.
+        """Every call of a run ends without an exception, from the start and from a checkpoint.
 
-        What it is given stays as it was, and random numbers are drawn by others alone.
+        What it is given stays as it was, and random numbers are drawn by others alone. The second
+        run goes on from step 2, with lines of later steps in the file.
         """
         settings, lines = deepcopy(SETTINGS), deepcopy(LINES)
         state = torch.get_rng_state()
-        with _folder() as folder:
+        with tempfile.TemporaryDirectory(prefix="cse-reporter-") as made:
+            folder = Path(made)
+            (folder / "run.toml").write_text("[train]\nseed = 42\n", encoding="utf-8")
             self._run(folder, settings, lines)
+            text = "".join(f"{json.dumps(line)}\n" for line in LINES)
+            (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
+            self._run(folder, settings, lines, done=2)
         assert (settings, lines) == (SETTINGS, LINES), "changes the settings or lines it is given"
         same = torch.equal(state, torch.get_rng_state())
         assert same, "draws from the global generator of torch"
-
-    def promise_it_hears_a_run_that_goes_on(self) -> None:
-        """The same of a run that goes on from step 2, with lines of later steps in the file."""
-        with _folder() as folder:
-            self._run(folder, SETTINGS, LINES)
-            text = "".join(f"{json.dumps(line)}\n" for line in LINES)
-            (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
-            self._run(folder, SETTINGS, LINES, done=2)
 
     def _run(
         self,
@@ -223,7 +217,8 @@ class ReporterSuite(Suite):
             try:
                 getattr(reporter, method)(*values)
             except Exception as error:
-                what = f"{method} raised {type(error).__name__}: {error}"
+                again = " of a run that goes on" if done else ""
+                what = f"{method}{again} raised {type(error).__name__}: {error}"
                 raise AssertionError(what) from error
 
         call("start", folder, settings)
@@ -237,10 +232,3 @@ class ReporterSuite(Suite):
                 call("scores", int(line["step"]), {"tiny.dev.spearman": 61.25}, True)
         call("warning", "vectors begin to collapse")
         call("end")
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cse-reporter-") as folder:
-        (Path(folder) / "run.toml").write_text("[train]\nseed = 42\n", encoding="utf-8")
-        yield Path(folder)

@@ -1,8 +1,7 @@
 """``cse new-plugin``: a package that installs, trains and passes its tests as it is written.
 
-The templates are a package ``cse-example`` whose parts are all called ``example``: what is fixed is
-in ``template/package``, the files of each kind of part in ``template/kinds``. The names are put in
-first, then jinja2 fills in what a user typed.
+The templates are jinja2's: what is fixed is in ``template/package``, the files of each kind of part
+in ``template/kinds``.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +17,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.plugins.installed import installed
 from cse_cli.plugins.record_checks import NAME
 from cse_cli.terminal.console import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
+from cse_core.registry.plugin_info import NOUNS, AnyKind
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: dict[AnyKind, tuple[str, str]] = {
@@ -41,7 +39,6 @@ MAX_NAME = 20
 
 
 def new_plugin(
-    context: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
@@ -72,7 +69,6 @@ def new_plugin(
     tests: change both to those of your method.
     """
     package = Package.named(name, kinds_of(kind or ["loss"]), author=author, paper=paper)
-    package.check_names(installed(context).manager.infos)
     folder = package.write(out or Path(package.distribution))
     echo(f"written: {folder}")
     for path in sorted(folder.rglob("*")):
@@ -122,7 +118,7 @@ class Package:
         """Return a package by the name that was typed, with or without ``cse-`` in front.
 
         Raises:
-            CseError: If the name is none of a part, or a text is not one line.
+            CseError: If the name is none of a part or taken, or a text is not one line.
         """
         name = name.removeprefix("cse-")
         if not NAME.fullmatch(name) or len(name) > MAX_NAME:
@@ -131,7 +127,11 @@ class Package:
         for where, text in (("--author", author), ("--paper", paper)):
             if not text.isprintable():
                 raise CseError("is not one line of printable text", where=where, value=text)
-        return Package(name, kinds, author, paper)
+        package = Package(name, kinds, author, paper)
+        if find_spec(package.module) is not None:
+            what = f"Python has a package {package.module} already"
+            raise CseError(what, where="NAME", value=name, hint="choose another NAME")
+        return package
 
     @property
     def distribution(self) -> str:
@@ -143,24 +143,6 @@ class Package:
         """Return its name for Python."""
         return self.distribution.replace("-", "_")
 
-    def check_names(self, infos: Sequence[PluginInfo]) -> None:
-        """Refuse names that something installed has.
-
-        Raises:
-            CseError: If the distribution, the package or a part is there already.
-        """
-        hint = "choose another NAME"
-        if any(canonical(info.distribution) == self.distribution for info in infos):
-            raise CseError("is installed already", where="NAME", value=self.distribution, hint=hint)
-        if find_spec(self.module) is not None:
-            what = f"Python has a package {self.module} already"
-            raise CseError(what, where="NAME", value=self.name, hint=hint)
-        for info in infos:
-            for record in info.parts:
-                if record.name == self.name and record.kind in (*self.kinds, "recipe"):
-                    what = f"{NOUNS[record.kind]} {self.name} is already in {info.distribution}"
-                    raise CseError(what, where="NAME", value=self.name, hint=hint)
-
     def write(self, folder: Path) -> Path:
         """Write everything to a folder that is not there yet, or nothing; returns it.
 
@@ -170,10 +152,8 @@ class Package:
         if folder.exists() or folder.is_symlink():
             hint = "name another: --out DIR"
             raise CseError("is there already", where="--out", value=str(folder), hint=hint)
-        if not folder.parent.is_dir():
-            what = f"no folder {folder.parent}"
-            raise CseError(what, where="--out", value=str(folder), hint=f"mkdir -p {folder.parent}")
         try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".cse-", dir=folder.parent) as made:
                 for name, text in self.files():
                     path = Path(made, "package", name)
@@ -187,29 +167,26 @@ class Package:
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield the path and the text of each file."""
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-        environment = Environment(keep_trailing_newline=True, undefined=StrictUndefined)
+        environment = Environment(
+            loader=FileSystemLoader(TEMPLATE), keep_trailing_newline=True, undefined=StrictUndefined
+        )
         values = self._values()
-        paths = {path: path.relative_to(TEMPLATE / "package") for path in _texts("package")}
-        for kind in self.kinds:
-            for path in _texts(f"kinds/{kind}"):
-                if path.name == "test.py.txt":
-                    paths[path] = Path("tests", f"test_{kind}.py")
-                elif path.name not in ("record.py.txt", "recipe.toml.txt"):
-                    paths[path] = Path("cse_example", path.name)
-        for path, target in paths.items():
-            template = environment.from_string(self._named(path.read_text(encoding="utf-8")))
-            name = str(target).removesuffix(".txt").replace("dot-", ".")
-            yield self._named(name), template.render(values)
-
-    def _named(self, text: str) -> str:
-        """Return a text of a template with the name of the package."""
-        words = "".join(word.title() for word in self.name.split("-"))
-        title = words if words[0].isalpha() else f"Plugin{words}"
-        for old, new in (("cse_example", self.module), ("Example", title), ("example", self.name)):
-            text = text.replace(old, new)
-        return text
+        for path in sorted(TEMPLATE.rglob("*.txt")):
+            source = path.relative_to(TEMPLATE)
+            top, *folders, last = source.parts
+            if top == "package":
+                target = "/".join([*folders, last])
+            elif folders[0] not in self.kinds or last in ("record.py.txt", "recipe.toml.txt"):
+                continue
+            elif last == "test.py.txt":
+                target = f"tests/test_{folders[0]}.py"
+            else:
+                target = f"cse_example/{last}"
+            target = target.removesuffix(".txt").replace("dot-", ".")
+            target = target.replace("cse_example", self.module).replace("example", self.name)
+            yield target, environment.get_template(source.as_posix()).render(values)
 
     def _values(self) -> dict[str, Any]:
         """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
@@ -218,41 +195,26 @@ class Package:
         summary = f"The {listed} {self.name}, a plugin of cse"
         if len(summary) > 80:
             summary = f"{len(nouns)} parts called {self.name}, a plugin of cse"
-        modules = {f"{KINDS[kind][0]}_options" for kind in self.kinds} | {"papers"}
-        imports = [
-            f"from cse_example.{module} import {_class(module)}" for module in sorted(modules)
-        ]
-        pieces = {kind: _piece(kind, "recipe.toml.txt") for kind in self.kinds}
-        pieces["pool"] = pieces.get("pool", '[[pool]]\nuse = "cls"\n')
-        pieces["pool"] += '\n[[pool]]\nuse = "mlp"\nkeep = "train"\n'
-        pieces["loss"] = pieces.get("loss", '[[loss]]\nuse = "infonce"\n')
+        words = "".join(word.title() for word in self.name.split("-"))
+        title = words if words[0].isalpha() else f"Plugin{words}"
+        imports = {f"from {self.module}.papers import PAPER"}
+        for stem in (KINDS[kind][0] for kind in self.kinds):
+            options = f"{title}{stem.title()}Options"
+            imports.add(f"from {self.module}.{stem}_options import {options}")
+        author = self.author or f"The authors of {self.distribution}"
         major, minor = __version__.split(".")[:2]
         return {
+            "name": self.name,
+            "module": self.module,
+            "title": title,
             "summary": summary,
-            "author": json.dumps(
-                self.author or f"The authors of {self.distribution}", ensure_ascii=False
-            ),
+            "author": json.dumps(author, ensure_ascii=False),
             "paper": json.dumps(self.paper, ensure_ascii=False),
             "lowest": f"{major}.{minor}",
             "next": f"{major}.{int(minor) + 1}",
+            "kinds": self.kinds,
+            "every": tuple(KINDS),
             "parts": [(NOUNS[kind], KINDS[kind][0]) for kind in self.kinds],
             "specs": sorted({*(KINDS[kind][1] for kind in self.kinds), "RecipeSpec"}),
-            "imports": [self._named(line) for line in imports],
-            "records": [self._named(_piece(kind, "record.py.txt")) for kind in self.kinds],
-            "recipe": [self._named(pieces[kind]) for kind in KINDS if kind in pieces],
+            "imports": sorted(imports),
         }
-
-
-def _texts(folder: str) -> list[Path]:
-    return sorted((TEMPLATE / folder).rglob("*.txt"))
-
-
-def _piece(kind: AnyKind, name: str) -> str:
-    return (TEMPLATE / "kinds" / kind / name).read_text(encoding="utf-8")
-
-
-def _class(module: str) -> str:
-    """Return what ``plugin.py`` imports of a module of the package."""
-    if module == "papers":
-        return "PAPER"
-    return f"Example{module.removesuffix('_options').title()}Options"

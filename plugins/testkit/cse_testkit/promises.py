@@ -32,12 +32,16 @@ class Asked:
         status: ``not meant`` for this part, ``not asked`` since one before it is broken.
         says: The promise in words.
         detail: What broke it, or why it is not meant.
+        part: Whose promise, in ``cse check-plugin``: ``loss margin``, ``recipe margin``.
+        file: Where to fix it there.
     """
 
     name: str
     status: Literal["kept", "broken", "not meant", "not asked"]
     says: str
     detail: str = ""
+    part: str = ""
+    file: str = ""
 
 
 class Suite:
@@ -60,9 +64,7 @@ class Suite:
 def ask(suite: type[Any], names: Collection[str] | None = None) -> Iterator[Asked]:
     """Yield what becomes of every promise of a suite, or of some whatever comes before them."""
     broken = False
-    for name in names_of(suite):
-        if names is not None and name not in names:
-            continue
+    for name in names_of(suite) if names is None else names:
         method = getattr(suite, _PREFIX + name)
         says = (inspect.getdoc(method) or "").split("\n\n")[0].replace("\n", " ")
         if broken and names is None:

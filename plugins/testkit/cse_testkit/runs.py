@@ -1,11 +1,11 @@
-"""Tiny runs: a composition ready to step, and the least run that a part can stand in."""
+"""Tiny runs: a composition ready to step, and what some steps of it leave."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,11 @@ from cse_core.encoders.dropout import Dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.assembly import Assembly, build
 from cse_core.engine.step import StepResult
-from cse_core.parts import Loss, Part
+from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
-from cse_core.records import Kind, RunInfo
+from cse_core.records import Kind
 from cse_core.registry.registry import Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter
@@ -35,9 +35,8 @@ from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder
-from cse_testkit.completion import complete
 from cse_testkit.tiny import shared_encoder, tiny_corpus
-from cse_testkit.watching import Call, Watch
+from cse_testkit.watching import Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
@@ -52,16 +51,6 @@ _GIVEN = ("content", "reads", "forward", "next_round")
 def installed_registry() -> Registry:
     """Return the parts of every installed plugin, loaded once a process."""
     return Registry.from_plugins(load_plugins(environ={}).infos)
-
-
-def tiny_facts(encoder: Path, corpus: Corpus, registry: Registry | None = None) -> RunInfo:
-    """Return the facts of a tiny encoder and corpus; recipes take it for the starter's encoder."""
-    return replace(
-        model_facts(str(encoder), registry or installed_registry()),
-        starter=True,
-        rows=len(corpus),
-        columns=corpus.names,
-    )
 
 
 def compose(
@@ -86,27 +75,26 @@ def compose(
     Raises:
         CseError: If the composer refuses it.
     """
-    registry = registry or installed_registry()
-    folder = encoder or shared_encoder()
+    registry, corpus = registry or installed_registry(), corpus or tiny_corpus()
+    model = str(encoder or shared_encoder())
+    # recipes take the tiny encoder for the starter's
+    facts = replace(
+        model_facts(model, registry), starter=True, rows=len(corpus), columns=corpus.names
+    )
     return resolve(
-        registry,
-        recipe=recipe,
-        kinds=kinds,
-        sets=[*SETTINGS, *sets],
-        model=str(folder),
-        facts=tiny_facts(folder, corpus or tiny_corpus(), registry),
+        registry, recipe=recipe, kinds=kinds, sets=[*SETTINGS, *sets], model=model, facts=facts
     )
 
 
 @lru_cache(maxsize=16)
-def _loaded(name: str, written: int, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+def _read(name: str, written: int, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
     return PackedEncoder.load_with_tokenizer(name, **how)
 
 
-def _loaded_again(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-    """Return an encoder of one's own and its tokenizer; what was read is kept in memory."""
+def _load(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+    """Return a copy of an encoder, which is read once, and its tokenizer."""
     weights = Path(name, "model.safetensors")
-    encoder, tokenizer = _loaded(name, weights.stat().st_mtime_ns if weights.exists() else 0, **how)
+    encoder, tokenizer = _read(name, weights.stat().st_mtime_ns if weights.exists() else 0, **how)
     return deepcopy(encoder), tokenizer
 
 
@@ -127,6 +115,7 @@ class Rig:
             ``assembly.online.encoder`` the encoder in training.
         loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
         watch: What parts were seen to do, where they are watched.
+        results: What each step left.
         bad_gradients: Parameters that once had a gradient that is not finite.
     """
 
@@ -155,7 +144,7 @@ class Rig:
                     own if name == STARTER else resolve_model(name, registry)
                 ),
                 total_steps=total_steps,
-                load_encoder=_loaded_again,
+                load_encoder=_load,
             )
         self.watch = Watch()
         if watch:
@@ -166,11 +155,12 @@ class Rig:
         self.rounds = Rounds(
             self.assembly, corpus, RunFolder(Path(self._folder.name)), self.encode, Reporter()
         )
+        self.results: list[StepResult] = []
         self.bad_gradients: set[str] = set()
 
     @cached_property
     def loop(self) -> TrainingLoop:
-        """The steps of the round, over its rows in order; miners are asked for one now."""
+        """The steps of the round, over its rows in order; a miner is asked for one at first use."""
         current = next(self.rounds.each(False), TrainingRound())
         rows = self.rounds.begin(current)
         loop = TrainingLoop(self.assembly, current, rows, self.precision, total=self.total_steps)
@@ -190,7 +180,27 @@ class Rig:
         """
         size = rows or self.composition.train.batch_size
         self.loop.batches = Batches(len(self.loop.rows), min(size, len(self.loop.rows)))
-        return [self.loop.step(count_negatives=True) for _ in range(count)]
+        left = [self.loop.step(count_negatives=True) for _ in range(count)]
+        self.results += left
+        return left
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """Return the loss of each step so far."""
+        return tuple(float(result.loss) for result in self.results)
+
+    @property
+    def scalars(self) -> tuple[dict[str, float], ...]:
+        """Return what each step logs: every loss's value and its parts."""
+        return tuple(
+            {name: float(value) for name, value in {**each.parts, **each.logged}.items()}
+            for each in self.results
+        )
+
+    @property
+    def unchanged(self) -> dict[str, int]:
+        """Return augmenters that never changed anything, with the number of their calls."""
+        return dict(self.loop.engine.builder.unchanged())
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
@@ -211,30 +221,26 @@ class Rig:
 
     def restore(self, folder: Path) -> None:
         """Go on from a checkpoint of an equal composition."""
-        loop = self.loop
-        read = Checkpoint.read(folder)
+        loop, read = self.loop, Checkpoint.read(folder)
         saved.restore_assembly(self.assembly, read)
         loop.restore(read)
 
     def without_dropout(self) -> Rig:
         """Switch off all dropout, also that of heads, branches and parts; return the run."""
-        for module in self._modules():
-            for each in module.modules():
-                if isinstance(each, Dropout | nn.Dropout):
-                    each.p = 0.0
+        held: list[Any] = []
+        for own in self.assembly.encoders.values():
+            held += (own.encoder, *own.heads.values())
+        for part in self.assembly.parts.values():
+            held += (part, *vars(part).values())
+        for module in (each for each in held if isinstance(each, nn.Module)):
+            for inside in module.modules():
+                if isinstance(inside, Dropout | nn.Dropout):
+                    inside.p = 0.0
         return self
 
-    def _modules(self) -> Iterator[nn.Module]:
-        """Yield every module of the run: encoders, heads, parts, and what parts hold of these."""
-        for own in self.assembly.encoders.values():
-            yield from (own.encoder, *own.heads.values())
-        for part in self.assembly.parts.values():
-            held = (part, *vars(part).values())
-            yield from (each for each in held if isinstance(each, nn.Module))
-
     def _check_gradients(self) -> None:
-        modules: list[tuple[str, nn.Module]] = [("encoder", self.assembly.online.encoder)]
-        for path, module in (*modules, *self.assembly.modules()):
+        encoder = ("encoder", self.assembly.online.encoder)
+        for path, module in (encoder, *self.assembly.modules()):
             for name, parameter in module.named_parameters():
                 gradient = parameter.grad
                 if gradient is not None and not bool(torch.isfinite(gradient).all()):
@@ -248,27 +254,6 @@ class Rig:
                     self.watch.around(part, name, pure=name in _PURE)
 
 
-@dataclass(frozen=True)
-class StepRun:
-    """What some steps came to.
-
-    Attributes:
-        losses: Loss of each step.
-        scalars: What each step logs: every loss's value and its parts.
-        weights: Trained weights after the last step.
-        state: Tensors and JSON values that the parts keep.
-        unchanged: Augmenters that never changed anything, with the number of their calls.
-        composition: What ran.
-    """
-
-    losses: tuple[float, ...]
-    scalars: tuple[dict[str, float], ...]
-    weights: dict[str, Tensor]
-    state: tuple[dict[str, Tensor], dict[str, Any]]
-    unchanged: dict[str, int]
-    composition: Composition
-
-
 def run_steps(
     kinds: Mapping[Kind, Sequence[str]] | None = None,
     sets: Sequence[str] = (),
@@ -279,8 +264,8 @@ def run_steps(
     encoder: Path | None = None,
     corpus: Corpus | None = None,
     precision: str = "fp32",
-) -> StepRun:
-    """Resolve a composition and run some steps of it with a tiny encoder.
+) -> Rig:
+    """Resolve a composition, run some steps of it with a tiny encoder, and return the run.
 
     Args:
         kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
@@ -302,107 +287,5 @@ def run_steps(
     rig = Rig(
         composition, corpus, registry=registry, precision=precision, total_steps=max(steps, 2)
     )
-    results = rig.step(steps)
-    return StepRun(
-        losses=tuple(float(result.loss) for result in results),
-        scalars=tuple(
-            {name: float(v) for name, v in {**result.parts, **result.logged}.items()}
-            for result in results
-        ),
-        weights=rig.weights(),
-        state=rig.state(),
-        unchanged=dict(rig.loop.engine.builder.unchanged()),
-        composition=composition,
-    )
-
-
-class Trial:
-    """The least run that a part can stand in, and some watched steps of it.
-
-    Args:
-        part: Kind and name.
-        options: Options that differ from the defaults.
-        kinds: Kind flags instead of those found.
-        sets: Further settings.
-        columns: Further columns of the corpus.
-        steps: Steps to run.
-        registry: What is installed, by default everything.
-
-    Attributes:
-        path: The part's path in the recipe.
-        composition: The composition.
-        corpus: Its rows.
-        rig: The run.
-        results: What its steps left.
-        error: What a step raised, None where none did.
-
-    Raises:
-        CseError: If the composer refuses the run.
-    """
-
-    def __init__(
-        self,
-        part: tuple[Kind, str],
-        *,
-        options: Mapping[str, Any] | None = None,
-        kinds: Mapping[Kind, Sequence[str]] | None = None,
-        sets: Sequence[str] = (),
-        columns: Sequence[str] = (),
-        steps: int = 4,
-        registry: Registry | None = None,
-    ) -> None:
-        self.registry = registry or installed_registry()
-        needed = complete(self.registry, [part], {part: options or {}})
-        self.corpus: Corpus = tiny_corpus(columns=(*needed.columns, *columns))
-        self.encoder = shared_encoder(cased=needed.cased)
-        self._kinds = {**needed.kinds, **(kinds or {})}
-        self._sets = [*needed.sets, *sets]
-        self.composition = self._compose()
-        self.path = f"{part[0]}.{part[1].rpartition('/')[2]}"
-        self.rig = self.fresh(watch=True)
-        self.error: Exception | None = None
-        self.results: list[StepResult] = []
-        try:
-            self.results = self.rig.step(steps)
-        except Exception as error:  # the calls until then still say what the part did
-            self.error = error
-
-    @property
-    def part(self) -> Part:
-        """Return the part of the watched run."""
-        return self.rig.assembly.parts[self.path]
-
-    @property
-    def planned(self) -> PlannedPart:
-        """Return the part's place in the composition: record, options, name."""
-        return next(each for each in self.composition.parts if each.path == self.path)
-
-    def calls(self, method: str | None = None) -> list[Call]:
-        """Return the part's calls in the watched run, of one method where it is named."""
-        return self.rig.watch.of(self.path, method)
-
-    def fresh(
-        self, *sets: str, precision: str = "fp32", watch: bool = False, total_steps: int = 10
-    ) -> Rig:
-        """Return a new run of the same composition, with other settings where given.
-
-        Raises:
-            CseError: If the composer refuses the settings.
-        """
-        return Rig(
-            self._compose(*sets) if sets else self.composition,
-            self.corpus,
-            registry=self.registry,
-            precision=precision,
-            total_steps=total_steps,
-            watch=watch,
-        )
-
-    def _compose(self, *sets: str) -> Composition:
-        return compose(
-            kinds=self._kinds,
-            sets=[*self._sets, *sets],
-            registry=self.registry,
-            encoder=self.encoder,
-            corpus=self.corpus,
-        )
+    rig.step(steps)
+    return rig

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cse_core.data import Corpus
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.part_calls import PartCalls
+from cse_core.engine.part_calls import PartCalls, random_state
 from cse_core.parts import Part, Setup
 from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -100,16 +100,6 @@ def attached(part: Any) -> list[str]:
     ]
 
 
-def random_states() -> dict[str, Any]:
-    """Return the states of the process's own generators, which no part may draw from."""
-    _, numbers, *rest = np.random.get_state()
-    return {
-        "torch": torch.get_rng_state().numpy().tobytes(),
-        "numpy": (np.asarray(numbers).tobytes(), rest),
-        "random": random.getstate(),
-    }
-
-
 @dataclass
 class Call:
     """A call of a part's method in a step.
@@ -161,7 +151,7 @@ class Watch(PartCalls):
         def function(*arguments: Any) -> Any:
             return super(Watch, self).__call__(part, method, *arguments)
 
-        result = self._call(part, method.strip("_"), function, given, pure=method != "after_step")
+        result = self._call(part, method.strip("_"), function, given, method != "after_step")
         if method == "__call__" and isinstance(given[0], Tensor) and self._compared < 2:
             self._compare_neighbours(function, given)
         return result
@@ -171,7 +161,7 @@ class Watch(PartCalls):
         function = getattr(part, method)
 
         def called(*given: Any) -> Any:
-            return self._call(part, method, function, given, pure=pure)
+            return self._call(part, method, function, given, pure)
 
         setattr(part, method, called)
 
@@ -181,19 +171,17 @@ class Watch(PartCalls):
         method: str,
         function: Callable[..., Any],
         given: tuple[Any, ...],
-        *,
         pure: bool,
     ) -> Any:
         call = Call(part.path, method, given, None)
-        held, arguments, states = snapshot(part), snapshot(given), random_states()
+        held, arguments, state = snapshot(part), snapshot(given), random_state()
         note = call.drawn.append if pure else None
         call.result = function(*(_with_generator(each, note) for each in given))
         self.calls.append(call)
+        _same(f"{method} changes its arguments", arguments, snapshot(given))
+        assert state == random_state(), f"{method} draws from a global generator: use ctx.generator"
         if pure:
             _same(f"{method} changes what the part holds", held, snapshot(part))
-        _same(f"{method} changes its arguments", arguments, snapshot(given))
-        _same(f"{method} draws from the global generator of", states, random_states())
-        if pure:
             first = snapshot(call.result)
             _same(f"{method}, called again, returns another", first, snapshot(function(*given)))
         if call.drawn:

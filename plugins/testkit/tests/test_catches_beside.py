@@ -148,7 +148,7 @@ def test_a_broken_suite_is_found_and_a_sound_one_passes(tmp_path: Path) -> None:
         (DevUnsaid, DEV, "read_dev is its own: dev=True"),
         (DevOfPairs, DEV, "takes a file of graded pairs"),
         (DevOfNothing, DEV, "read_dev returns None"),
-        (DevWithoutItsChoice, "its_dev_sets_are_scored", "may choose by recall"),
+        (DevWithoutItsChoice, DEV, "may choose by recall"),
     ):
         assert text in found(SuiteSuite, suite=suite, folder=tmp_path)[promise], suite
     for sound in (Sound, Dev):
@@ -161,7 +161,7 @@ def test_a_broken_reporter_is_found_and_a_sound_one_passes() -> None:
         (Meddles, "it_hears_a_run", "changes"),
         (Draws, "it_hears_a_run", "global generator"),
         (Sound, "it_hears_a_run", "takes no arguments"),
-        (NeedsANewFolder, "it_hears_a_run_that_goes_on", "start raised FileExistsError"),
+        (NeedsANewFolder, "it_hears_a_run", "start of a run that goes on raised FileExistsError"),
     ):
         assert text in found(ReporterSuite, reporter=reporter)[promise], reporter
     assert found(ReporterSuite, reporter=Silent) == {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,19 @@ import numpy as np
 import pytest
 import torch
 from cse_testkit import (
-    Pairing,
     compose,
     installed_registry,
     make_batch,
     make_context,
     make_part,
-    pairs,
     run_steps,
     tiny_corpus,
     tiny_encoder,
-    try_pair,
+    train_together,
     write_corpus,
 )
 from cse_testkit.completion import complete
-from cse_testkit.pairing import KINDS
-from cse_testkit.watching import attached, difference, random_states, snapshot
+from cse_testkit.watching import attached, difference, snapshot
 from transformers import AutoModel, AutoTokenizer
 
 from cse_core.encoders.encoder import PackedEncoder
@@ -125,7 +121,7 @@ def test_a_batch_of_given_vectors_holds_them() -> None:
     batch = make_batch({"anchor": anchors, "positive": others}, documents=[0, 0, 1])
     assert batch.anchors is anchors
     assert torch.equal(batch.targets["positive"].vectors[:, 0], others)
-    negatives = core.of_loss(batch, LossOptions(same_document="mask"), ())
+    negatives = core.negatives_for_loss(batch, LossOptions(same_document="mask"), ())
     assert negatives.mask.tolist() == [
         [True, True, False],
         [True, True, False],
@@ -140,7 +136,7 @@ def test_same_texts_groups_and_levels_of_a_batch() -> None:
         sentences=3, same_text={1: 0}, groups={"near": 2}, levels=("input",), seed=1,
         views={"positive": "positive", "soft_negative": "soft_negative"},
     )  # fmt: skip
-    assert core.of_loss(batch, LossOptions(), ()).mask[0].tolist() == [True, True, False]
+    assert core.negatives_for_loss(batch, LossOptions(), ()).mask[0].tolist() == [True, True, False]
     assert batch.targets["near"].vectors.shape == (3, 2, 8)
     assert set(batch.targets) == {"positive", "near"}
     assert len(batch.views["soft_negative"]["input"]) == 3
@@ -177,9 +173,9 @@ def test_run_steps_returns_losses_weights_and_state() -> None:
     assert len(run.losses) == 3 and len(run.scalars) == 3
     assert run.scalars[0]["infonce.negatives"] == 3.0
     assert run.scalars[2]["infonce.negatives"] > 8
-    tensors, values = run.state
+    tensors, values = run.state()
     assert tensors["part.negatives.kept.kept"].shape == (8, 32) and values == {}
-    assert any(name.startswith("encoder.") for name in run.weights)
+    assert any(name.startswith("encoder.") for name in run.weights())
     again = run_steps({"negatives": ["+kept"]}, registry=made_registry(), steps=3)
     assert run.losses == again.losses
     assert run.losses != run_steps(sets=["train.seed=1"], steps=3).losses
@@ -225,30 +221,18 @@ def test_options_reach_the_composition() -> None:
 # Pairs
 
 
-def pairing(one: tuple[Kind, str], other: tuple[Kind, str]) -> Pairing:
+def test_a_pair_trains_is_refused_or_is_an_error() -> None:
     registry = made_registry()
-    return try_pair(registry.find(*one), registry.find(*other), registry)
 
+    def together(*named: tuple[Kind, str]) -> float:
+        return train_together([registry.find(*each) for each in named], registry)
 
-def test_a_pair_trains_or_is_refused() -> None:
-    assert pairing(("aug", "repeat"), ("negatives", "kept")).verdict == "trains"
-    assert pairing(("positives", "pairs"), ("pool", "halves")).loss > 0
-    refused = pairing(("pool", "cls"), ("pool", "mean"))
-    assert (refused.one, refused.other, refused.verdict) == ("pool.cls", "pool.mean", "refused")
-    assert "one row pooler" in refused.reason
-
-
-def test_a_pair_without_a_finite_loss_is_an_error() -> None:
+    assert together(("aug", "repeat"), ("negatives", "kept")) > 0
+    assert together(("positives", "pairs"), ("pool", "halves")) > 0
+    with pytest.raises(CseError, match="one row pooler"):
+        together(("pool", "cls"), ("pool", "mean"))
     with pytest.raises(ArithmeticError, match="loss.nan-loss with branch.ema: loss nan"):
-        pairing(("loss", "nan-loss"), ("branch", "ema"))
-
-
-def test_the_pairs_of_a_distribution_are_those_with_a_part_of_it() -> None:
-    mine = list(pairs(installed_registry(), ["cse-simcse"]))
-    parts = [part for kind in KINDS for part in installed_registry().parts(kind)]
-    own = sum(part.distribution == "cse-simcse" for part in parts)
-    assert len(mine) == own * (len(parts) - own) + own * (own - 1) // 2
-    assert all("cse-simcse" in (one.distribution, other.distribution) for one, other in mine)
+        together(("loss", "nan-loss"), ("branch", "ema"))
 
 
 # Comparisons
@@ -291,14 +275,3 @@ def test_attached_tensors_are_found_but_not_parameters() -> None:
     assert attached(held) == ["tensor"]
     held.table["deep"][0]["x"].requires_grad_(True)
     assert attached(held) == ["tensor", "table.deep.0.x"]
-
-
-def test_draws_from_global_generators_are_seen() -> None:
-    for draw, name in (
-        (torch.rand, "torch"),
-        (np.random.rand, "numpy"),
-        (lambda _: random.random(), "random"),
-    ):
-        before = random_states()
-        draw(1)
-        assert difference(before, random_states()) == name

@@ -54,15 +54,12 @@ def test_a_fault_of_a_plugin_is_found(
     distributions: Distributions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = sound(distributions)
-    distributions.add("cse-simcse", plugin(loss("other")), entry_point="other")
     source = path.read_text(encoding="utf-8")
     for old, new, promise, text in (
         ("from cse_core.records", "import torch\nfrom cse_core.records",
          "its_records_import_nothing_heavy", "imports torch"),
         ("infonce:Infonce", "infonce:Nobody", "its_factories_are_there", "has no Nobody"),
         ('name="margin"', 'name="Margin Loss"', "it_is_active", "broken"),
-        ("from cse_core.records", "import cse_simcse\nfrom cse_core.records",
-         "it_imports_no_other_plugin", "imports cse_simcse"),
         ("return [", "raise ValueError('no')\n    return [", "it_is_active", "ValueError"),
     ):  # fmt: skip
         assert old in source
@@ -84,7 +81,9 @@ def test_a_plugin_without_a_version_of_the_toolkit_is_found(
     )
     found = failed(distributions, monkeypatch, tests=promises)
     for promise, text in zip(
-        promises, ("does not require cse-toolkit", "no py.typed", "cannot be imported"), strict=True
+        promises,
+        ("no upper bound for cse-toolkit", "no py.typed", "cannot be imported"),
+        strict=True,
     ):
         assert text in found[promise]
 
@@ -149,7 +148,7 @@ def test_what_a_recipe_breaks_is_found(distributions: Distributions) -> None:
     assert found.startswith("it_has_the_expected_settings: ")
     assert "train.lr: 1e-05, the table has 3e-05" in found
     found = recipe_failures(distributions, recipe, {"bert-base": {"pool.mlp.keep": "train"}})
-    assert "pool.mlp.keep: the table has 'train', the recipe has none" in found
+    assert "pool.mlp.keep: 'nothing', the table has 'train'" in found
     found = recipe_failures(distributions, RECIPE.format(temperature=-1), {})
     assert found.startswith("it_resolves_for_every_encoder: loss.infonce.temperature")
 
@@ -159,8 +158,8 @@ def test_a_table_of_settings_is_compared_whole(distributions: Distributions) -> 
     assert recipe_failures(distributions, recipe, {}, rows) == ""
     for old, new, line in (
         ('temperature" = [0.05', 'temperature" = [0.07', "temperature: 0.05, the table has 0.07"),
-        ('"train.clip" = [1.0, "Table 1"]\n', "", "train.clip: 1.0 is not in the table"),
-        ('"train.clip" =', '"aug.fgsm" =', "aug.fgsm: the table has 1.0, the recipe has none"),
+        ('"train.clip" = [1.0, "Table 1"]\n', "", "train.clip: 1.0, the table has 'nothing'"),
+        ('"train.clip" =', '"aug.fgsm" =', "aug.fgsm: 'nothing', the table has 1.0"),
         ('clip" = [1.0, "Table 1"]', 'clip" = [1.0, " "]', "not [value, source]"),
         ("branch online", "branch ema", "views.anchor: 'anchor, column text, branch online'"),
     ):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cse_core.builtins.infonce import Infonce
 from cse_core.builtins.options import InfonceOptions
-from cse_core.engine.negatives import of_loss, of_reversed, reversed_batch
+from cse_core.engine.negatives import negatives_for_loss, negatives_for_reversed, reversed_batch
 from cse_core.types import Batch, CorpusKeys, LossOutput, Negatives, Positives
 
 
@@ -150,11 +150,11 @@ def test_in_batch_negatives_of_both_directions(sides: Any, positives: int) -> No
     weights = torch.ones(5, positives, dtype=torch.float64)
     weights[2, -1] = 0.0
     batch = made(5, positives, owner=[0, 0, 1, 2, 2], weights=weights)
-    forward = of_loss(batch, options, ())
+    forward = negatives_for_loss(batch, options, ())
     expected = wanted_pairs(batch, options)
     assert seen(forward) == [{tuple(v.tolist()) for v in row} for row in expected]
     turned, back = reversed_batch(batch, "positive")
-    backward = of_reversed(batch, turned, options)
+    backward = negatives_for_reversed(batch, turned, options)
     for place, (i, p) in enumerate(itertools.product(range(5), range(positives))):
         others = [j for j in range(5) if batch.owner[j] != batch.owner[i]]
         wanted: list[Tensor] = []

@@ -125,8 +125,8 @@ def reference(bench: Bench, step: int) -> tuple[Tensor, dict[str, Tensor]]:
         engine.setup, index, StepPosition(step, 20, 0, 0), {}, {"previous": engine.previous}
     )
     if engine.fresh_points:
-        off = frozenset(a.choice.path for a in bench.assembly.augmenters if a.gradient == "fresh")
-        trial, capture = work.trial(off), GradientCapture(engine.fresh_points)
+        off = frozenset(a.planned.path for a in bench.assembly.augmenters if a.gradient == "fresh")
+        trial, capture = work.gradient_probe(off), GradientCapture(engine.fresh_points)
         graph_kept(engine, trial, capture, inputs=True)
         fields = capture.fields(work.views, engine.input_sizes, engine.device)
         work.fields = {"previous": engine.previous, "fresh": fields}

@@ -1,15 +1,23 @@
-"""Whose negatives are whose: stores, masks, levels, views of negatives."""
+"""Whose negatives are whose: stores, masks, levels, segments, views of negatives; their counts."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from cse_testkit import make_batch
 
-from cse_core.engine.negatives import of_loss
+from cse_core.engine.negatives import (
+    negative_counts,
+    negatives_for_loss,
+    negatives_for_reversed,
+    reversed_batch,
+)
 from cse_core.errors import CseError
-from cse_core.types import Negatives
+from cse_core.options import LossOptions
+from cse_core.types import Batch, Negatives, Positives
 from tests.fixtures.tiny import Bench, sentences
 
 READY = (
@@ -34,26 +42,18 @@ def blocks(bench: Bench) -> tuple[tuple[str, int], ...]:
     return seen[0].blocks
 
 
-@pytest.mark.parametrize(
-    "wanted, expected",
-    [
-        ("all", ["in-batch", "ready", "second"]), ("in-batch", ["in-batch"]),
-        ("stored", ["ready", "second"]), ("[second]", ["in-batch", "second"]),
-    ],
-)  # fmt: skip
-def test_a_loss_chooses_its_negatives(
-    wanted: str, expected: list[str], encoder: str, folder: Path
-) -> None:
-    bench = Bench(encoder, folder, READY, f"loss.infonce.negatives={wanted}")
-    for name in ("ready", "second"):
-        bench.part(f"negatives.{name}").given = {"vectors": torch.randn(3, 32)}
-    assert [name for name, _ in blocks(bench)] == expected
-
-
-def test_candidates_of_another_level_are_left_out(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, READY, "negatives.second.level=input")
-    bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
-    assert [name for name, _ in blocks(bench)] == ["in-batch"]
+def test_a_loss_chooses_its_negatives_of_its_level(encoder: str, folder: Path) -> None:
+    for setting, size, expected in (
+        ("loss.infonce.negatives=all", 32, ["in-batch", "ready", "second"]),
+        ("loss.infonce.negatives=in-batch", 32, ["in-batch"]),
+        ("loss.infonce.negatives=stored", 32, ["ready", "second"]),
+        ("loss.infonce.negatives=[second]", 32, ["in-batch", "second"]),
+        ("negatives.second.level=input", 7, ["in-batch", "ready"]),
+    ):
+        bench = Bench(encoder, folder, READY, setting)
+        bench.part("negatives.ready").given = {"vectors": torch.randn(3, 32)}
+        bench.part("negatives.second").given = {"vectors": torch.randn(3, size)}
+        assert [name for name, _ in blocks(bench)] == expected
 
 
 def test_candidates_of_another_dimension_are_refused(encoder: str, folder: Path) -> None:
@@ -135,16 +135,13 @@ def test_a_store_weighs_what_a_loss_sees(encoder: str, folder: Path) -> None:
     assert bench.part("negatives.half").blocks == (("in-batch", 8),)
 
 
-@pytest.mark.parametrize("role", ["negative", "soft_negative", "aux"])
-def test_views_of_several_texts(role: str, encoder: str, folder: Path) -> None:
-    recipe = f'[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\nrole = "{role}"\n'
-    bench = Bench(encoder, folder, recipe, "model.dropout=0")
-    seen = blocks(bench)
+def test_views_of_several_texts(encoder: str, folder: Path) -> None:
+    for role in ("soft_negative", "aux", "negative"):
+        recipe = f'[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\nrole = "{role}"\n'
+        bench = Bench(encoder, folder, recipe, "model.dropout=0")
+        own = () if role != "negative" else (("negative", 16),)
+        assert blocks(bench) == (("in-batch", 8), *own)
     negatives = bench.seen[0]  # type: ignore[attr-defined]
-    if role != "negative":
-        assert seen == (("in-batch", 8),)
-        return
-    assert seen == (("in-batch", 8), ("negative", 16))
     assert not negatives.mask[:, 8:].any()
     assert negatives.row[8:].tolist() == [i for i in range(8) for _ in range(2)]
     texts = [f"{t} {w}" for t in bench.columns["text"][:8] for w in ("ba", "do")]
@@ -164,13 +161,6 @@ def test_negative_views_are_not_masked_for_the_text_of_their_sentence(
     assert bool(negatives.mask[0, 3]) and not negatives.mask[:, 8:].any()
 
 
-def test_of_loss_takes_no_negatives_at_all(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "bias"\n')
-    result = bench.step(0)
-    assert result.loss.isfinite()
-    assert of_loss.__doc__
-
-
 def test_positives_of_another_dimension_are_refused_before_the_first_step(
     encoder: str, folder: Path
 ) -> None:
@@ -181,3 +171,113 @@ def test_positives_of_another_dimension_are_refused_before_the_first_step(
     printed = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
     with pytest.raises(CseError, match=printed):
         Bench(encoder, folder, recipe)
+
+
+TEXTS = ["a b", "c", "a b", "A  b", "d", "e"]
+STORED = [0, 2, 3, -1, 4, 1]
+"""Corpus rows of what the store ``queue`` holds; -1 is a random key."""
+AGES = [1, 1, 2, 3, 2, 4]
+
+
+def counted_batch() -> Batch:
+    """Return six sentences with a view of hard negatives and a queue."""
+    views = {"positive": "positive", "negative": "negative"}
+    made = make_batch(sentences=6, views=views, same_text={2: 0})  # type: ignore[arg-type]
+    stored = Negatives.of(
+        torch.randn(6, 8, dtype=torch.float64), 6, name="queue",
+        row=torch.tensor(STORED), age=torch.tensor(AGES),
+    )  # fmt: skip
+    return replace(made, stored={"queue": stored})
+
+
+def test_counts_and_masks_are_those_of_a_slow_loop() -> None:
+    rows = [("in-batch", row, 0) for row in range(6)] + [("negative", row, 0) for row in range(6)]
+    rows += [("queue", row, age) for row, age in zip(STORED, AGES, strict=True)]
+    for how in ("keep", "mask"):
+        options, given = LossOptions(same_text=how), counted_batch()  # type: ignore[arg-type]
+        found = negatives_for_loss(given, options, ("queue",))
+        numbers = negative_counts(given, found, options, ("queue",))
+        seen = {"in-batch": 0, "negative": 0, "queue": 0}
+        ages, again = 0, {True: 0, False: 0}
+        for anchor in range(6):
+            for place, (source, row, age) in enumerate(rows):
+                own = source == "in-batch" and row == anchor
+                same = source != "negative" and row >= 0 and TEXTS[row] == TEXTS[anchor]
+                masked = own or (same and how == "mask")
+                assert bool(found.mask[anchor, place]) == masked, (anchor, source, row)
+                seen[source] += not masked
+                ages += age * (source == "queue" and not masked)
+                again[masked] += same and not own
+        assert float(numbers["negatives"]) == pytest.approx(sum(seen.values()) / 6)
+        for source, count in seen.items():
+            assert float(numbers[f"negatives.{source}"]) == pytest.approx(count / 6)
+        assert float(numbers["negatives.queue.age"]) == pytest.approx(ages / seen["queue"])
+        assert float(numbers["same_text.masked"]) == again[True] == 9 * (how == "mask")
+        assert float(numbers["same_text.seen"]) == again[False] == 9 * (how == "keep")
+        assert {name for name in numbers if name.endswith("age")} == {"negatives.queue.age"}
+
+
+def test_weight_zero_is_counted_and_a_block_that_nobody_sees_has_age_zero() -> None:
+    given, options = counted_batch(), LossOptions()
+    found = negatives_for_loss(given, options, ("queue",))
+    weights = found.log_weights.clone()
+    weights[:, 12:] = -torch.inf
+    weighed = replace(found, log_weights=weights)
+    numbers = negative_counts(given, weighed, options, ("queue",))
+    assert numbers["negatives.weight_zero"] == numbers["negatives.queue"] > 0
+    mask = found.mask.clone()
+    mask[:, 12:] = True
+    numbers = negative_counts(given, replace(found, mask=mask), options, ("queue",))
+    assert float(numbers["negatives.queue"]) == float(numbers["negatives.queue.age"]) == 0
+
+
+KEPT = LossOptions(same_sentence="keep")
+
+
+def seen_by(negatives: Negatives, row: int) -> list[int]:
+    return (~negatives.mask[row]).nonzero().squeeze(1).tolist()
+
+
+def test_segments_of_the_anchors_sentence() -> None:
+    """Of three sentences of two segments each, the second has the first's text in some cases."""
+    for options, made, first, other in (
+        (LossOptions(), {}, [2, 3, 4, 5], (3, [0, 1, 4, 5])),
+        (KEPT, {}, [1, 2, 3, 4, 5], (3, [0, 1, 2, 4, 5])),
+        (KEPT.model_copy(update={"same_text": "keep"}), {}, [1, 2, 3, 4, 5], (3, [0, 1, 2, 4, 5])),
+        (KEPT, {"same_text": {1: 0}}, [1, 4, 5], (2, [3, 4, 5])),
+        (
+            KEPT.model_copy(update={"same_document": "mask"}), {"documents": [0, 0, 1]},
+            [1, 4, 5], (2, [3, 4, 5]),
+        ),
+    ):  # fmt: skip
+        batch = make_batch(sentences=3, segments=2, level="segment", **made)  # type: ignore[arg-type]
+        negatives = negatives_for_loss(batch, options, ())
+        row, expected = other
+        assert seen_by(negatives, 0) == first and seen_by(negatives, row) == expected
+    batch = make_batch(sentences=3, segments=2, level="segment")
+    stored = Negatives.of(batch.anchors[:2], 6, name="queue", row=torch.tensor([0, 1]))
+    negatives = negatives_for_loss(replace(batch, stored={"queue": stored}), KEPT, ["queue"])
+    assert seen_by(negatives, 0) == [1, 2, 3, 4, 5, 7], "a store's of the own text stays masked"
+    once = [1, 2, 3, 4, 5]
+    for sides in ("target", "anchor", "both"):
+        options = KEPT.model_copy(update={"in_batch": sides, "directions": "both"})
+        swapped, _ = reversed_batch(batch, "positive")
+        negatives = negatives_for_reversed(batch, swapped, options)
+        both = [*once, *(n + 6 for n in once)] if sides == "both" else once
+        assert seen_by(negatives, 0) == both
+
+
+def test_a_shared_positive_is_a_negative_once() -> None:
+    """Segments as each other's positives: four columns of twelve, those that ``distinct`` names."""
+    rows = make_batch(sentences=3, segments=2, level="segment")
+    own = rows.targets["positive"].vectors[:, 0]
+    sibling = own[torch.tensor([1, 0, 3, 2, 5, 4])]
+    weights = torch.ones(6, 2)
+    weights[5] = 0
+    group = Positives(torch.stack([own, sibling], dim=1), weights, torch.arange(6) * 2)
+    rows = replace(rows, targets={"shared": group})
+    negatives = negatives_for_loss(rows, LossOptions(target="shared"), ())
+    assert len(negatives) == 6 and torch.equal(negatives.vectors, own)
+    assert seen_by(negatives, 0) == [2, 3, 4], "the absent one is masked"
+    every = replace(rows, targets={"shared": replace(group, distinct=None)})
+    assert len(negatives_for_loss(every, LossOptions(target="shared"), ())) == 12

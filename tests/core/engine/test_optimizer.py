@@ -1,14 +1,12 @@
-"""The learning rate of each step, which weights decay, and which steps are dropped."""
+"""The learning rate of each step, and which weights decay."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import torch
 
-from cse_core.engine.optimizer import MIN_NORMS, GradientSpikeFilter, Optimizer
-from cse_core.errors import CseError
+from cse_core.engine.optimizer import Optimizer
 from tests.fixtures.tiny import Bench
 
 HEADED = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n[[loss]]\nuse = "infonce"\n'
@@ -44,15 +42,3 @@ def test_biases_and_norms_do_not_decay_and_heads_have_their_own_rate(
     for name, pair in found.items():
         bare = name.endswith("bias") or "LayerNorm" in name
         assert pair == (1e-3 if name.startswith("encoder.") else 2e-3, 0.0 if bare else 0.1), name
-
-
-def test_a_step_far_above_the_usual_norm_is_dropped() -> None:
-    kept = GradientSpikeFilter()
-    norm = torch.tensor
-    assert not any(kept.drops(norm(1.0 + 0.01 * n), 2.0) for n in range(MIN_NORMS))
-    assert not kept.drops(norm(2.0), 2.0) and kept.drops(norm(2.2), 2.0)
-    assert kept.drops(norm(float("nan")), 2.0) and (kept.dropped, kept.in_a_row) == (2, 2)
-    assert not kept.drops(norm(1.0), 2.0) and (kept.dropped, kept.in_a_row) == (2, 0)
-    with pytest.raises(CseError, match=r"train.drop_spikes: 2.0: 10 steps in a row|10 steps"):
-        for _ in range(10):
-            kept.drops(norm(9.0), 2.0)

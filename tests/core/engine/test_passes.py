@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cse_core.engine.passes import StepPasses
-from cse_core.engine.row_keys import SLOTS, KeysOnDevice
+from cse_core.engine.row_keys import SLOTS_PER_TEXT, KeysOnDevice
 from cse_core.engine.views import PreparedView
 from cse_core.tokenization.tokenizer import TokenTable
 from cse_core.types import View
@@ -71,8 +71,8 @@ def test_texts_of_one_batch_row_have_slots_of_their_own() -> None:
     rows = table.rows(torch.arange(3))
     view = PreparedView.of(View("more", "aux", "online"), rows, torch.tensor([4, 1, 4]), 10)
     assert view.tokens.owner.tolist() == [14, 11, 14]
-    assert view.tokens.slot.tolist() == [0, 0, SLOTS] and view.texts == 3
+    assert view.tokens.slot.tolist() == [0, 0, SLOTS_PER_TEXT] and view.texts == 3
     part = view.between(14, 15)
     assert part.text.tolist() == [0, 2] and part.texts == 2
-    assert [key.tolist() for key in part.text_keys()] == [[14, 14], [0, SLOTS]]
+    assert [key.tolist() for key in part.text_keys()] == [[14, 14], [0, SLOTS_PER_TEXT]]
     assert view.between(11, 15) is view and not view.between(0, 5).tokens.rows

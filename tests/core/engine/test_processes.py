@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from cse_core.engine import objective
 from cse_core.errors import CseError
 from cse_core.runtime import distributed, gradients
 from cse_core.types import LossOutput
+from tests.fixtures.communication import Event
 from tests.fixtures.process import steps, whole
-from tests.fixtures.ranks import ranks
+from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.shared_steps import BATCHES, SEGMENTS
 from tests.fixtures.tiny import Bench, sentences
 
-ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.xdist_group("processes")
+SHARED = "tests.fixtures.process:shared"
 GATHERS = ("all_gather_single", "all_gather_into_tensor")
 """The same call; the second is its name before torch 2.13."""
 PLAIN = """
@@ -46,38 +44,6 @@ use = "bias"
 """
 
 
-def in_two(job: dict[str, Any], folder: Path) -> list[tuple[dict[str, Tensor], list[float]]]:
-    return in_many(job, folder, 2)
-
-
-def in_many(
-    job: dict[str, Any], folder: Path, size: int
-) -> list[tuple[dict[str, Tensor], list[float]]]:
-    path = folder / "job.json"
-    path.write_text(json.dumps({**job, "folder": str(folder)}))
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.fixtures.process", str(path)], cwd=ROOT,
-            env={**os.environ, **rank, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for rank in ranks(size)
-    ]  # fmt: skip
-    try:
-        said = [each.communicate(timeout=60 * size)[0] for each in running]
-    finally:
-        for each in running:
-            each.kill()
-    assert [each.returncode for each in running] == [0] * size, "\n".join(s[-3000:] for s in said)
-    return [
-        (
-            load_file(folder / f"rank-{rank}" / "weights.safetensors"),
-            json.loads((folder / f"rank-{rank}" / "numbers.json").read_text()),
-        )
-        for rank in range(size)
-    ]
-
-
 def close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -93,78 +59,66 @@ def close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 @pytest.mark.parametrize(
     "recipe, chunk", [(PLAIN, "none"), (SEGMENTS, "3")], ids=["plain", "segments"]
 )
-def test_two_processes_equal_one(recipe: str, chunk: str, encoder: str, folder: Path) -> None:
+def test_two_processes_equal_one(
+    recipe: str, chunk: str, encoder: str, folder: Path, two_processes: TwoProcesses
+) -> None:
     job = {
         "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
         "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
         "batches": BATCHES,
     }  # fmt: skip
     expected, losses = steps(job, folder)
-    for found, numbers in in_two(job, folder):
+    for found, numbers in two_processes(SHARED, "steps", job, str(folder)):
         np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
         close(found, expected)
 
 
-def rows_of(size: int, count: int) -> int:
-    """Return the rows of the process that has most."""
-    return -(-count // size)
-
-
-@pytest.mark.parametrize(
-    "recipe, chunk, size",
-    [
-        (PLAIN, "none", 2),
-        pytest.param(PLAIN, "2", 4, marks=pytest.mark.slow),
-        pytest.param(SEGMENTS, "3", 4, marks=pytest.mark.slow),
-    ],
-    ids=["plain", "plain in chunks", "segments in chunks"],
-)
-def test_what_a_step_says(recipe: str, chunk: str, size: int, encoder: str, folder: Path) -> None:
+def test_what_a_step_says(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
     """Calls and bytes are those that the algorithm needs, and gradients go out during backward."""
-    job = {
-        "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
-        "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
-        "batches": BATCHES, "bucket": 20_000,
-    }  # fmt: skip
-    plain = {key: value for key, value in job.items() if key != "bucket"}
-    expected, losses = steps(plain, folder)
-    for found, numbers in in_many(job, folder, size):
-        np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
-        close(found, {name: expected[name] for name in found})
-    for rank in range(size):
-        about = json.loads((folder / f"rank-{rank}" / "said.json").read_text())
-        for batch, said in zip(BATCHES, about["said"], strict=True):
-            calls = [(name, given) for name, given, _ in said if name != "backward"]
-            sums = [given for name, given in calls if name == "all_reduce"]
-            gathers = [given for name, given in calls if name in GATHERS]
-            assert len(sums) + len(gathers) == len(calls), "nothing else is said"
-            # One small message, of a byte for each weight: whether any process had a gradient.
-            flags = len(about["trained"])
-            assert calls[-1 if recipe == PLAIN else -3] == ("all_reduce", flags)
-            if recipe == PLAIN:
-                # Two views, and one that the queue's branch encodes, with a number for each row.
-                row = 3 * (4 * 32 + 8)
-                assert gathers == [rows_of(size, len(batch)) * row]
-                assert sum(sums) == sum(about["trained"]) + flags
-                buckets = len(sums) - 1
-                most = sum(about["trained"]) / 20_000 + len(
-                    [each for each in about["trained"] if each >= 20_000]
-                )
-                assert 3 <= buckets <= most + 2
-            else:
-                # Vectors of the pass for inputs' gradients and of the other, and these gradients.
-                assert len(gathers) <= 4
-            during = [given for name, given, inside in said if name == "all_reduce" and inside]
-            ends = [place for place, event in enumerate(said) if event[0] == "backward"]
-            begins = [place for place, event in enumerate(said) if event[0] == "all_reduce"]
-            if begins and ends and len(batch) >= 2 * size and recipe == PLAIN:
-                assert len(during) >= 2, "sums begin while a backward pass runs"
-            if len(ends) > 1 and recipe == PLAIN:
-                assert min(begins) > ends[-2], "and only in the last one"
+    for recipe, chunk in ((PLAIN, "none"), (PLAIN, "2"), (SEGMENTS, "3")):
+        job = {
+            "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
+            "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
+            "batches": BATCHES, "bucket": 20_000,
+        }  # fmt: skip
+        expected, losses = steps(job, folder)
+        for (found, numbers), said, trained in two_processes(SHARED, "watched", job, str(folder)):
+            np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
+            close(found, expected)
+            for batch, events in zip(BATCHES, said, strict=True):
+                check_step(recipe == PLAIN, len(batch), events, trained)
 
 
-@pytest.mark.slow
-def test_two_processes_skip_the_same_steps_of_fp16(encoder: str, folder: Path) -> None:
+def check_step(plain: bool, rows: int, said: list[Event], trained: list[int]) -> None:
+    """Check what a process says in a step of so many rows; weights have ``trained`` bytes."""
+    calls = [(name, given) for name, given, _ in said if name != "backward"]
+    sums = [given for name, given in calls if name == "all_reduce"]
+    gathers = [given for name, given in calls if name in GATHERS]
+    assert len(sums) + len(gathers) == len(calls), "nothing else is said"
+    # One small message, of a byte for each weight: whether any process had a gradient.
+    flags = len(trained)
+    assert calls[-1 if plain else -3] == ("all_reduce", flags)
+    if not plain:
+        # Vectors of the pass for inputs' gradients and of the other, and these gradients.
+        assert len(gathers) <= 4
+        return
+    # Two views, and one that the queue's branch encodes, with a number for each row.
+    assert gathers == [-(-rows // 2) * 3 * (4 * 32 + 8)]
+    assert sum(sums) == sum(trained) + flags
+    most = sum(trained) / 20_000 + len([each for each in trained if each >= 20_000])
+    assert 3 <= len(sums) - 1 <= most + 2
+    during = [given for name, given, inside in said if name == "all_reduce" and inside]
+    ends = [place for place, event in enumerate(said) if event[0] == "backward"]
+    begins = [place for place, event in enumerate(said) if event[0] == "all_reduce"]
+    if begins and ends and rows == 8:  # each process has rows in its last chunk
+        assert len(during) >= 2, "sums begin while a backward pass runs"
+    if len(ends) > 1:
+        assert min(begins) > ends[-2], "and only in the last one"
+
+
+def test_two_processes_skip_the_same_steps_of_fp16(
+    encoder: str, folder: Path, two_processes: TwoProcesses
+) -> None:
     """An overflow in either is one of both: what is looked at is the sum of their gradients."""
     job = {
         "encoder": encoder, "recipe": PLAIN, "columns": {"text": sentences(24)},
@@ -172,14 +126,14 @@ def test_two_processes_skip_the_same_steps_of_fp16(encoder: str, folder: Path) -
                  "loss.infonce.weight=30"],
         "batches": [list(range(8))] * 12,
     }  # fmt: skip
-    (one, losses), (other, numbers) = in_two(job, folder)
+    (one, losses), (other, numbers) = two_processes(SHARED, "steps", job, str(folder))
     assert losses == numbers and all(torch.equal(value, other[name]) for name, value in one.items())
     assert losses[0] == losses[1], "the first steps move no weight"
     assert losses[-1] != losses[0], "the last ones do"
 
 
 def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
-    encoder: str, folder: Path
+    encoder: str, folder: Path, two_processes: TwoProcesses
 ) -> None:
     job = {
         "encoder": encoder, "recipe": PLAIN, "columns": {"text": sentences(17)},
@@ -187,21 +141,21 @@ def test_two_processes_train_a_run_and_choose_the_same_checkpoint(
     }  # fmt: skip
     (folder / "one").mkdir()
     expected, numbers = whole({**job, "out": str(folder / "one" / "run")}, folder / "one")
-    for found, scores in in_two({**job, "out": str(folder / "two")}, folder):
+    two = {**job, "out": str(folder / "two")}
+    for found, scores in two_processes(SHARED, "whole", two, str(folder)):
         np.testing.assert_allclose(scores, numbers, atol=1e-6)
         close(found, expected)
     assert (folder / "two" / "model" / "modules.json").is_file()
 
 
-@pytest.mark.slow
 def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
-    encoder: str, folder: Path
+    encoder: str, folder: Path, two_processes: TwoProcesses
 ) -> None:
-    """In the batch, whose halves two processes encode, and in the queue; case and spacing count."""
+    """In the batch, whose halves two processes encode, and in the queue."""
     texts = sentences(12)
-    texts[7], texts[10], texts[11] = texts[0], texts[1].upper(), f"{texts[2]} ".replace(" ", "  ")
+    texts[7], texts[10] = texts[0], texts[1]
     for how in ("keep", "mask"):
-        (folder / how).mkdir()
+        (folder / how / "one").mkdir(parents=True)
         job = {
             "encoder": encoder, "recipe": PLAIN, "columns": {"text": texts},
             "sets": [
@@ -209,9 +163,8 @@ def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
                 f"loss.infonce.same_text={how}",
             ],
         }  # fmt: skip
-        (folder / how / "one").mkdir()
         whole({**job, "out": str(folder / how / "one" / "run")}, folder / how / "one")
-        in_two({**job, "out": str(folder / how / "two")}, folder / how)
+        two_processes(SHARED, "whole", {**job, "out": str(folder / how / "two")}, str(folder / how))
         one, two = (
             [json.loads(line) for line in path.read_text().splitlines()]
             for path in (folder / how / name / "metrics.jsonl" for name in ("one/run", "two"))
@@ -221,15 +174,14 @@ def test_equal_sentences_of_two_processes_are_no_negatives_and_counted_once(
         assert [[line.get(k) for k in keys] for line in one] == [
             [line.get(k) for k in keys] for line in two
         ]
-        # Each of a pair meets the other in the batch, and both in the queue, which holds one step.
-        pairs = int(how == "mask")
-        queued = (12 + 2 * pairs) * (how != "keep")
-        expected = [2 * pairs, 2 * pairs + queued, 2 * pairs + queued]
-        assert [line["infonce.same_text.masked"] for line in one] == expected
-        left = 11 - 2 * pairs / 12
+        # Each of two pairs meets the other in the batch, and both in the queue, which holds a step.
+        pairs = [4, 4 + 16, 4 + 16]
+        masked, seen = (
+            [line[f"infonce.same_text.{n}"] for line in one] for n in ("masked", "seen")
+        )
+        assert (masked, seen) == ((pairs, [0] * 3) if how == "mask" else ([0] * 3, pairs))
+        left = 11 - (4 / 12) * (how == "mask")
         assert one[0]["infonce.negatives.in-batch"] == pytest.approx(left)
-        seen = [line["infonce.same_text.seen"] for line in one]
-        assert seen == ([2, 2 + 14, 2 + 14] if how == "keep" else [0, 0, 0])
 
 
 def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +201,7 @@ def test_what_no_process_used_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(distributed.dist, "all_reduce", twice)
     used, unused = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
     used.grad = torch.full((3,), 4.0)
-    gradients.GradientSum([], [used, unused, used]).finish()
+    gradients.GradientReducer([], [used, unused, used]).finish()
     assert torch.equal(used.grad, torch.full((3,), 4.0))
     assert unused.grad is None
 

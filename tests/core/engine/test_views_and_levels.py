@@ -210,7 +210,7 @@ def test_pure_methods_twice_the_same(encoder: str, folder: Path) -> None:
     from cse_core.engine.input_gradients import GradientCapture
 
     outputs = []
-    for work in (one, one.trial(frozenset()), two):
+    for work in (one, one.gradient_probe(frozenset()), two):
         vectors = work.encode(GradientCapture(frozenset()))
         objective = bench.engine._objective(vectors, work)
         outputs.append(objective.value)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cse_cli.options.paths import option_paths
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.errors import CseErrors
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
@@ -368,13 +368,13 @@ def test_views_levels_and_groups_that_parts_bring() -> None:
         "anchor", "positive", "identical", "soft_negative"
     ]  # fmt: skip
     assert made("--loss margin", **HARD).view("negative") is not None
-    flow = feeds(made("loss.infonce.level=segment --pool +window"))
+    flow = data_flow(made("loss.infonce.level=segment --pool +window"))
     assert "positive -> loss.infonce (level segment, in-batch: target)" in flow
     positive = made("--positives pairs").view("positive")
     assert positive is not None and positive.column == "positive"
     near = made("loss.infonce.target=neighbours --positives near")
     assert [view.name for view in near.views] == ["anchor"]
-    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in feeds(near)
+    assert "positives.near (group neighbours) -> loss.infonce (in-batch: target)" in data_flow(near)
     assert made("loss.infonce.target=identical").view("positive") is None
     words = "positives.near.group={name} positives.again.group={name} loss.infonce.target=again"
     assert set(made(f"{words} --positives near,near:again").groups) == {"near", "again"}

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cse_cli.training.feeds import feeds
-from cse_cli.training.plan_text import plan_dict, plan_lines
+from cse_cli.training.plan import data_flow, plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.records import RunInfo
@@ -99,7 +98,7 @@ def test_feeds_say_who_feeds_whom() -> None:
         "loss.near.negatives=[noise] loss.bare.negatives=stored --negatives ring,noise "
         "--positives near --loss infonce,infonce:near,infonce:bare"
     )
-    assert tuple(feeds(several)) == (
+    assert tuple(data_flow(several)) == (
         "positive -> loss.infonce (in-batch: both)",
         "positives.near (group neighbours) -> loss.near (in-batch: target)",
         "negatives.noise (positive by branch online) -> loss.near",
@@ -109,7 +108,7 @@ def test_feeds_say_who_feeds_whom() -> None:
         "branch.frozen -> negatives.noise",
     )
 
-    assert tuple(feeds(made("--loss margin --aug negate"))[:2]) == (
+    assert tuple(data_flow(made("--loss margin --aug negate"))[:2]) == (
         "positive -> loss.margin (in-batch: target)",
         "identical -> loss.margin (view)",
     ), "the views that a loss reads beside its target"
@@ -225,4 +224,4 @@ def test_a_store_may_want_several_views_of_its_branch() -> None:
     last = several.passes[-1]
     assert (last.branch, last.views, last.gradient) == ("ema", ("anchor", "positive"), False)
     assert last.why == "negatives.ring"
-    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in feeds(several)
+    assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in data_flow(several)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cse_cli.training.feeds import feeds
+from cse_cli.training.plan import data_flow
 from cse_core.errors import CseError
 from cse_core.recipes.reading import read_recipe
 from cse_core.recipes.values import evaluate, evaluate_number
@@ -337,7 +337,7 @@ def test_the_resolved_recipe_resolves_to_the_same(tmp_path: Path, case: str) -> 
     again = compose(write(tmp_path, written, "run.toml"), facts=ROBERTA)
     for name in ("model", "data", "train", "inference", "params", "parts", "views", "passes"):
         assert getattr(again, name) == getattr(first, name), name
-    assert (feeds(again), again.inference_pool) == (feeds(first), first.inference_pool)
+    assert (data_flow(again), again.inference_pool) == (data_flow(first), first.inference_pool)
     assert as_recipe(again) == as_recipe(first)
     assert dump_recipe(again) == written
 

@@ -30,7 +30,7 @@ def test_each_process_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", used.append)
-    monkeypatch.setattr(distributed, "_met", lambda patience: None)
+    monkeypatch.setattr(distributed, "_rendezvous", lambda patience: None)
     monkeypatch.setattr(dist, "init_process_group", lambda backend, **how: began.append(backend))
     monkeypatch.setattr("atexit.register", lambda leave: None)
     assert join(torch.device("cuda")) == torch.device("cuda:1")

@@ -26,20 +26,17 @@ def test_load_factory_returns_the_class() -> None:
     assert load_factory("cse_core.errors:CseError") is CseError
 
 
-@pytest.mark.parametrize(
-    ("factory", "message"),
-    [
-        ("cse_core.errors", "loss.x: a factory is written package.module:Class"),
-        (":C", "a factory is written package.module:Class"),
-        ("m:", "a factory is written package.module:Class"),
-        ("cse_core.errors:Nothing", "module cse_core.errors has no Nothing"),
-        ("cse_core.no_such:C", "cannot be imported: .*reinstall its plugin"),
-        ("loading_needs:C", "No module named 'no_such_thing'; pip install no_such_thing"),
-    ],
-)
-def test_load_factory_errors(package: Path, factory: str, message: str) -> None:
-    with pytest.raises(CseError, match=message):
-        load_factory(factory, where="loss.x")
+def test_load_factory_errors(package: Path) -> None:
+    for factory, message in {
+        "cse_core.errors": "loss.x: a factory is written package.module:Class",
+        ":C": "a factory is written package.module:Class",
+        "m:": "a factory is written package.module:Class",
+        "cse_core.errors:Nothing": "module cse_core.errors has no Nothing",
+        "cse_core.no_such:C": "cannot be imported: .*reinstall its plugin",
+        "loading_needs:C": "No module named 'no_such_thing'; pip install no_such_thing",
+    }.items():
+        with pytest.raises(CseError, match=message):
+            load_factory(factory, where="loss.x")
 
 
 def test_load_factory_lets_bugs_pass(package: Path) -> None:
@@ -53,37 +50,26 @@ def test_package_path_finds_files_and_folders_without_import(package: Path) -> N
     assert "loading_example" not in sys.modules
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("loading_example", "package data is written package:folder/file"),
-        ("loading_example:", "package data is written"),
-        ("loading_example:../x", "package data is written"),
-        ("loading_example:/etc/passwd", "package data is written"),
-        ("no_such_package:x", "no package no_such_package"),
-        ("no_such.package:x", "no package no_such.package"),
-        ("loading_bug:x", "no package loading_bug"),
-        ("loading_example:b.toml", "package loading_example has no b.toml"),
-    ],
-)
-def test_package_path_errors(package: Path, path: str, message: str) -> None:
-    with pytest.raises(CseError, match=message):
-        package_path(path)
+def test_package_path_errors(package: Path) -> None:
+    for path, message in {
+        "loading_example": "package data is written package:folder/file",
+        "loading_example:": "package data is written",
+        "loading_example:../x": "package data is written",
+        "loading_example:/etc/passwd": "package data is written",
+        "no_such_package:x": "no package no_such_package",
+        "no_such.package:x": "no package no_such.package",
+        "loading_bug:x": "no package loading_bug",
+        "loading_example:b.toml": "package loading_example has no b.toml",
+    }.items():
+        with pytest.raises(CseError, match=message):
+            package_path(path)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "cse_core.runtime.loading",
-        "cse_cli.plugins.manager",
-        "cse_core.registry.registry",
-        "cse_cli.plugins.discovery",
-        "cse_cli.plugins.record_checks",
-    ],
-)
-def test_modules_import_nothing_heavy(module: str) -> None:
+def test_modules_import_nothing_heavy() -> None:
     heavy = {"torch", "transformers", "datasets", "scipy", "numpy", "sklearn", "packaging", "rich"}
-    script = f"import sys, {module}; print(*sorted({heavy!r} & set(sys.modules)))"
+    modules = "cse_core.runtime.loading, cse_core.registry.registry, cse_cli.plugins.manager, "
+    modules += "cse_cli.plugins.discovery, cse_cli.plugins.record_checks"
+    script = f"import sys, {modules}; print(*sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

@@ -18,9 +18,11 @@ from tests.fixtures.tiny import CPU, FP32, composed, sentences
 QUEUE = '[[negatives]]\nuse = "queue"\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
 
 
-def loop_of(encoder: str, folder: Path, recipe: str = "", **options: bool) -> TrainingLoop:
+def loop_of(
+    encoder: str, folder: Path, recipe: str = "", *sets: str, **options: bool
+) -> TrainingLoop:
     corpus = Corpus.from_columns({"text": sentences(20)})
-    composition = composed(encoder, recipe, "train.lr=1e-3", folder=folder, rows=20)
+    composition = composed(encoder, recipe, "train.lr=1e-3", *sets, folder=folder, rows=20)
     assembly = build(composition, corpus=corpus, device=CPU, resolve_model=lambda name: name)
     rows = TrainingRows(corpus, composition.model.max_length)
     return TrainingLoop(assembly, TrainingRound(), rows, FP32, **options)

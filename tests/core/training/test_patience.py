@@ -9,9 +9,8 @@ from cse_core.recipes.settings import TrainOptions
 from cse_core.training.intervals import Intervals
 
 
-@pytest.mark.parametrize(
-    ("patience", "evaluate", "per_epoch", "wanted"),
-    [
+def test_units() -> None:
+    for patience, evaluate, per_epoch, wanted in (
         (3, 125, 40, 3),
         ("3 evaluations", 125, 40, 3),
         ("20000 steps", 1000, 40, 20),
@@ -20,16 +19,14 @@ from cse_core.training.intervals import Intervals
         ("2 epochs", 16, 16, 2),
         ("2 epochs", 10, 16, 4),
         ("1epoch", 100, 16, 1),
-    ],
-)
-def test_units(patience: int | str, evaluate: int, per_epoch: int, wanted: int) -> None:
-    assert Intervals(1, evaluate, 0).evaluations(patience, per_epoch) == wanted
+    ):
+        assert Intervals(1, evaluate, 0).evaluations(patience, per_epoch) == wanted
 
 
-@pytest.mark.parametrize("value", [0, -1, "0 steps", "two epochs", "5 minutes", "2.5 epochs"])
-def test_others_are_refused(value: int | str) -> None:
-    with pytest.raises(ValidationError, match="must be"):
-        TrainOptions(patience=value)
+def test_others_are_refused() -> None:
+    for value in (0, -1, "0 steps", "two epochs", "5 minutes", "2.5 epochs"):
+        with pytest.raises(ValidationError, match="must be"):
+            TrainOptions(patience=value)
 
 
 def test_values_are_kept_as_they_were_written() -> None:

@@ -102,11 +102,9 @@ def dev() -> Scorer:
     return dev_scorer(sentences(60))
 
 
-@pytest.mark.parametrize("chunk", ["none", "5"])
-def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(
-    chunk: str, encoder: str, folder: Path
-) -> None:
-    sets = [f"train.chunk_size={chunk}", "train.epochs=2", "train.log_steps=3"]
+def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(encoder: str, folder: Path) -> None:
+    """In chunks; test_fp16.py resumes the same run without."""
+    sets = ["train.chunk_size=5", "train.epochs=2", "train.log_steps=3"]
     whole, _ = begin(encoder, folder, EVERYTHING, "whole", *sets)
     whole.run()
     again, _ = begin(encoder, folder, EVERYTHING, "again", *sets)
@@ -175,31 +173,30 @@ def test_models_of_rounds_are_written_or_not(encoder: str, folder: Path) -> None
     )
 
 
-@pytest.mark.parametrize("where", [(1, 3), (2, 5), (2, 8)])
 def test_a_run_resumed_in_a_round_mines_nothing_again(
-    where: tuple[int, int], encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, _ = begin(encoder, folder, ROUNDS, "whole", "train.log_steps=1", scorer=dev())
     whole.run()
-    halted, _ = begin(encoder, folder, ROUNDS, "halted", "train.log_steps=1", scorer=dev())
-    seen: list[int] = []
-    plain = halted.reporter.step
+    for where in ((1, 3), (2, 5), (2, 8)):
+        out = f"halted-{where}"
+        halted, _ = begin(encoder, folder, ROUNDS, out, "train.log_steps=1", scorer=dev())
+        seen: list[int] = []
 
-    def step_done(done: int) -> None:
-        plain(done)
-        seen.append(done)
-        if (len([s for s in seen if s == 1]), done) == where:
-            signal.raise_signal(signal.SIGTERM)
+        def step_done(done: int, seen: list[int] = seen, where: tuple[int, int] = where) -> None:
+            seen.append(done)
+            if (len([s for s in seen if s == 1]), done) == where:
+                signal.raise_signal(signal.SIGTERM)
 
-    halted.reporter.step = step_done  # type: ignore[method-assign]
-    with pytest.raises(Stopped):
-        halted.run()
-    monkeypatch.setattr(TwoRounds, "mined", 0)
-    resumed, _ = begin(encoder, folder, ROUNDS, "halted", "train.log_steps=1", scorer=dev())
-    resumed.run(Checkpoint.read(halted.folder.checkpoints()[-1]))
-    assert TwoRounds.mined == 3 - where[0]
-    same(whole, resumed)
-    assert unmeasured(metrics(folder / "whole")) == unmeasured(metrics(folder / "halted"))
+        halted.reporter.step = step_done  # type: ignore[method-assign]
+        with pytest.raises(Stopped):
+            halted.run()
+        monkeypatch.setattr(TwoRounds, "mined", 0)
+        resumed, _ = begin(encoder, folder, ROUNDS, out, "train.log_steps=1", scorer=dev())
+        resumed.run(Checkpoint.read(halted.folder.checkpoints()[-1]))
+        assert TwoRounds.mined == 3 - where[0]
+        same(whole, resumed)
+        assert unmeasured(metrics(folder / "whole")) == unmeasured(metrics(folder / out))
 
 
 def test_a_round_that_was_mined_and_not_begun_is_read(

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from cse_cli.machine.out_files import check_out_file
 from cse_cli.models.loading import check_model
-from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
+from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed
-from cse_cli.plugins.known_sets import known_set
 from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 from cse_core.evaluation.suites import Suite

@@ -179,12 +179,16 @@ def study(
     if no_run:
         session.write()
     session.show(json=json)
+    if markdown is not None or html is not None:
+        from cse_study.pages.study_page import study_page
+
+        page = study_page(session.results, command)
     if markdown is not None:
-        session.write_markdown(markdown, command)
+        page.write_markdown(markdown)
     if pack is not None:
         session.pack(pack)
     if html is not None:
-        session.write_page(html)
+        page.write(html)
         echo_err(f"page: {html}")
     if failed:
         raise typer.Exit(1)

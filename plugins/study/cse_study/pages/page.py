@@ -44,9 +44,13 @@ class Page:
     def html(self) -> str:
         """Return the page; :func:`check_drawing` says whether what makes it is installed."""
         from jinja2 import Environment
+        from markupsafe import Markup, escape
 
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.tests["number_like"] = lambda text: bool(_NUMBER.fullmatch(str(text)))
+        environment.filters["bold"] = lambda text: Markup(
+            re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", str(escape(text)))
+        )
         environment.filters["base64"] = lambda text: b64encode(text.encode()).decode()
         source = files("cse_study.pages").joinpath("templates/page.html")
         template = environment.from_string(source.read_text(encoding="utf-8"))
@@ -63,6 +67,25 @@ class Page:
         text = self.html()
         with disk_errors(path):
             atomic_write(path, text)
+
+    def write_markdown(self, path: Path) -> None:
+        """Write the page as Markdown, its pictures beside it.
+
+        Raises:
+            CseError: If they cannot be written.
+        """
+        parts = [f"# {self.title}", *self.lead]
+        pictures = [picture for section in self.sections for picture in section.pictures]
+        with disk_errors(path):
+            for number, picture in enumerate(pictures, 1):
+                file = path.with_name(f"{path.stem}-{number}.svg")
+                atomic_write(file, picture.svg)
+                parts.append(f"![{picture.title}]({file.name})")
+            for section in self.sections:
+                for table in section.tables:
+                    parts += [f"## {table.title or section.title}", table.markdown(), table.caption]
+                parts += section.notes
+            atomic_write(path, "\n\n".join(part for part in parts if part) + "\n")
 
 
 def check_file(path: Path, where: str) -> None:

@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_study.measures.pair_scores import Cosines, read_cosines
-from cse_study.pages.figures import (
-    Picture,
-    Series,
-    lines_picture,
-    scatter_picture,
-)
+from cse_study.pages.figures import Picture, Series, lines_picture, scatter_picture
 from cse_study.pages.page import Page, Section
 from cse_study.pages.runs import (
     Group,
@@ -41,9 +36,19 @@ def run_page(runs: Sequence[Run]) -> Page:
     page.lead = ["Runs that differ in their seed alone are drawn as one: mean, and standard "
                  "deviation over seeds."] if len(groups) < len(runs) else []  # fmt: skip
     spectra = [(group.label, each) for group in groups for each in group.runs[0].evaluations]
+    losses = over_steps(groups, "loss")
+    values = [y for series in losses for y in series.y if y is not None]
+    wide = bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_RATIO
+    dev = dict.fromkeys(name for group in groups for run in group.runs for name in run.dev_names)
+    spread = {name: over_steps(groups, name) for name in ("uniformity", "effective_rank")}
     training, vectors = Section("Training"), Section("Vectors")
-    training.add(loss_picture(groups), dev_picture(groups), spread_picture(groups),
-                 *negatives_pictures(groups))  # fmt: skip
+    training.add(
+        lines_picture("Loss", {"loss": losses}, "step", yscale="log" if wide else "linear"),
+        lines_picture("Dev scores", {name: over_steps(groups, name) for name in dev}, "step"),
+        lines_picture("Spread of the vectors", spread, "step",
+                      caption="Of the dev set that chooses, or of the batch."),
+        *negatives_pictures(groups),
+    )  # fmt: skip
     vectors.add(alignment_picture(groups), spectrum_picture(spectra_of(spectra)),
                 *gold_scatters(by_set(pairs_of(groups))))  # fmt: skip
     page.sections = [_runs(groups), _settings(groups), _scores(groups), training, vectors]
@@ -97,29 +102,6 @@ def _scores(groups: Sequence[Group]) -> Section:
             section.notes.append("No test was made of these differences: cse study compares runs "
                                  "over seeds and test pairs.")  # fmt: skip
     return section
-
-
-def loss_picture(groups: Sequence[Group]) -> Picture | None:
-    """Draw the losses of runs over each other."""
-    series = over_steps(groups, "loss")
-    values = [y for each in series for y in each.y if y is not None]
-    wide = bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_RATIO
-    yscale = "log" if wide else "linear"
-    return lines_picture("Loss", {"loss": series}, "step", yscale=yscale)
-
-
-def dev_picture(groups: Sequence[Group]) -> Picture | None:
-    """Draw the score that chooses the checkpoint over steps, a panel for each dev set."""
-    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.dev_names)
-    panels = {name: over_steps(groups, name) for name in names}
-    return lines_picture("Dev scores", panels, "step")
-
-
-def spread_picture(groups: Sequence[Group]) -> Picture | None:
-    """Draw uniformity and effective rank on the dev set over steps."""
-    panels = {name: over_steps(groups, name) for name in ("uniformity", "effective_rank")}
-    caption = "Of the dev set that chooses, or of the batch."
-    return lines_picture("Spread of the vectors", panels, "step", caption=caption)
 
 
 def alignment_picture(groups: Sequence[Group]) -> Picture | None:

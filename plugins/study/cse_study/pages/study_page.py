@@ -12,13 +12,7 @@ from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
 from cse_study.measures.pair_scores import Cosines, read_cosines
 from cse_study.pages import run_page as pictures
-from cse_study.pages.figures import (
-    Picture,
-    Series,
-    box_picture,
-    lines_picture,
-    scatter_picture,
-)
+from cse_study.pages.figures import Picture, Series, box_picture, lines_picture, scatter_picture
 from cse_study.pages.page import Page, Section
 from cse_study.pages.runs import Group, over_steps, read_run
 from cse_study.results.rows import Row, at
@@ -32,53 +26,28 @@ _LOG_PLACES = 16
 """Ratio of the largest to the smallest place of a curve from which its axis is logarithmic."""
 
 
-def study_page(results: Results) -> Page:
-    """Return the page of a study."""
+def study_page(results: Results, command: str) -> Page:
+    """Return the page of a study that a command writes."""
     definition, study = results.definition, results.definition.study
-    page = Page(f"{definition.name}: {study.summary}")
-    if definition.paper:
-        page.lead.append(", ".join(filter(None, [definition.paper, study.source])))
-    if study.paper.metric:
-        model = f", {study.paper.model}" if study.paper.model else ""
-        page.lead.append(f"The paper reports {study.paper.metric}{model}.")
-    page.lead += [study.note] if study.note else []
+    page = Page(study.summary, [f"Written by `{command}`."])
+    page.lead += [f"{definition.paper}, {study.source}."] if definition.paper else []
+    page.lead += [study.note.strip()] if study.note else []
     if len(results.done) < len(results.rows):
         page.lead.append(
             f"{len(results.done)} of {len(results.rows)} rows are finished; "
             "what is missing is left out."
         )
     figures = Section("Figures")
-    for figure, drawn in _drawn(results):
-        figures.pictures += drawn
+    for figure in study.figures:
+        drawn = FIGURES[figure.type](results, figure) if results.done else []
+        figures.add(*drawn)
         figures.tables += text_tables(results, figure)
-        if not drawn and figure.type != "table":
+        if not any(drawn) and figure.type != "table":
             what = figure.title or figure.type
             figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
-    page.sections = [Section("Results", tables=results.layout()), figures, _ran(results)]
+    ran = Section("How it was run", [results.ran])
+    page.sections = [figures, Section("Results", tables=results.layout(page=True)), ran]
     return page
-
-
-def study_pictures(results: Results) -> list[Picture]:
-    """Return the figures of a study that have numbers."""
-    return [picture for _, drawn in _drawn(results) for picture in drawn]
-
-
-def _drawn(results: Results) -> Iterator[tuple[Figure, list[Picture]]]:
-    for figure in results.definition.study.figures:
-        found = FIGURES[figure.type](results, figure) if results.done else []
-        yield figure, [picture for picture in found if picture is not None]
-
-
-def _ran(results: Results) -> Section:
-    """Return what the runs ran on, once where it is the same of all."""
-    names = ("setting", "scored_by", "steps", "processor", "device", "precision", "commit")
-    facts = {name.replace("_", " "): [row.facts.get(name) for row in results.done]
-             for name in names}  # fmt: skip
-    facts["seeds"] = [row.seed for row in results.done]
-    distinct = {name: dict.fromkeys(str(each) for each in values if each not in (None, ""))
-                for name, values in facts.items()}  # fmt: skip
-    rows = [[name, ", ".join(list(values)[:6])] for name, values in distinct.items() if values]
-    return Section("How it was run", tables=[Table(["", ""], rows)] if rows else [])
 
 
 def _groups(results: Results, figure: Figure | None = None) -> list[Group]:

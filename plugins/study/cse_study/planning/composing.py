@@ -16,9 +16,8 @@ from typing import Any
 
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
-from cse_cli.training.resolving import resolve_choice
+from cse_cli.training.resolving import resolve_choice, with_absolute_paths
 from cse_cli.training.train_checks import check_read
-from cse_cli.training.whole_paths import with_whole_paths
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
@@ -34,6 +33,9 @@ LENGTH = 16
 NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
+_GONE = {"dropout_bits": 16}
+"""Options of ``train`` that are gone, with the value of every run that was made before: it is
+found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
 
@@ -155,7 +157,7 @@ class Composer:
         )  # fmt: skip
         if read not in self._read:
             self._read[read] = bool(check_read(composition, plugins))
-        recipe = as_recipe(with_whole_paths(composition, plugins.registry))
+        recipe = as_recipe(with_absolute_paths(composition, plugins.registry))
         key = key_of(recipe, composition, plugins, start)
         needs = () if start is None else (start,)
         if start is not None:
@@ -227,6 +229,7 @@ def key_of(
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
     train = {name: value for name, value in content["train"].items() if name not in NO_MATTER}
+    train |= _GONE
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cse_cli.training.whole_paths import whole_path
+from cse_cli.training.resolving import absolute_path
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.registry import Registry
 from cse_study.definition.reading import RUN as RUN
@@ -53,8 +53,8 @@ class Inputs:
         """Return them with files and folders by their whole paths, whose contents are in keys."""
         return replace(
             self,
-            models={role: whole_path(name, registry) for role, name in self.models.items()},
-            data={role: [whole_path(name, registry) for name in names]
+            models={role: absolute_path(name, registry) for role, name in self.models.items()},
+            data={role: [absolute_path(name, registry) for name in names]
                   for role, names in self.data.items()},
         )  # fmt: skip
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cse_cli.machine.caches import cache_folder
-from cse_cli.plugins.data_folder import data_folder
+from cse_cli.plugins.folders import cache_folder, data_folder, known_set
 from cse_cli.plugins.installed import Installed
-from cse_cli.plugins.known_sets import known_set
 from cse_cli.texts.tables import stem
 from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
@@ -145,7 +143,7 @@ def plan_scoring(
     if not made.named:
         made.add("data", STARTER, of="data")
     made.add("no-baselines", True)
-    version = next((c.label for c in plugins.commands.all if c.name == "eval"), "")
+    version = next((c.info.label for c in plugins.commands.all if c.name == "eval"), "")
     return Scoring(
         digest([made.content, version]), tuple(made.words), bool(made.named & set(_GRADED)),
         bool(made.named & set(_OF_ITEMS)), tuple(made.notes),

@@ -238,16 +238,6 @@ def flat_scores(results: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def means_of(results: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the sets that each mean of ``cse eval --json`` is the mean of."""
-    return {
-        name: tuple(content[key])
-        for name, content in results.items()
-        for key in ("sets", "tasks")
-        if isinstance(content, Mapping) and isinstance(content.get(key), list)
-    }
-
-
 def find_shown(
     wanted: str,
     scores: Mapping[str, float],
@@ -322,4 +312,6 @@ def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
         number in ("spearman", "accuracy") or number.startswith("recall@")
     ):
         return ()
-    return means_of(results).get(head, (head,))
+    content = results[head] if isinstance(results[head], Mapping) else {}
+    lists = (content.get(key) for key in ("sets", "tasks"))
+    return tuple(next((each for each in lists if isinstance(each, list)), (head,)))

@@ -273,20 +273,9 @@ class Results:
         words = "p corrected by Holm for the number of claims"
         return [Table(heads, rows, words, "Claims")] if rows else []
 
-    def markdown(self, command: str, pictures: Mapping[str, str]) -> str:
-        """Return a page of Markdown: figures, tables, claims, and the runs behind them.
-
-        Args:
-            command: What writes the page.
-            pictures: Titles of the figures by the names of their files beside the page.
-        """
-        study = self.definition.study
-        parts = [f"# {study.summary}", f"Written by `{command}`."]
-        parts += [f"{self.definition.paper}, {study.source}."] if self.definition.paper else []
-        parts += [study.note.strip()] if study.note else []
-        parts += [f"![{title}]({file})" for file, title in pictures.items()]
-        for table in self.layout(page=True):
-            parts += [f"## {table.title}", table.markdown(), table.caption]
+    @property
+    def ran(self) -> str:
+        """Return what its runs ran on, in a line."""
         hours = sum(float(row.facts.get("seconds") or 0) for row in self.done) / 3600
         names = ("steps", "commit", "processor", "device", "precision", "threads", "scored_by",
                  "setting")  # fmt: skip
@@ -295,8 +284,7 @@ class Results:
         words = [f"{name.replace('_', ' ')}: {', '.join(each)}"
                  for name, each in facts.items() if each]  # fmt: skip
         runs = f"{len(self.done)} rows of finished runs, {hours:.1f} hours of training"
-        parts.append(f"{runs}; {'; '.join(words)}")
-        return "\n\n".join(part for part in parts if part) + "\n"
+        return f"{runs}; {'; '.join(words)}"
 
 
 def _distinct(facts: Iterable[Any]) -> list[str]:

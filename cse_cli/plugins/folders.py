@@ -1,7 +1,8 @@
-"""Sets of installed suites by their names: ``stsb.dev`` for a file of the data folder."""
+"""The folder of data sets and of the suites' files, and the folder of caches."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,35 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
+
+DATA_VARIABLE = "CSE_DATA_DIR"
+"""Environment variable with the folder of the suites' files."""
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> tuple[Path, str]:
+    """Return the folder of data sets, and what chose it: the flag, ``CSE_DATA_DIR`` or neither."""
+    if data_dir is not None:
+        return Path(data_dir), "--data-dir"
+    if variable := os.environ.get(DATA_VARIABLE):
+        return Path(variable), DATA_VARIABLE
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("cse")), "default"
+
+
+def cache_folder() -> Path | None:
+    """Return the folder, there or not: the user's of this system, or what ``CSE_CACHE`` names.
+
+    None where nothing is to be kept: ``CSE_CACHE`` is empty or ``off``.
+    """
+    named = os.environ.get("CSE_CACHE")
+    if named is None:
+        import platformdirs
+
+        return Path(platformdirs.user_cache_dir("cse"))
+    if named.strip().lower() in ("", "off"):
+        return None
+    return Path(os.path.expanduser(named))
 
 
 def known_set(name: str, plugins: Installed, where: str) -> str:
@@ -20,7 +50,6 @@ def known_set(name: str, plugins: Installed, where: str) -> str:
         CseError: If a suite has such a set, and it is not in the data folder; ``where`` is the
             flag.
     """
-    from cse_cli.plugins.data_folder import DATA_VARIABLE, data_folder
     from cse_core.data.files import format_of
 
     if name in plugins.datasets or "/" in name or format_of(name) or Path(name).exists():

@@ -1,0 +1,311 @@
+"""The plan of a run, as lines and as data: its parts, passes and data flow, and how it is scored.
+
+No torch is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from cse_cli.options.flags import Choice
+from cse_core.options import LossOptions, Options
+from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
+from cse_core.recipes.option_types import plain
+from cse_core.records import RunInfo, StoreSpec
+from cse_core.training.recipe_file import as_recipe
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.installed import Installed
+    from cse_cli.texts.lengths import Lengths
+    from cse_core.evaluation.suites import DevSet
+    from cse_core.training.intervals import Intervals
+
+
+def plan_json(
+    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun
+) -> dict[str, Any]:
+    """Return the plan as data that JSON can hold, with settings that are not the defaults."""
+    from cse_cli.training.resolving import changed_settings
+
+    changed = changed_settings(composition, choice, plugins)
+    return {**plan_dict(composition), **run.as_dict(composition), "changed": changed}
+
+
+def plan_text(
+    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun
+) -> list[str]:
+    """Return the plan as lines of plain text, with settings that are not the defaults."""
+    from cse_cli.training.resolving import changed_settings
+
+    changed = [f"  {line}" for line in changed_settings(composition, choice, plugins)]
+    heading = ["settings that are not the defaults:"] if changed else []
+    return [*plan_lines(composition, run.lines(composition)), *heading, *changed]
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """Where a run will lie, and what it is evaluated on: what only the run itself has.
+
+    Attributes:
+        folder: The folder; of a default one the time is not known yet.
+        default: Whether nobody named it.
+        sets: Its dev sets, by name.
+        lengths: How many texts are cut, where that is known.
+        adapted: With an adapter, how many weights of the encoder train and how many there are.
+    """
+
+    folder: str
+    default: bool
+    sets: Mapping[str, DevSet]
+    lengths: Lengths | None = None
+    adapted: tuple[int, int] | None = None
+
+    def lines(self, composition: Composition) -> list[str]:
+        """Return lines for people: when it is evaluated, what chooses the checkpoint, where."""
+        chosen = self._chosen(composition)
+        how_long = composition.train.patience
+        lines = [self.lengths.line()] if self.lengths is not None else []
+        if self.adapted is not None:
+            trained, every = self.adapted
+            lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
+        lines += [f"evaluation: {self._when(composition)}"]
+        if chosen is None:
+            why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
+            lines.append(f"checkpoint: the last step is kept: {why}")
+        else:
+            lines.append(f"checkpoint: the step with the best {chosen} is kept")
+            if how_long is not None:
+                count = how_long if isinstance(how_long, str) else f"{how_long} evaluations"
+                lines[-1] += f"; training stops after {count} without a better one"
+        other = " (--out DIR names another)" if self.default else ""
+        return [*lines, f"folder: {self.folder}{other}"]
+
+    def as_dict(self, composition: Composition) -> dict[str, Any]:
+        """Return the same for machines."""
+        intervals = self._intervals(composition) if self.sets else None
+        return {
+            "evaluation": {
+                "sets": {name: {"texts": each.size} for name, each in self.sets.items()},
+                "every_steps": intervals and (intervals.evaluate or None),
+                "times": self._times(composition, intervals),
+                "chosen_by": self._chosen(composition),
+                "patience": composition.train.patience,
+            },
+            "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
+            "length": self.lengths and self.lengths.as_dict(),
+            "folder": {"path": self.folder, "default": self.default},
+        }
+
+    def _chosen(self, composition: Composition) -> str | None:
+        from cse_core.evaluation.dev_sets import choosing_score
+
+        if composition.train.eval_steps == 0:
+            return None
+        return choosing_score(self.sets, composition.train.select)
+
+    def _intervals(self, composition: Composition) -> Intervals | None:
+        """Return the intervals of the run; None where only the run can tell its steps."""
+        from cse_core.training.intervals import Intervals
+
+        train, steps = composition.train, composition.facts.steps
+        if composition.round_miners:
+            steps = train.max_steps
+        if steps is None:
+            return None if train.eval_steps is None else Intervals.of(train, 1)
+        return Intervals.of(train, steps)
+
+    def _times(self, composition: Composition, intervals: Intervals | None) -> int | None:
+        steps = composition.facts.steps
+        if not self.sets or (intervals is not None and not intervals.evaluate):
+            return 0
+        if intervals is None or steps is None or composition.round_miners:
+            return None
+        return -(-steps // intervals.evaluate)
+
+    def _when(self, composition: Composition) -> str:
+        intervals = self._intervals(composition)
+        times = self._times(composition, intervals)
+        if times == 0:
+            return "none"
+        on = ", ".join(f"{name} ({each.size:,} texts)" for name, each in self.sets.items())
+        if intervals is None:
+            return f"on {on} every 125 steps, or after each tenth of fewer than 1,250 steps"
+        every = f"every {intervals.evaluate:,} steps" if intervals.evaluate > 1 else "every step"
+        if times is None:
+            return f"on {on} {every} and at the end of each round"
+        return f"on {on} {every} and at the end: {times:,} time{'s' * (times != 1)}"
+
+
+def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
+    """Return the plan as lines of plain text; indented lines belong to the heading above.
+
+    ``run`` has lines that stand below those of the settings: dev sets, checkpoint, folder.
+    """
+    train, facts = composition.train, composition.facts
+    rows = "" if facts.rows is None else f"; {facts.rows} rows"
+    columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
+    scaled = " with a loss scale" if train.precision == "fp16" else ""
+    lines = [
+        f"recipe: {composition.recipe or 'default'}",
+        f"model: {composition.model.name}{_known(facts)}",
+        f"data: {', '.join(composition.data.path)}{rows}{columns}",
+        f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
+        f"{format_steps(composition)}, "
+        f"seed {train.seed}, precision {train.precision}{scaled}",
+        *run,
+    ]
+    if composition.params:
+        text = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())
+        lines.append(f"params: {text}")
+    lines.append("parts:")
+    lines += [f"  {_part(part)}" for part in composition.parts]
+    lines.append("views:")
+    lines += [f"  {_view(view)}" for view in composition.views]
+    lines.append("encoder passes per step:")
+    for number, each in enumerate(composition.passes, 1):
+        gradient = "with" if each.gradient else "without"
+        lines.append(
+            f"  {number}. {each.branch}: {', '.join(each.views)}, {gradient} gradient, "
+            f"for {each.why}"
+        )
+    if train.chunk_size is not None and train.chunk_size < train.batch_size:
+        lines.append(
+            f"  in chunks of {train.chunk_size}; those with gradient run twice (gradient caching)"
+        )
+    for heading, told_lines in (
+        ("data flow", data_flow(composition)),
+        ("notes", composition.notes),
+        ("warnings", composition.warnings),
+    ):
+        if told_lines:
+            lines.append(f"{heading}:")
+            lines += [f"  {line}" for line in told_lines]
+    return lines
+
+
+def plan_dict(composition: Composition) -> dict[str, Any]:
+    """Return the plan as data that JSON can hold."""
+    facts = {name: getattr(composition.facts, name) for name in RunInfo.__dataclass_fields__}
+    if composition.round_miners:
+        facts["steps"] = composition.train.max_steps
+    return {
+        "recipe": composition.recipe,
+        "settings": as_recipe(composition),
+        "params": dict(composition.params),
+        "facts": {**facts, "columns": facts["columns"] and list(facts["columns"])},
+        "parts": [
+            {
+                "kind": part.kind,
+                "name": part.name,
+                "use": part.use,
+                "distribution": part.distribution,
+                "version": part.version,
+                "summary": part.spec.summary,
+                "paper": part.spec.paper,
+            }
+            for part in composition.parts
+        ],
+        "views": [
+            {
+                "name": view.name,
+                "role": view.role,
+                "branch": view.branch,
+                "column": view.column,
+                "made_by": view.made_by,
+                "augmenters": list(view.augmenters),
+            }
+            for view in composition.views
+        ],
+        "passes": [
+            {
+                "branch": each.branch,
+                "views": list(each.views),
+                "gradient": each.gradient,
+                "why": each.why,
+            }
+            for each in composition.passes
+        ],
+        "inference_pool": composition.inference_pool and composition.inference_pool.use,
+        "data_flow": data_flow(composition),
+        "notes": list(composition.notes),
+        "warnings": list(composition.warnings),
+    }
+
+
+def _known(facts: RunInfo) -> str:
+    text = [facts.family] if facts.family else []
+    text += [f"hidden {facts.hidden}"] if facts.hidden else []
+    text += [f"{facts.layers} layers"] if facts.layers else []
+    if facts.cased is not None:
+        text.append("cased" if facts.cased else "lower-cased")
+    return f" ({', '.join(text or ['neither installed nor a folder: looked for on the hub'])})"
+
+
+def format_steps(composition: Composition) -> str:
+    """Return how many steps there are; the pairs of a round are not known before it is mined.
+
+    Returns:
+        A clause that begins with a comma; empty where nothing is known.
+    """
+    rounds = bool(composition.round_miners)
+    count = composition.train.max_steps if rounds else composition.facts.steps
+    if count is None:
+        return ", steps per round as its pairs require" if rounds else ""
+    return f", {'in each round ' * rounds}{count:,} step{'s' * (count != 1)}"
+
+
+def _part(part: PlannedPart) -> str:
+    use = "" if part.use == part.name else f" = {part.use}"
+    changed = _changed(part.options)
+    return f"{part.path}{use} ({part.owner}){': ' if changed else ''}{changed}"
+
+
+def _changed(options: Options) -> str:
+    """Return the options that are not at their defaults."""
+    text = []
+    for name, info in type(options).model_fields.items():
+        value = getattr(options, name)
+        if value != info.get_default(call_default_factory=True):
+            text.append(f"{name} = {plain(value)}")
+    return ", ".join(text)
+
+
+def _view(view: PlannedView) -> str:
+    source = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
+    by = f", changed by {', '.join(view.augmenters)}" if view.augmenters else ""
+    role = "" if view.role == view.name else f", role {view.role}"
+    return f"{view.name}: {source}{role}, branch {view.branch}{by}"
+
+
+def data_flow(run: Composition) -> list[str]:
+    """Return what each part gets from where, one line each."""
+    branch_of = {view.name: view.branch for view in run.views}
+    lines = []
+    for loss, options in run.losses():
+        miner = run.groups.get(options.target)
+        source = f"{miner.path} (group {options.target})" if miner else options.target
+        lines.append(f"{source} -> {loss.path} ({_in_batch(options)})")
+        for need, *others in loss.requires:
+            prefix, _, name = need.partition(":")
+            if prefix == "view" and name != options.target and not others:
+                lines.append(f"{name} -> {loss.path} (view)")
+        for store, held in run.stores():
+            if run.serves(store, loss):
+                views = cast(StoreSpec, store.spec).encoded(held)
+                branch = held.branch or branch_of.get(views[0], "online")
+                lines.append(f"{store.path} ({', '.join(views)} by branch {branch}) -> {loss.path}")
+    lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]
+    for part in run.parts:
+        for need, *others in part.requires:
+            if need.startswith("branch:") and need != "branch:online" and not others:
+                lines.append(f"branch.{need.removeprefix('branch:')} -> {part.path}")
+    return list(dict.fromkeys(lines))
+
+
+def _in_batch(options: LossOptions) -> str:
+    rows = "no in-batch negatives"
+    if options.negatives not in ("none", "stored"):
+        rows = f"in-batch: {options.in_batch}"
+    return rows if options.level == "sentence" else f"level {options.level}, {rows}"

@@ -1,0 +1,468 @@
+"""The suites of parts that see a batch of vectors: losses, negative stores, positive miners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cse_core.capabilities import flatten
+from cse_core.engine import negatives as core
+from cse_core.engine.part_calls import PartCalls
+from cse_core.errors import CseError
+from cse_core.options import LossOptions, StoreOptions
+from cse_core.parts import Loss, NegativeStore, PositiveMiner
+from cse_core.records import MinerSpec
+from cse_core.runtime.seeds import generator
+from cse_core.types import Batch, LossOutput, Negatives, Positives, Round, StepContext
+from cse_testkit.part_suite import PartSuite
+from cse_testkit.promises import NotMeant
+from cse_testkit.watching import difference, snapshot
+
+_MASKS = ("none", "some", "all")
+_WEIGHTS = ("zero", "random", "some -inf", "all -inf")
+
+
+class LossSuite(PartSuite):
+    """What a loss promises, beside what every part does.
+
+    Give ``slow``, an obvious version in loops, and the suite compares with it in float64::
+
+        class TestInfonce(LossSuite):
+            part = ("loss", "infonce")
+
+            def slow(self, batch, targets, negatives, ctx, options):
+                ...
+                return total / len(batch.anchors)
+
+    Attributes:
+        tolerance: Greatest relative difference from ``slow``.
+    """
+
+    base = (Loss,)
+
+    tolerance: float = 1e-9
+
+    def slow(
+        self,
+        batch: Batch,
+        targets: Positives,
+        negatives: Negatives,
+        ctx: StepContext,
+        options: Any,
+    ) -> Tensor | float | None:
+        """Return the loss by a slow and obvious way; None where the suite has none."""
+        return None
+
+    def promise_its_gradient_reaches_the_vectors(self) -> None:
+        """The value of some ordinary batch has a gradient for the anchors or the positives."""
+        reached = False
+        for seed in range(4):
+            batch = self.batch()
+            noise = torch.randn(batch.anchors.shape, generator=_draws(f"anchors {seed}"))
+            batch = replace(batch, anchors=batch.anchors + seed * noise)
+            negatives = self.negatives(batch, 6, "some", "random")
+            value, gradients = self._gradients("a batch", batch, self.targets(batch), negatives)
+            assert value.requires_grad, "its value carries no gradient: is it detached?"
+            reached = reached or any(bool(gradient.any()) for gradient in gradients)
+        assert reached, "four batches leave no gradient for anchors, positives and candidates"
+
+    def promise_takes_any_batch(self) -> None:
+        """Value and gradients are finite for one anchor, no candidates, any mask and weights.
+
+        Log-weights of minus infinity are among them, three positives with weights, and an anchor
+        without any positive.
+        """
+        for dtype in (torch.float32, torch.float64):
+            for label, batch, targets, negatives in (*self.cases(dtype), *self._more(dtype)):
+                self._gradients(f"{label}, {dtype}", batch, targets, negatives)
+
+    def _more(self, dtype: torch.dtype) -> Iterator[tuple[str, Batch, Positives, Negatives]]:
+        """Yield what a loss must take and a slow version need not: no candidates, P = 3."""
+        for sentences in (1, 4):
+            batch = self.batch(sentences, dtype)
+            yield (
+                f"B = {sentences}, no candidates",
+                batch,
+                self.targets(batch),
+                core.no_negatives(batch),
+            )
+        rows, dimension = batch.anchors.shape
+        vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
+        some = torch.ones(rows, 3, dtype=dtype)
+        some[0] = 0
+        some[-1, 1:] = 0
+        for weights in (None, torch.ones_like(some), some, torch.zeros_like(some)):
+            label = f"three positives, weights {weights}"
+            yield (
+                label,
+                batch,
+                Positives(vectors, weights),
+                self.negatives(batch, 5, "some", "random"),
+            )
+
+    def promise_a_masked_candidate_does_not_count(self) -> None:
+        """A candidate that is masked for every anchor changes nothing, nor does one of weight 0."""
+        batch = self.batch()
+        targets, few = self.targets(batch), self.negatives(batch, 5, "some", "random")
+        value = self.value(batch, targets, few)
+        for label, mask, weights in (
+            ("masked", "all", "zero"),
+            ("weightless", "none", "all -inf"),
+        ):
+            more = self.negatives(batch, 3, mask, weights)
+            other = self.value(batch, targets, Negatives.join([few, more]))
+            _unchanged(f"candidates that are {label} change it", value, other)
+
+    def promise_a_positive_of_weight_zero_does_not_count(self) -> None:
+        """Where a positive has weight 0, another vector in its place changes nothing."""
+        batch = self.batch()
+        rows, dimension = batch.anchors.shape
+        vectors = torch.randn(rows, 2, dimension, generator=_draws("two positives"))
+        other = vectors.clone()
+        other[:, 1] = torch.randn(rows, dimension, generator=_draws("another positive"))
+        negatives = self.negatives(batch, 5, "some", "random")
+        weights = torch.tensor([[1.0, 0.0]]).repeat(rows, 1)
+        one, two = (self.value(batch, Positives(v, weights), negatives) for v in (vectors, other))
+        _unchanged(
+            "the vector of a positive of weight 0 (read targets.weights) changes it", one, two
+        )
+
+    def promise_its_reduction_is_that_of_its_options(self) -> None:
+        """``reduction = sum`` gives the mean times the anchors, all of which have a positive."""
+        batch = self.batch()
+        values = []
+        for reduction in ("mean", "sum"):
+            try:
+                rig = self.trial().fresh(f"{self.trial().path}.reduction={reduction}")
+            except CseError as error:
+                raise NotMeant(f"it refuses reduction = {reduction}: {error.line()}") from None
+            made = rig.assembly.parts[self.trial().path]
+            negatives = self.negatives(batch, 5, "none", "zero")
+            output = self._call(batch, self.targets(batch), negatives, part=made)
+            values.append(float(output.value.detach()))
+        mean, total = values
+        assert abs(total - mean * len(batch.anchors)) <= 1e-3 * max(1.0, abs(total)), (
+            f"reduction = sum gives {total}, mean {mean} for {len(batch.anchors)} anchors"
+        )
+
+    def promise_it_joins_rows_by_key(self) -> None:
+        """Rows of views, or the anchors, in another order with their keys give the same loss."""
+        batch = self.batch()
+        negatives = self.negatives(batch, 5, "some", "random")
+        order = torch.arange(len(batch.anchors)).flip(0)
+        views = {
+            name: {level: rows.take(torch.arange(len(rows)).flip(0)) for level, rows in of.items()}
+            for name, of in batch.views.items()
+            if name != "anchor"
+        }
+        targets = {
+            name: Positives(
+                group.vectors[order], None if group.weights is None else group.weights[order]
+            )
+            for name, group in batch.targets.items()
+        }
+        own = {name: getattr(batch, name)[order] for name in ("anchors", "owner", "slot")}
+        seen = {name: getattr(negatives, name)[order] for name in ("mask", "log_weights")}
+        value = self.value(batch, self.targets(batch), negatives)
+        for what, other, others in (
+            ("rows of views", replace(batch, views={**batch.views, **views}), negatives),
+            ("anchors", replace(batch, **own, targets=targets), replace(negatives, **seen)),
+        ):
+            again = self.value(other, self.targets(other), others)
+            what = f"{what} in another order (join by owner and slot) change it"
+            _unchanged(what, value, again)
+
+    def promise_equals_its_slow_version(self) -> None:
+        """In float64 it equals ``slow``, where the suite gives one."""
+        if type(self).slow is LossSuite.slow:
+            raise NotMeant("the suite gives no slow version")
+        for label, batch, targets, negatives in self.cases(torch.float64):
+            fast = self.value(batch, targets, negatives).double()
+            shown = self.slow(batch, targets, negatives, self.context(batch), self.loss_options())
+            slow = torch.as_tensor(shown, dtype=torch.float64)
+            assert bool(torch.isclose(fast, slow, rtol=self.tolerance, atol=self.tolerance)), (
+                f"{label}: {float(fast)}, and by the slow version {float(slow)}"
+            )
+
+    def loss_options(self) -> LossOptions:
+        """Return its options in the suite's run."""
+        return cast(LossOptions, self.trial().planned.options)
+
+    def batch(self, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
+        """Return a made-up batch with all that the loss requires."""
+        return self.batch_at(self.loss_options().level, sentences=sentences, dtype=dtype)
+
+    def targets(self, batch: Batch) -> Positives:
+        """Return the loss's own targets of a batch."""
+        return batch.targets[self.loss_options().target]
+
+    def negatives(self, batch: Batch, count: int, mask: str, weights: str) -> Negatives:
+        """Return made-up candidates.
+
+        Args:
+            batch: Its anchors see them.
+            count: N.
+            mask: ``none``, ``some`` or ``all``.
+            weights: ``zero``, ``random``, ``some -inf`` or ``all -inf``.
+        """
+        rows, dimension = batch.anchors.shape
+        dtype = batch.anchors.dtype
+        draws = _draws(f"{count} {mask} {weights}")
+        vectors = torch.randn(count, dimension, generator=draws, dtype=torch.float64).to(dtype)
+        chance = torch.rand(rows, count, generator=draws)
+        masked = {"none": chance < 0, "some": chance < 0.4, "all": chance >= 0}[mask]
+        logs = torch.randn(rows, count, generator=draws, dtype=torch.float64).to(dtype)
+        if weights == "zero":
+            logs = torch.zeros_like(logs)
+        if weights.endswith("-inf"):
+            share = 0.4 if weights.startswith("some") else 2.0
+            logs = logs.masked_fill(torch.rand(rows, count, generator=draws) < share, -torch.inf)
+        return Negatives.of(vectors, rows, name="made up", mask=masked, log_weights=logs)
+
+    def cases(self, dtype: torch.dtype) -> Iterator[tuple[str, Batch, Positives, Negatives]]:
+        """Yield batches of one and four sentences with every mask and every kind of weights."""
+        for sentences in (1, 4):
+            batch = self.batch(sentences, dtype)
+            targets = self.targets(batch)
+            in_batch = core.negatives_for_loss(batch, self.loss_options(), ())
+            yield f"B = {sentences}, in-batch negatives", batch, targets, in_batch
+            for mask in _MASKS:
+                for weights in _WEIGHTS:
+                    negatives = self.negatives(batch, 6, mask, weights)
+                    label = f"B = {sentences}, mask {mask}, weights {weights}"
+                    yield label, batch, targets, negatives
+
+    def value(self, batch: Batch, targets: Positives, negatives: Negatives) -> Tensor:
+        """Return its value without a graph."""
+        return self._call(batch, targets, negatives).value.detach()
+
+    def _call(
+        self, batch: Batch, targets: Positives, negatives: Negatives, part: Any = None
+    ) -> LossOutput:
+        part = part or self.trial().part
+        if isinstance(part, nn.Module) and batch.anchors.dtype == torch.float64:
+            part = deepcopy(part).double()
+        context = self.context(batch)
+        output: LossOutput = PartCalls()(part, "__call__", batch, targets, negatives, context)
+        return output
+
+    def _gradients(
+        self, label: str, batch: Batch, targets: Positives, negatives: Negatives
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return its value and the gradients that there are; all must be finite."""
+        vectors = (batch.anchors, targets.vectors, negatives.vectors)
+        leaves = [each.detach().clone().requires_grad_(True) for each in vectors]
+        output = self._call(
+            replace(batch, anchors=leaves[0]),
+            replace(targets, vectors=leaves[1]),
+            replace(negatives, vectors=leaves[2]),
+        )
+        value = output.value
+        assert bool(value.isfinite()), f"{label}: the value is {float(value.detach())}"
+        for name, scalar in output.parts.items():
+            assert isinstance(scalar, Tensor) and scalar.numel() == 1, (
+                f"{label}: its part {name} is not a scalar tensor"
+            )
+        if not value.requires_grad:
+            return value, []
+        found = torch.autograd.grad(value, leaves, allow_unused=True)
+        for name, gradient in zip(("anchors", "positives", "candidates"), found, strict=True):
+            assert gradient is None or bool(gradient.isfinite().all()), (
+                f"{label}: the gradient of the {name} is not finite"
+            )
+        return value, [gradient for gradient in found if gradient is not None]
+
+
+def _draws(name: str) -> torch.Generator:
+    """Return draws by a name, the same at each call."""
+    return generator(torch.device("cpu"), "loss suite", name)
+
+
+def _unchanged(what: str, one: Tensor, other: Tensor) -> None:
+    assert bool(torch.isclose(one, other, rtol=1e-5, atol=1e-6)), (
+        f"{what} from {float(one)} to {float(other)}"
+    )
+
+
+class KeepingSuite(PartSuite):
+    """What a part promises that may keep vectors of a batch."""
+
+    last = (*PartSuite.last, "only_after_step_keeps_anything")
+
+    def promise_only_after_step_keeps_anything(self) -> None:
+        """Steps that are computed and not committed leave it as it was."""
+        rig = self.trial().fresh()
+        rig.step(2)
+        part = rig.assembly.parts[self.trial().path]
+        before = snapshot(part)
+        part.after_step = lambda batch, ctx: None  # type: ignore[method-assign]
+        rig.step(1)
+        del part.after_step
+        where = difference(before, snapshot(part))
+        assert where is None, f"a step without after_step changes {where}"
+
+
+class StoreSuite(KeepingSuite):
+    """What a negative store promises, beside what every part does."""
+
+    base = (NegativeStore,)
+
+    def promise_its_candidates_can_be_used(self) -> None:
+        """Weights are numbers, rows are corpus rows, and what is of earlier steps has no graph."""
+        for call in self.trial().calls("candidates"):
+            if call.result is None:
+                continue
+            batch, found = cast(Batch, call.arguments[0]), cast(Negatives, call.result)
+            assert bool(found.vectors.isfinite().all()), "vectors are not finite"
+            _check_weights(found.log_weights)
+            rows = len(batch.corpus.text_ids)
+            inside = (found.row >= -1) & (found.row < rows)
+            assert bool(inside.all()), f"row has numbers that are not corpus rows (of {rows})"
+            if len(found) and bool((found.age > 0).all()):
+                held = found.vectors.requires_grad or found.log_weights.requires_grad
+                assert not held, "candidates of earlier steps, or their weights, hold a graph"
+
+    def promise_weigh_only_weighs(self) -> None:
+        """``weigh`` leaves vectors, rows, ages and blocks, and unmasks nothing that was masked.
+
+        The core masks an anchor's own positives, and other rows with its text. A candidate that
+        was masked for an anchor is masked, or of weight zero, after ``weigh``.
+        """
+        for call in self.trial().calls("weigh"):
+            before = cast(Negatives, call.arguments[0])
+            _check_weighed(before, call.result)
+            shown = before.mask & ~call.result.mask & (call.result.log_weights > -torch.inf)
+            count = int(shown.sum())
+            assert not count, f"weigh makes {count} masked pairs negatives again"
+
+    def promise_weigh_takes_any_candidates(self) -> None:
+        """None at all, all masked, of weight zero, one anchor: ``weigh`` takes them."""
+        part = cast(NegativeStore, self.trial().part)
+        for sentences in (1, 4):
+            batch = self.batch(sentences)
+            several = core.negatives_for_loss(batch, LossOptions(), ())
+            for given in (
+                core.no_negatives(batch),
+                several,
+                replace(several, mask=torch.ones_like(several.mask)),
+                replace(several, log_weights=torch.full_like(several.log_weights, -torch.inf)),
+            ):
+                weighed = PartCalls()(part, "weigh", given, batch, self.context(batch))
+                _check_weighed(given, weighed)
+
+    def promise_its_rows_are_those_of_its_vectors(self) -> None:
+        """``row`` of a candidate that is a vector of a batch is that vector's corpus row."""
+        part = cast(NegativeStore, self.trial().fresh().assembly.parts[self.trial().path])
+        early, late = self.batch(), self.batch()
+        late = replace(late, rows=(late.rows + 3) % len(self.trial().corpus))
+        known = [
+            (rows.vectors, batch.rows[rows.owner])
+            for batch in (early, late)
+            for name, levels in batch.views.items()
+            for rows in levels.values()
+            if batch.roles[name] in ("anchor", "positive", "identical")
+        ]
+        vectors, rows = (torch.cat(each) for each in zip(*known, strict=True))
+        part.after_step(early, self.context(early))
+        found = part.candidates(late, self.context(late))
+        if found is None or found.vectors.shape[1] != vectors.shape[1]:
+            return
+        close = functional.normalize(found.vectors) @ functional.normalize(vectors).T
+        for candidate, row in enumerate(found.row.tolist()):
+            same = {int(rows[place]) for place in (close[candidate] > 0.9999).nonzero()[:, 0]}
+            assert not same or row in {-1, *same}, (
+                f"row of candidate {candidate} is {row}; its vector is that of corpus row "
+                f"{sorted(same)[0]}: batch.row, not batch.owner"
+            )
+
+    def promise_anchors_see_candidates_of_others(self) -> None:
+        """Some candidate of another row, text and document is not masked: True hides one."""
+        unrelated = seen = 0
+        for call in self.trial().calls("candidates"):
+            batch, found = cast(Batch, call.arguments[0]), call.result
+            if found is None:
+                continue
+            keys = batch.corpus
+            own = (
+                (batch.row.unsqueeze(1) == found.row.unsqueeze(0))
+                | keys.same(keys.documents, batch.row, found.row)
+                | keys.same(keys.text_ids, batch.row, found.row)
+            )
+            unrelated += int((~own).sum())
+            seen += int((~own & ~found.mask).sum())
+        assert seen or not unrelated, (
+            f"all {unrelated} pairs of an anchor and a candidate of another row, text and document "
+            "are masked; True in the mask means that it is not a negative"
+        )
+
+    def batch(self, sentences: int = 4) -> Batch:
+        """Return a made-up batch at the store's level."""
+        level = cast(StoreOptions, self.trial().planned.options).level
+        return self.batch_at(level, sentences=sentences)
+
+
+def _check_weighed(before: Negatives, after: Negatives) -> None:
+    for name in ("vectors", "row", "age", "blocks"):
+        where = difference(snapshot(getattr(before, name)), snapshot(getattr(after, name)))
+        assert where is None, f"weigh changes the {name} of the negatives"
+    _check_weights(after.log_weights)
+
+
+def _check_weights(log_weights: Tensor) -> None:
+    wrong = log_weights.isnan() | (log_weights == torch.inf)
+    assert not bool(wrong.any()), "a log-weight is NaN or plus infinity"
+
+
+class MinerSuite(KeepingSuite):
+    """What a positive miner promises, beside what every part does."""
+
+    base = (PositiveMiner,)
+
+    def promise_its_groups_can_be_used(self) -> None:
+        """Each group is in ``provides``; vectors are finite, weights too and not below zero."""
+        planned = self.trial().planned
+        provided = set(flatten(planned.spec.provided(planned.options)))
+        for call in self.trial().calls("mine"):
+            for name, found in call.result.items():
+                there = f"positives:{name}" in provided
+                assert there, f"finds positives:{name}, which its record does not provide"
+                weights = torch.ones(1) if found.weights is None else found.weights
+                fine = bool(found.vectors.isfinite().all()) and bool(weights.isfinite().all())
+                assert fine, f"group {name} has vectors or weights that are not finite"
+                assert bool((weights >= 0).all()), f"group {name} has weights below zero"
+
+    def promise_rounds_are_well_formed_and_repeat(self) -> None:
+        """A round has corpus rows or texts that are not blank, the same twice."""
+        if not cast(MinerSpec, self.found().spec).rounds:
+            raise NotMeant("it mines inside the step")
+        trial = self.trial()
+        again = trial.fresh(watch=True)
+        again.begin()
+        one, other = (
+            next((call.result for call in rig.watch.of(trial.path, "next_round")), None)
+            for rig in (trial.rig, again)
+        )
+        assert one is not None, "asks for no round at all"
+        for name, values in one.pairs.items():
+            if isinstance(values, np.ndarray):
+                inside = bool(((values >= 0) & (values < len(trial.corpus))).all())
+                assert inside, f"column {name} has numbers that are not corpus rows"
+            else:
+                assert all(text.strip() for text in values), f"column {name} has a blank text"
+        where = difference(snapshot(_plain(one)), snapshot(other and _plain(other)))
+        assert where is None, f"mined twice with one seed, {where} is another"
+
+
+def _plain(wanted: Round) -> list[object]:
+    pairs = {
+        name: values if isinstance(values, np.ndarray) else list(values)
+        for name, values in wanted.pairs.items()
+    }
+    return [pairs, wanted.losses, dict(wanted.train)]

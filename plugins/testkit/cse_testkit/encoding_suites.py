@@ -1,0 +1,386 @@
+"""The suites of parts on the way from texts to vectors, and of metrics."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.capabilities import Role
+from cse_core.parts import Adapter, Augmenter, Branch, Head, Metric, RowPooler, SlicePooler
+from cse_core.records import BranchSpec, HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.runtime.loading import load_factory
+from cse_core.types import Embeddings, Hidden, TokenBatch, ragged_index
+from cse_testkit.batches import make_setup
+from cse_testkit.evaluation_suites import letter_counts
+from cse_testkit.part_suite import PartSuite, RecordSuite
+from cse_testkit.promises import NotMeant
+from cse_testkit.tiny import tiny_corpus
+from cse_testkit.watching import difference, snapshot
+
+
+class AugmenterSuite(PartSuite):
+    """What an augmenter promises, at whichever point it acts."""
+
+    base = (Augmenter,)
+
+    def promise_it_is_called(self) -> None:
+        """The run has a view that it names, and calls it."""
+        assert self.trial().calls("call"), "nothing called it"
+
+    def promise_it_keeps_rows_and_their_order(self) -> None:
+        """As many rows come out as went in, each in its place, with its owner and slot."""
+        for call in self.trial().calls("call"):
+            x, result = call.arguments[0], call.result
+            if isinstance(x, TokenBatch):
+                _check_tokens(x, result)
+            elif isinstance(x, Tensor):
+                assert bool(result.isfinite().all()), "returned values that are not finite"
+            else:
+                _check_places([text.split() for text in x], [text.split() for text in result])
+
+    def promise_a_row_does_not_depend_on_the_others(self) -> None:
+        """At an embedding point a row comes out the same, whatever is in the other rows.
+
+        With gradient caching other rows are beside it than without.
+        """
+        mixed = self.trial().rig.watch.mixed
+        assert not mixed, f"{', '.join(mixed[:2])} came out otherwise when the other rows changed"
+
+    def promise_gradients_pass_through_it(self) -> None:
+        """What it returns at an embedding point still leads back to the encoder's weights."""
+        for call in self.trial().calls("call"):
+            x = call.arguments[0]
+            if isinstance(x, Tensor) and x.requires_grad:
+                assert call.result.requires_grad, "cuts the gradient of what it changes"
+
+
+def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> None:
+    """Check that most rows are more like what they were than like another row.
+
+    Likeness is the share of common words (or tokens) among all of both.
+    """
+    moved = []
+    for row, words in enumerate(after):
+        like = [_likeness(words, other) for other in before]
+        nearest = max(range(len(like)), key=like.__getitem__)
+        if like[nearest] > like[row] + 0.2:
+            moved.append(f"row {row} is what row {nearest} was")
+    assert 2 * len(moved) <= len(after), f"moves rows: {', '.join(moved[:2])}"
+
+
+def _likeness(one: Sequence[Any], other: Sequence[Any]) -> float:
+    together = set(one) | set(other)
+    return len(set(one) & set(other)) / len(together) if together else 1.0
+
+
+def _check_tokens(x: TokenBatch, result: TokenBatch) -> None:
+    assert torch.equal(result.slot, x.slot), "changes the slots of its rows"
+    rows = [(_rows(x, row), _rows(result, row)) for row in range(x.rows)]
+    swapped = []
+    for row, (before, after) in enumerate(rows):
+        assert sorted(after["positions"]) == list(range(len(after["ids"]))), (
+            f"the positions of row {row} are not 0 to {len(after['ids']) - 1} in some order"
+        )
+        assert _special(before) == _special(after), (
+            f"changes the special or prompt tokens of row {row}"
+        )
+        foreign = set(after["source"]) - set(before["source"]) - {-1}
+        assert not foreign, f"row {row} has tokens of another row (source {sorted(foreign)})"
+        words = _pairs(after, "word") - _pairs(before, "word")
+        new = sorted(pair for pair in words if pair[0] >= 0)
+        assert not new, f"row {row}: (source, word) {new[:3]} are not those it had"
+        if _pairs(after, "ids") - _pairs(before, "ids"):
+            swapped.append(Counter(after["ids"]) == Counter(before["ids"]))
+    assert not (swapped and all(swapped)), (
+        "puts the ids of a row in another order and leaves source and word where they were: "
+        "move whole tokens by take_tokens, or permute positions"
+    )
+    _check_places([before["ids"] for before, _ in rows], [after["ids"] for _, after in rows])
+
+
+def _rows(tokens: TokenBatch, row: int) -> dict[str, list[Any]]:
+    """Return the fields of the tokens of a row."""
+    place = slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
+    names = ("ids", "positions", "source", "word", "special")
+    return {name: getattr(tokens, name)[place].tolist() for name in names}
+
+
+def _special(row: dict[str, list[Any]]) -> list[int]:
+    return [token for token, special in zip(row["ids"], row["special"], strict=True) if special]
+
+
+def _pairs(row: dict[str, list[Any]], name: str) -> set[tuple[int, int]]:
+    return set(zip(row["source"], row[name], strict=True))
+
+
+class PoolerSuite(PartSuite):
+    """What a pooler promises: a slicing part, a row pooler or a head."""
+
+    base = (SlicePooler, RowPooler, Head)
+
+    @classmethod
+    def made(cls, record: type[PoolSpec]) -> Any:
+        """Return the part of the suite's run; not meant where its record is of another class."""
+        own = cls.found().spec
+        if not isinstance(own, record):
+            raise NotMeant(f"its record is a {type(own).__name__}")
+        return cls.trial().part
+
+    def promise_a_row_becomes_a_vector_of_its_tokens_alone(self) -> None:
+        """``pool`` returns ``[R, dimension]``, for a row alone what it returns among others.
+
+        The vectors are finite, and gradients reach the states.
+        """
+        pooler = self.made(RowPoolerSpec)
+        calls = self.trial().calls("pool")
+        for call in calls:
+            states, tokens = cast(tuple[Hidden, TokenBatch], call.arguments[:2])
+            shape, wanted = tuple(call.result.shape), (tokens.rows, pooler.dimension)
+            assert shape == wanted, f"{shape}, not {wanted}"
+            assert bool(call.result.isfinite().all()), "a vector is not finite"
+            assert call.result.requires_grad or not states.last.requires_grad, "cuts the gradient"
+        hidden, tokens = cast(tuple[Hidden, TokenBatch], calls[0].arguments[:2])
+        for row in range(tokens.rows):
+            index = torch.tensor([row])
+            place = ragged_index(tokens.offsets[:-1][index], tokens.lengths[index])
+            alone = Hidden(
+                hidden.last[index if hidden.selected_only else place],
+                {number: each[place] for number, each in hidden.layers.items()},
+                selected_only=hidden.selected_only,
+            )
+            vector = pooler.pool(alone, tokens.take_rows(index))
+            assert torch.allclose(vector[0], calls[0].result[row], rtol=1e-5, atol=1e-6), (
+                f"row {row} pooled alone has another vector than among {tokens.rows}"
+            )
+
+    def promise_its_prompts_are_texts(self) -> None:
+        """``prompt`` returns two texts for every role, and layers are those of the encoder."""
+        pooler = self.made(RowPoolerSpec)
+        prompts = {role: pooler.prompt(role) for role in get_args(Role)}
+        for role, prompt in prompts.items():
+            fine = isinstance(prompt, tuple) and [type(text) for text in prompt] == [str, str]
+            assert fine, f"the prompt of role {role} is {prompt!r}, not two texts"
+        shown = cast(RowPoolerSpec, self.found().spec).has_prompts(self.trial().planned.options)
+        has = any(any(prompt) for prompt in prompts.values())
+        assert has == shown, f"its record says prompts = {shown}, but it has prompts: {has}"
+        layers = self.trial().rig.assembly.online.encoder.layer_count
+        wrong = [layer for layer in pooler.layers if not 0 <= layer <= layers]
+        assert not wrong, f"reads layers {wrong}; the encoder has 0 to {layers}"
+
+    def promise_a_head_maps_any_number_of_vectors(self) -> None:
+        """An ``nn.Module``: ``[N, D]`` becomes ``[N, dimension]``, also for N = 1.
+
+        Vectors and gradients are finite.
+        """
+        head = self.made(HeadSpec)
+        assert isinstance(head, nn.Module), "a head must be an nn.Module"
+        size = self.trial().rig.assembly.online.encoder.hidden_size
+        for dtype in (torch.float32, torch.bfloat16):
+            for count in (1, 2, 5):
+                vectors = torch.randn(count, size, generator=torch.Generator().manual_seed(count))
+                vectors.requires_grad_(True)
+                with torch.autocast("cpu", dtype=dtype, enabled=dtype == torch.bfloat16):
+                    mapped = head(vectors)
+                shape, wanted = tuple(mapped.shape), (count, head.dimension)
+                assert shape == wanted, f"{shape}, not {wanted}"
+                (gradient,) = torch.autograd.grad(mapped.float().square().sum(), vectors)
+                for what, values in (("value", mapped), ("gradient", gradient)):
+                    assert bool(values.isfinite().all()), f"{count} vectors: no finite {what}"
+
+    def promise_a_head_equals_its_dense_module(self) -> None:
+        """What it gives sentence-transformers computes the same in evaluation."""
+        head = self.made(HeadSpec)
+        shown = head.sentence_transformers()
+        if shown is None:
+            raise NotMeant("it has no equal in sentence-transformers")
+        config, weights = shown
+        vectors = torch.randn(3, config["in_features"], generator=torch.Generator().manual_seed(0))
+        module, _, name = str(config["activation_function"]).rpartition(".")
+        activation = getattr(nn, name)() if module.startswith("torch.nn") else None
+        assert activation is not None, f"unknown activation {config['activation_function']}"
+        bias = weights.get("linear.bias")
+        dense = activation(nn.functional.linear(vectors, weights["linear.weight"], bias))
+        head.eval()
+        mapped = head(vectors)
+        head.train()
+        same = torch.allclose(mapped, dense, rtol=1e-5, atol=1e-6)
+        assert same, "its Dense module computes something else"
+
+    def promise_slices_keep_owners_and_count_slots(self) -> None:
+        """Every sentence keeps a row at least; slots count from 0; no token is another's."""
+        self.made(SliceSpec)
+        for call in self.trial().calls("slices"):
+            content, sliced = cast(TokenBatch, call.arguments[0]), cast(TokenBatch, call.result)
+            owners = list(dict.fromkeys(content.owner.tolist()))
+            assert list(dict.fromkeys(sliced.owner.tolist())) == owners, (
+                "the owners of the slices are not those of the sentences, in order"
+            )
+            total = int(sliced.offsets[-1])
+            assert len(sliced.ids) == total, f"{len(sliced.ids)} ids for {total} tokens"
+            for place, owner in enumerate(owners):
+                slots = sliced.slot[sliced.owner == owner].tolist()
+                fine = slots == list(range(len(slots)))
+                assert fine, f"the slots of sentence {place} are {slots}"
+                foreign = _sources(sliced, owner) - _sources(content, owner)
+                assert not foreign, (
+                    f"sentence {place} got tokens of another (source {sorted(foreign)})"
+                )
+
+    def promise_join_makes_one_vector_a_sentence(self) -> None:
+        """``join`` returns one row for each owner, in the order of first appearance, slot 0."""
+        slicer = self.made(SliceSpec)
+        owner = torch.tensor([5, 5, 2, 9, 9, 9])
+        slot = torch.tensor([0, 1, 0, 0, 1, 2])
+        length = torch.tensor([4, 1, 3, 2, 2, 0])
+        vectors = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+        joined = slicer.join(Embeddings(vectors, owner, slot, length))
+        assert joined.owner.tolist() == [5, 2, 9], f"owners are {joined.owner.tolist()}"
+        assert not bool(joined.slot.any()), f"slots are {joined.slot.tolist()}, not 0"
+        assert tuple(joined.vectors.shape) == (3, 3), f"shape {tuple(joined.vectors.shape)}"
+        assert bool(joined.vectors.isfinite().all()), "joins to values that are not finite"
+        assert torch.allclose(joined.vectors[1], vectors[2], atol=1e-6), (
+            "a sentence of one segment has another vector than its segment"
+        )
+        nothing = torch.zeros(0, dtype=torch.long)
+        empty = slicer.join(Embeddings(vectors[:0], nothing, nothing, nothing))
+        assert len(empty) == 0, "joins no rows to some"
+
+
+def _sources(tokens: TokenBatch, owner: int) -> set[int]:
+    """Return where the tokens of a sentence come from."""
+    rows = (tokens.owner == owner).nonzero().squeeze(1)
+    return set(
+        tokens.source[ragged_index(tokens.offsets[:-1][rows], tokens.lengths[rows])].tolist()
+    )
+
+
+class BranchSuite(PartSuite):
+    """What a branch promises, beside what every part does."""
+
+    base = (Branch,)
+
+    def promise_untrained_branches_get_no_gradient(self) -> None:
+        """A branch that is not trained has weights of its own that ask for no gradient."""
+        trial, branch = self.trial(), cast(Branch, self.trial().part)
+        if cast(BranchSpec, trial.planned.spec).trainable:
+            return
+        online = {id(each) for each in trial.rig.assembly.online.encoder.parameters()}
+        for module in (branch.encoder, *branch.heads.values()):
+            asked = [
+                name
+                for name, each in module.named_parameters()
+                if id(each) not in online and (each.requires_grad or each.grad is not None)
+            ]
+            assert not asked, f"its own weights ask for gradients: {', '.join(asked[:3])}"
+
+    def promise_its_after_step_leaves_the_online_encoder(self) -> None:
+        """``after_step`` moves only its own copy of the weights; training moves the online one."""
+        rig = self.trial().fresh()
+        branch = rig.assembly.parts[self.trial().path]
+        online, after_step = rig.assembly.online.encoder, branch.after_step
+        first = snapshot(dict(online.state_dict()))
+
+        def watched(batch: Any, ctx: Any) -> None:
+            before = snapshot(dict(online.state_dict()))
+            after_step(batch, ctx)
+            where = difference(before, snapshot(dict(online.state_dict())))
+            assert where is None, f"its after_step changes the online encoder: {where}"
+
+        branch.after_step = watched  # type: ignore[method-assign]
+        rig.step(2)
+        moved = difference(first, snapshot(dict(online.state_dict())))
+        assert moved is not None, "two steps left the online encoder as it was"
+
+
+class AdapterSuite(PartSuite):
+    """What an adapter promises, beside what every part does."""
+
+    base = (Adapter,)
+
+    _may_change = ("requires_grad",)
+
+    def promise_what_it_trains_moves_and_nothing_else(self) -> None:
+        """After two steps every weight that requires a gradient moved, and no other did."""
+        rig = self.trial().fresh("train.lr=1e-2")
+        weights = dict(rig.assembly.online.encoder.named_parameters())
+        before = {name: each.detach().clone() for name, each in weights.items()}
+        trained = {name for name, each in weights.items() if each.requires_grad}
+        assert trained, "no weight of the encoder trains"
+        rig.step(2)
+        moved = {name for name, each in weights.items() if not torch.equal(each, before[name])}
+        still, others = sorted(trained - moved), sorted(moved - trained)
+        assert not still, f"require a gradient and do not move: {', '.join(still[:3])}"
+        assert not others, f"require no gradient and move: {', '.join(others[:3])}"
+
+    def promise_a_merged_model_gives_the_same_vectors(self) -> None:
+        """``merged`` has the weights of a plain encoder, and changes nothing of the adapted one."""
+        rig = self.trial().fresh("train.lr=1e-2")
+        rig.step(2)
+        adapter = cast(Adapter, rig.assembly.parts[self.trial().path])
+        encoder = rig.assembly.online.encoder
+        texts = list(self.trial().corpus.column("text"))[:6]
+        before = snapshot(dict(encoder.model.state_dict()))
+        merged = adapter.merged(encoder.model)
+        where = difference(before, snapshot(dict(encoder.model.state_dict())))
+        assert where is None, f"merged changes {where} of the adapted encoder"
+        names = set(merged.state_dict())
+        plain = {name for name in type(merged)(merged.config).state_dict() if "pooler" not in name}
+        assert names == plain, f"merged has other weights: {sorted(names ^ plain)[:3]}"
+        wanted = rig.encode(texts)
+        own, encoder.model = encoder.model, merged
+        found = rig.encode(texts)
+        encoder.model = own
+        assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-5), (
+            f"merged, vectors differ by up to {float((found - wanted).abs().max()):.2g}"
+        )
+
+
+class MetricSuite(RecordSuite):
+    """What a metric promises: finite numbers by name, the same twice, nothing changed."""
+
+    base = (Metric,)
+
+    def pairs(self) -> Any:
+        """Return what ``compute`` gets as pairs: like a ``PairSet`` of cse-evaluation.
+
+        It has ``pairs`` with ``sentence1``, ``sentence2`` and ``score``, the ``scale`` of these,
+        and the distinct ``texts``. A suite may return another.
+        """
+        corpus = tiny_corpus(columns=("positive", "negative"))
+        texts = list(corpus.column("text"))
+        scored = [
+            SimpleNamespace(sentence1=text, sentence2=other, score=score, subset="")
+            for column, score in (("positive", 4.0), ("negative", 1.0))
+            for text, other in zip(texts, corpus.column(column), strict=True)
+        ]
+        both = (text for pair in scored for text in (pair.sentence1, pair.sentence2))
+        return SimpleNamespace(
+            name="tiny", pairs=tuple(scored), scale=(0.0, 5.0), texts=tuple(dict.fromkeys(both))
+        )
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Return ``[N, 8]`` vectors of texts."""
+        return letter_counts(texts)
+
+    def promise_its_numbers_are_finite_and_repeat(self) -> None:
+        """``compute`` returns named finite numbers, the same twice, and holds nothing back."""
+        spec = self.found().spec
+        made = load_factory(spec.factory)(self.given_options(), make_setup(spec.name))
+        metric = cast(Metric, made)
+        metric.name = spec.name
+        before = snapshot(metric)
+        numbers = metric.compute(self.encode, self.pairs())
+        assert numbers, "computes no number"
+        for name, value in numbers.items():
+            assert isinstance(name, str) and math.isfinite(value), f"{name} is {value}"
+        again = metric.compute(self.encode, self.pairs())
+        where = difference(snapshot(numbers), snapshot(again))
+        assert where is None, f"computed twice, {where} is another number"
+        where = difference(before, snapshot(metric))
+        assert where is None, f"compute changes {where}"
