@@ -49,7 +49,7 @@ class Command:
         """Load its record, which imports nothing heavy.
 
         Raises:
-            CseError: If it cannot be imported, or is no record of this command.
+            CseError: If it cannot be imported, or is not a record of this command.
         """
         from cse_core.records import CommandSpec
 
