@@ -128,8 +128,9 @@ class FaissIndex:
             self._index.add(np.ascontiguousarray(vectors[start : start + 2**18]))
         asked = _drawn(draw, len(queries), SAMPLE)
         mine = None if own is None else own[asked]
-        exact = map(torch.from_numpy, (vectors, queries[asked]))
-        wanted = nearest(*exact, count, None if mine is None else torch.from_numpy(mine)).numpy()
+        held, sample = torch.from_numpy(vectors), torch.from_numpy(queries[asked])
+        left_out = None if mine is None else torch.from_numpy(mine)
+        wanted = nearest(held, sample, count, left_out).numpy()
         self._index.nprobe, recall = 1, 0.0
         while True:
             _, found = self.search(queries[asked], count, mine)
