@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from cse_starter.corpus import StarterCorpus
 from cse_testkit.tiny import shared_encoder
 
 from cse_cli.main import run
@@ -22,10 +22,8 @@ TEXTS = [f"The {one} is near the old {two}." for one in WORDS for two in WORDS i
 CHEAP = ("--train.precision", "fp32", "--train.max_steps", "3", "--train.batch_size", "8")
 
 
-def write(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]], mark: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=mark)
-        writer.writerows([head, *rows])
+def table(rows: list[tuple[object, ...]], mark: str) -> str:
+    return "".join(mark.join(map(str, row)) + "\n" for row in rows)
 
 
 @pytest.fixture
@@ -36,9 +34,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pairs = [(TEXTS[i], TEXTS[i + 1], i % 6) for i in range(24)]
     (tmp_path / "sts").mkdir()
     for name in ("pairs.tsv", "stsb.dev.tsv", "sts/stsb.test.tsv"):
-        write(tmp_path / name, ("sentence1", "sentence2", "score"), pairs, "\t")
+        (tmp_path / name).write_text(table([("sentence1", "sentence2", "score"), *pairs], "\t"))
     triplets = [(TEXTS[i], TEXTS[i + 1], TEXTS[i + 2]) for i in range(24)]
-    write(tmp_path / "triplets.csv", ("text", "positive", "negative"), triplets, ",")
+    triplets.insert(0, ("text", "positive", "negative"))
+    (tmp_path / "triplets.csv").write_text(table(triplets, ","))
     articles = [
         {"id": str(n), "title": f"About {n}", "paras": [TEXTS[4 * n : 4 * n + 4]]} for n in range(9)
     ]
@@ -49,6 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("simcse", "infocse"):
         (tmp_path / "runs" / name).symlink_to(shared_encoder())
     monkeypatch.chdir(tmp_path)
+    rows = list(islice(StarterCorpus().rows(), 500))  # enough for a plan and for three steps
+    monkeypatch.setattr(StarterCorpus, "rows", lambda self: iter(rows))
     return tmp_path
 
 
