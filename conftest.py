@@ -15,7 +15,7 @@ os.environ["CSE_CACHE"] = "off"
 
 @pytest.fixture(scope="session")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProcesses]:
-    """Two processes that do the jobs of all tests, which are in the xdist group ``processes``."""
+    """Two processes that do the jobs of all tests of a worker."""
     pair = TwoProcesses(tmp_path_factory.mktemp("processes"))
     yield pair
     pair.close()

@@ -218,7 +218,8 @@ class ViewBuilder:
                 augmenter.part, "__call__", list(before), None, view, drawing
             )
             self._watch(augmenter, texts == before)
-        return encoder.tokenizer.content(texts, self.rows.longest)
+        known = self.rows.content_of(texts, encoder.tokenizer)
+        return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""

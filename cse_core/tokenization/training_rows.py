@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
+from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
@@ -24,6 +25,15 @@ _ROUND = 2**40
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
 TableMaker = Callable[[Sequence[str], TextTokenizer, int, Reporter], TokenTable]
 """Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
+
+
+class ColumnTexts(list[str]):
+    """Texts of ``[B]`` rows of a column, which the core still knows for rows that are tokenised."""
+
+    def __init__(self, texts: Iterable[str], column: str, rows: Tensor) -> None:
+        super().__init__(texts)
+        self.column = column
+        self.rows = rows
 
 
 class TrainingRows:
@@ -96,6 +106,15 @@ class TrainingRows:
 
     def texts(self, column: str, index: Tensor) -> list[str]:
         """Return rows ``[B]`` of a column as texts."""
+        return ColumnTexts(self._texts(column, index), column, index)
+
+    def content_of(self, texts: Sequence[str], tokenizer: TextTokenizer) -> TokenBatch | None:
+        """Return what ``texts`` gave as content tokens; None where that is not what it gave."""
+        if not isinstance(texts, ColumnTexts) or texts != self._texts(texts.column, texts.rows):
+            return None
+        return self.content(texts.column, texts.rows, tokenizer)
+
+    def _texts(self, column: str, index: Tensor) -> list[str]:
         source = self._source(column)
         if isinstance(source, tuple):
             name, rows = source
@@ -103,7 +122,18 @@ class TrainingRows:
         return [source[row] for row in index.tolist()]
 
     def _source(self, column: str) -> tuple[str, NDArray[Any]] | Sequence[str]:
-        """Return which column and rows of the corpus a column is of, or the round's own texts."""
+        """Return which column and rows of the corpus a column is of, or the round's own texts.
+
+        Raises:
+            CseError: If the round's rows are texts of its own, without this column.
+        """
+        if self.pairs is not None and column not in self.columns:
+            raise CseError(
+                f"a round of texts of its own has no column {column!r}, only "
+                f"{', '.join(self.columns)}",
+                where="positives",
+                hint="remove the part that needs it, or a miner that pairs rows of the data",
+            )
         brought = {} if self.pairs is None else self.pairs
         values = brought.get(column)
         if values is None:

@@ -50,12 +50,12 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=14_370),
+    Bound("cse_core", ("cse_core",), 11_000, held=14_400),
     Bound("  contract", ("cse_core/*.py",), 2_000),
     Bound("  registry", ("cse_core/registry",), 600),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_220),
     Bound("  data", ("cse_core/data",), 1_300, held=1_500),
-    Bound("  tokenization", ("cse_core/tokenization",), 450, held=460),
+    Bound("  tokenization", ("cse_core/tokenization",), 450, held=490),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=1_990),
     Bound("  builtins", ("cse_core/builtins",), 600),
     Bound("  engine", ("cse_core/engine",), 1_800, held=2_170),
@@ -70,7 +70,7 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=36_940, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=36_680, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=860, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
 )

@@ -18,7 +18,6 @@ from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.shared_command import counted
 
-pytestmark = pytest.mark.xdist_group("processes")
 COMMAND = "tests.fixtures.shared_command:command"
 WORDS = "the a late old train boat garden judge planet violin runs sleeps under near of in".split()
 LABELS = ("good", "bad")

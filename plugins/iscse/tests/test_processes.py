@@ -11,7 +11,6 @@ from cse_testkit import Rig, compose, shared_encoder, tiny_corpus
 
 from tests.fixtures.processes import TwoProcesses
 
-pytestmark = pytest.mark.xdist_group("processes")
 BATCHES = (8, 5, 1, 3, 8)
 
 

@@ -21,7 +21,6 @@ from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.shared_steps import BATCHES, SEGMENTS
 from tests.fixtures.tiny import Bench, sentences
 
-pytestmark = pytest.mark.xdist_group("processes")
 SHARED = "tests.fixtures.process:shared"
 GATHERS = ("all_gather_single", "all_gather_into_tensor")
 """The same call; the second is its name before torch 2.13."""

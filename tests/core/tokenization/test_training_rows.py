@@ -1,4 +1,4 @@
-"""The rows of a round: each text tokenised once, and batches of every epoch."""
+"""The rows of a round: each text tokenised once, batches of every epoch, texts that stay known."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cse_testkit.tiny import shared_encoder
 from cse_core.data import Corpus
 from cse_core.data.corpus import TextColumn
 from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -73,9 +74,25 @@ def test_a_round_of_its_own_texts(tokenizer: TextTokenizer, seen: list[list[str]
     assert rows.texts("positive", torch.tensor([2, 0])) == ["c", "a"]
     rows.content("text", torch.tensor([2, 1]), tokenizer)
     assert seen == [["ben", "anna"]]
-    assert rows.columns == ("text", "positive")
     other = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8, pairs, None, 3)
     assert not {*rows.corpus_row.tolist()} & {*range(len(TEXTS)), *other.corpus_row.tolist()}
+
+
+def test_texts_of_a_column_stay_known_until_they_are_changed(
+    tokenizer: TextTokenizer, seen: list[list[str]]
+) -> None:
+    rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
+    rows.tokenise("text", tokenizer, Reporter())
+    del seen[:]
+    texts = rows.texts("text", torch.tensor([3, 0]))
+    assert texts == ["ben", "anna paints"] and isinstance(texts, list)
+    known = rows.content_of(texts, tokenizer)
+    assert known is not None and seen == []
+    assert known.ids.tolist() == tokenizer.content(texts, 8).ids.tolist()
+    assert rows.content_of(list(texts), tokenizer) is None
+    assert rows.content_of(texts[:1], tokenizer) is None
+    texts.reverse()
+    assert rows.content_of(texts, tokenizer) is None
 
 
 def test_batches_are_drawn_anew_each_epoch() -> None:
@@ -99,3 +116,11 @@ def test_rows_of_a_column_in_chunks(chunks: int, count: int) -> None:
     parts = [pa.array(texts[at : at + size]) for at in range(0, len(texts), size)]
     rows = np.random.default_rng(0).integers(0, len(texts), count)
     assert TextColumn(pa.chunked_array(parts)).take(rows) == [texts[row] for row in rows]
+
+
+def test_a_round_of_its_own_texts_has_none_of_the_datas_other_columns() -> None:
+    corpus = Corpus.from_columns({"text": TEXTS, "fraternal": TEXTS[::-1]})
+    rows = TrainingRows(corpus, 8, {"text": ["ben"], "positive": ["a"]}, None, 1)
+    assert rows.columns == ("text", "positive")
+    with pytest.raises(CseError, match="has no column 'fraternal', only text, positive"):
+        rows.texts("fraternal", torch.tensor([0]))
