@@ -348,8 +348,9 @@ _REMEDIES = {
     "view": "name its column: --set views.{name}.column=COLUMN",
     "column": "say which column of {columns} it is: --set data.columns.{name}=COLUMN",
     "pairs": "name the column: --set data.columns.positive=COLUMN",
-    "vocab": "choose another --model, or remove it with --{part.kind} ~{part.name}",
-    "mask-token": "choose another --model, or remove it with --{part.kind} ~{part.name}",
+    "vocab": "choose another --model than {model}, or remove it with --{part.kind} ~{part.name}",
+    "mask-token": "choose another --model than {model}, or remove it with "
+    "--{part.kind} ~{part.name}",
 }
 """What helps where no part provides what is needed."""
 
@@ -358,11 +359,11 @@ def _unmet(
     run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
 ) -> CseError:
     names, remedies = [], []
-    columns = ", ".join(run.facts.columns or ())
+    facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
     for capability in alternatives:
         prefix, _, name = capability.partition(":")
         names.append(CAPABILITIES.get(capability, f"the {prefix} {name!r}"))
-        remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, columns=columns))
+        remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, **facts))
     added = [_how_to_add(registry, capability) for capability in alternatives]
     hints = [*(added if any(added) else remedies), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
