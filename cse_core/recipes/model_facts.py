@@ -55,12 +55,17 @@ def resolve_model(name: str, registry: Registry) -> str:
 def find_model(name: str, registry: Registry) -> Path | None:
     """Return the folder that a model's name stands for, None where it is a name on the hub.
 
-    An installed encoder goes before a folder of its name: ``./starter`` is the folder.
-
     Raises:
-        CseError: If it is neither, or names an encoder of a plugin that is not installed.
+        CseError: If it is neither, names an encoder of a plugin that is not installed, or is the
+            name of an installed encoder and of a folder with a model.
     """
     if registry.has("encoder", name):
+        files = ("config.json", "modules.json", "model/config.json")
+        if any(Path(name, file).is_file() for file in files):
+            found = registry.encoder(name)
+            what = "is an installed encoder, and a folder with a model"
+            hint = f"write ./{name} for the folder, {found.plugin}/{found.name} for the other"
+            raise CseError(what, where="model.name", value=name, hint=hint)
         return package_path(registry.encoder(name).spec.path, where="model.name")
     path = Path(name).expanduser()
     if exists(path):

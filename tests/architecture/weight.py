@@ -50,10 +50,10 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=14_400),
+    Bound("cse_core", ("cse_core",), 11_000, held=14_410),
     Bound("  contract", ("cse_core/*.py",), 2_000),
     Bound("  registry", ("cse_core/registry",), 600),
-    Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_220),
+    Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_230),
     Bound("  data", ("cse_core/data",), 1_300, held=1_500),
     Bound("  tokenization", ("cse_core/tokenization",), 450, held=490),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=1_990),
@@ -63,14 +63,14 @@ BOUNDS = (
     Bound("  runtime", ("cse_core/runtime",), 800, held=1_180),
     Bound("  evaluation", ("cse_core/evaluation",), 250, held=270),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 7_500, held=8_070),
-    Bound("plugins", ("plugins",), 24_000, held=24_820),
-    Bound("  study", ("plugins/study",), 5_000, held=5_660),
+    Bound("plugins", ("plugins",), 24_000, held=24_840),
+    Bound("  study", ("plugins/study",), 5_000, held=5_680),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_500, held=3_740),
     Bound("  testkit", ("plugins/testkit",), 3_000, held=3_650),
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=36_680, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=36_690, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=860, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
 )

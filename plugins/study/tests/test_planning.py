@@ -227,10 +227,10 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path, texts: Path) 
     assert str(tmp_path / "stsb.dev.tsv") in here.words
     assert here.key != found.key
     # Texts without a role train, and are not taken for titles.
-    scores = Scores(options={"documents": "@titles", "idf": "@sentences"})
+    scores = Scores(options={"documents": "@titles", "labelled": "@sentences"})
     inputs = Inputs(data={"": [str(texts)]})
     found = plan_scoring(scores, Wish(inputs=inputs), plugins(), ["@sentences"])
-    assert "--documents" not in found.words and "--idf" in found.words
+    assert "--documents" not in found.words and "--labelled" in found.words
     assert found.notes == ("documents: left out; --data titles=FILE names texts for it",)
     named = Inputs(data={"": [str(texts)], "titles": ["mine.jsonl"]})
     assert inputs.has("@model", ()) and named.has("@titles", ())

@@ -121,6 +121,12 @@ def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(sys.modules, "starter_of_tests", raising=False)
     facts = model_facts("starter", made_up_registry())
     assert (facts.family, facts.starter, facts.model) == ("bert", True, "starter")
+    monkeypatch.chdir(tmp_path)
+    model(tmp_path / "starter")
+    line = refused("starter")
+    assert "is an installed encoder, and a folder with a model" in line
+    assert "write ./starter for the folder, " in line
+    assert model_facts("./starter", made_up_registry()).starter is not True
 
 
 def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def plot(
     """
     if not runs:
         raise CseError("names no run", where="cse plot", hint="name folders of runs")
-    from cse_study.pages.page import check_drawing, check_file
+    from cse_study.pages.page import check_page
     from cse_study.pages.run_page import run_page
     from cse_study.pages.runs import find_runs
 
@@ -37,8 +37,7 @@ def plot(
     if not found:
         raise CseError("there are no runs", where="cse plot", value=", ".join(map(str, runs)),
                        hint="name folders that `cse train` made, or one above them")  # fmt: skip
-    check_drawing("--out")
-    check_file(out, "--out")
+    check_page(out, "--out")
     page = run_page(found)
     page.write(out)
     pictures = [picture.title for section in page.sections for picture in section.pictures]

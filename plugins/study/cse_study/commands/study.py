@@ -145,7 +145,7 @@ def study(
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
     from cse_study.execution.running import check_executor
-    from cse_study.pages.page import check_drawing, check_file
+    from cse_study.pages.page import check_drawing, check_file, check_page
     from cse_study.planning.inputs import Inputs
     from cse_study.planning.plan import Wish
     from cse_study.planning.scoring import showing
@@ -165,11 +165,13 @@ def study(
     if dry_run:
         session.show_plan(json=json)
         return
-    for flag, file in (("--html", html), ("--markdown", markdown), ("--pack", pack)):
+    if html is not None:
+        check_page(html, "--html")
+    if markdown is not None:
+        check_drawing("--markdown")
+    for flag, file in (("--markdown", markdown), ("--pack", pack)):
         if file is not None:
             check_file(file, flag)
-            if file is not pack:
-                check_drawing(flag)
     command = " ".join(["cse", *map(quote, sys.argv[1:])])
     try:
         failed = {} if no_run else session.run(shown=not json)

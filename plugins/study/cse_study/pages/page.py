@@ -7,6 +7,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 
 from cse_cli.machine.out_files import check_out_file
@@ -96,6 +97,21 @@ def check_file(path: Path, where: str) -> None:
     """
     writable_folder(path.parent, where)
     check_out_file(path, where)
+
+
+def check_page(path: Path, where: str) -> None:
+    """Check the file of a page, and refuse to replace a file that holds something else.
+
+    Raises:
+        CseError: As :func:`check_file` and :func:`check_drawing`, or if it holds something else.
+    """
+    check_drawing(where)
+    check_file(path, where)
+    with path.open("rb") if path.is_file() else BytesIO() as file:
+        start = file.read(15).lower()
+    if start not in (b"", b"<!doctype html>"):
+        hint = "name another file, or remove this one first"
+        raise CseError("holds something else than a page", where=where, value=str(path), hint=hint)
 
 
 def check_drawing(where: str) -> None:
