@@ -348,8 +348,9 @@ _REMEDIES = {
     "view": "name its column: --set views.{name}.column=COLUMN",
     "column": "say which column of {columns} it is: --set data.columns.{name}=COLUMN",
     "pairs": "name the column: --set data.columns.positive=COLUMN",
-    "vocab": "choose another --model than {model}, or remove it with --{part.kind} ~{part.name}",
-    "mask-token": "choose another --model than {model}, or remove it with "
+    "vocab": "{model} lower-cases: choose another --model, or remove it with "
+    "--{part.kind} ~{part.name}",
+    "mask-token": "{model} has none: choose another --model, or remove it with "
     "--{part.kind} ~{part.name}",
 }
 """What helps where no part provides what is needed."""

@@ -78,4 +78,4 @@ def test_asked_for_by_name_it_refuses_an_uncased_vocabulary() -> None:
             compose(recipe=recipe, kinds={"aug": ["case-switch"]})
         line = str(caught.value)
         assert line.startswith("aug.case-switch: needs a vocabulary that keeps capital letters")
-        assert "--model than " in line and "\n" not in line and "--aug ~case-switch" in line
+        assert "lower-cases" in line and "\n" not in line and "--aug ~case-switch" in line
