@@ -51,9 +51,8 @@ class Meters:
         self._began = time.perf_counter()
 
     def add(self, result: StepResult) -> None:
-        """Count a step; one that was dropped has no loss."""
-        if result.update is None or result.update.applied:
-            self.losses.append(result.loss.float())
+        """Count a step."""
+        self.losses.append(result.loss.float())
         self.seen.update(result.parts)
         self.rows += result.rows
         self.tokens += result.tokens
@@ -317,11 +316,8 @@ class Trainer:
             "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
             **meters.flush(),
         }
-        if result.update is not None and result.update.norm is not None:
-            line["gradient_norm"] = float(result.update.norm)
-        if loop.engine.scaler.is_enabled():
-            line["loss_scale"] = loop.engine.scaler.get_scale()
-            line["skipped_steps"] = loop.optimizer.overflows
+        if result.norm is not None:
+            line["gradient_norm"] = float(result.norm)
         for source in (result.parts, result.logged):
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)

@@ -103,7 +103,6 @@ def dev() -> Scorer:
 
 
 def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(encoder: str, folder: Path) -> None:
-    """In chunks; test_fp16.py resumes the same run without."""
     sets = ["train.chunk_size=5", "train.epochs=2", "train.log_steps=3"]
     whole, _ = begin(encoder, folder, EVERYTHING, "whole", *sets)
     whole.run()
