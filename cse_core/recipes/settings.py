@@ -93,7 +93,8 @@ class TrainOptions(Options):
     """Steps between evaluations on the dev sets; 0 means never. By default 125, or a tenth of a
     shorter run."""
     save_steps: int | None = Field(default=None, ge=0)
-    """Steps between checkpoints; 0 means only at the end. By default as eval_steps."""
+    """Steps between checkpoints, by default as eval_steps; 0 means only at the end. A better dev
+    score always writes one."""
     save_rounds: bool = True
     """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
