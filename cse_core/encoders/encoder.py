@@ -94,7 +94,7 @@ class PackedEncoder(nn.Module):
         self.model.eval()
         try:
             evidence = plain_forward(self.model, self.max_positions)
-            if is_causal(self.model, self.max_positions):
+            if is_causal(evidence):
                 what = "reads in one direction, as decoders do: no token sees the ones after it"
                 raise unusable(f"{name} {what}")
             if attention != "padded":
