@@ -16,8 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from cse_core.encoders.architecture import transformer_layers
+from cse_core.encoders.attention import RowLayout
 from cse_core.encoders.dropout import DropoutSource
-from cse_core.encoders.row_layout import RowLayout
 from cse_core.errors import CseError
 
 _KEYS, _VALUES = ("key", "k_lin", "k_proj"), ("value", "v_lin", "v_proj")
