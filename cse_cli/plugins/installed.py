@@ -39,6 +39,7 @@ class Installed:
     def __init__(self, left_out: Sequence[str] = ()) -> None:
         self.left_out = tuple(left_out)
         self._corpora: dict[str, Corpus] = {}
+        self._columns: dict[str, tuple[str, ...] | None] = {}
 
     @cached_property
     def commands(self) -> Commands:
@@ -127,6 +128,15 @@ class Installed:
         if key not in self._corpora:
             self._corpora[key] = load_corpus(options, datasets=self.datasets)
         return self._corpora[key]
+
+    def columns(self, options: DataOptions) -> tuple[str, ...] | None:
+        """Return the columns that ``data.*`` will have, looked at once in a command."""
+        from cse_core.data import peek_columns
+
+        key = options.model_dump_json()
+        if key not in self._columns:
+            self._columns[key] = peek_columns(options, datasets=self.datasets)
+        return self._columns[key]
 
     def known_corpus(self, options: DataOptions) -> Corpus | None:
         """Return the rows where they were read already."""
