@@ -22,7 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
     "Functions": ("cse_core.functional",),
     "Errors": ("cse_core.errors",),
-    "Names": ("cse_core.capabilities", "cse_core.specs"),
+    "Names": ("cse_core.capabilities", "cse_core.hookspecs"),
     "Evaluation suites": ("cse_core.evaluation.suites",),
     "Reporters": ("cse_core.runtime.reporter",),
 }
@@ -51,7 +51,6 @@ HIDDEN = {
     "raise_all",
     "truncate",
     "truncate_repr",
-    "HOOKS",
     "COMPONENT_SPECS",
     "RECORD_KINDS",
     "RecordKind",

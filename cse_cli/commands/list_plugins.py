@@ -44,7 +44,7 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, broken ones with the reason and the fix."""
-    from cse_cli.plugins.manager import SLOW
+    from cse_core.registry.manager import SLOW
     from cse_core.registry.plugin_info import NOUNS, Status
 
     if cite is not None:

@@ -377,5 +377,5 @@ def _how_to_add(registry: Registry, capability: str) -> str:
     """Return how to add a part that provides a capability; empty where none is known."""
     here, elsewhere = registry.providers(capability), registry.providers_elsewhere(capability)
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
-    flags += [f"--{kind} +{name} ({command})" for kind, name, command in [*elsewhere][:3]]
+    flags += [f"--{p.kind} +{p.name} (pip install {p.distribution})" for p in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""

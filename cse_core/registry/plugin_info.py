@@ -62,6 +62,21 @@ class PluginInfo:
         return self.status == "active" or (self.status == "conflicting" and bool(self.hooks))
 
 
+@dataclass(frozen=True)
+class KnownPart:
+    """A part that need not be installed, and the distribution that brings it.
+
+    Attributes:
+        provides: Capabilities that it provides with default options; ``dev`` of a suite that reads
+            dev sets.
+    """
+
+    kind: AnyKind
+    name: str
+    distribution: str
+    provides: tuple[str, ...] = ()
+
+
 def canonical(name: str) -> str:
     """Return a distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
