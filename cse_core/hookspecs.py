@@ -6,6 +6,7 @@ that it implements, marked with ``@hookimpl``; each takes no argument and return
 record names the code of a part, which is imported when a run needs it.
 """
 
+# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -34,8 +35,6 @@ from cse_core.records import (
 CSE_API_VERSION = 1
 """Raised when a change of hooks or contracts breaks plugins; a plugin may state the one it needs as
 ``CSE_API_VERSION`` in its plugin module."""
-CHANGES = {1: "the interface of the first release"}
-"""What each version changed; messages about plugins of an older version say it."""
 GROUP = "cse"
 """The entry-point group of plugins, and pluggy's project name."""
 HOOK_RECORDS: dict[str, type[Record]] = {each.hook: each.record for each in RECORD_KINDS}
@@ -194,7 +193,7 @@ def cse_datasets() -> Iterable[DatasetSpec]:
 
 @_hookspec
 def cse_suites() -> Iterable[SuiteSpec]:
-    """Return sets that encoders are scored on: ``cse eval --suite``.
+    """Return sets that encoders are scored on, as ``cse eval --suite NAME``.
 
     Example::
 
@@ -207,7 +206,7 @@ def cse_suites() -> Iterable[SuiteSpec]:
 
 @_hookspec
 def cse_reporters() -> Iterable[ReporterSpec]:
-    """Return receivers of the numbers of a run: ``cse train --report``.
+    """Return receivers of the numbers of a run, as ``cse train --report NAME``.
 
     Example::
 

@@ -94,16 +94,14 @@ def capabilities_table() -> str:
 
 
 def hooks_text() -> str:
-    """Return each hook with its record, where a recipe names its parts, and its docstring."""
+    """Return each hook with its record and its docstring."""
     texts = []
     for hook, record in HOOK_RECORDS.items():
         name = record.__name__
-        about = f"Records: [{name}](#{name.lower()})"
-        if issubclass(record, ComponentSpec):
-            about += f"; in a recipe `[[{record.kind}]]`"
         what, example = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\nExample::\n\n")
         what = re.sub(r"``([^`]*)``", r"`\1`", what)
-        texts.append(f"### {hook}\n\n{what}\n\n{about}.\n\n```python\n{dedent(example)}\n```")
+        head = f"### {hook}: [{name}](#{name.lower()})"
+        texts.append(f"{head}\n\n{what}\n\n```python\n{dedent(example)}\n```")
     return "\n\n".join(texts)
 
 

@@ -219,8 +219,8 @@ def check_prompts(run: Composition) -> Iterator[Problem]:
     if run.inference_pool is not None and run.inference.slice:
         encoding = [*encoding, run.inference_pool]
     for slicer in run.pools(SliceSpec):
-        for part in encoding if cast(SliceSpec, slicer.spec).cuts_wrapped(slicer.options) else ():
-            if cast(RowPoolerSpec, part.spec).has_prompts(part.options):
+        for part in encoding if slicer.spec.declared("slices_wrapped", slicer.options) else ():
+            if part.spec.declared("prompts", part.options):
                 yield CseError(
                     f"it slices rows that are wrapped, and the prompt of {part.path} has no "
                     "place in them",

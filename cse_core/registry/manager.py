@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import time
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,8 +38,6 @@ from cse_core.registry.record_checks import PluginFault, check_names, check_reco
 
 BUILTINS = ("cse_core.builtins.plugin",)
 """Modules of the toolkit itself that register parts as any plugin does."""
-SLOW = 0.05
-"""Seconds of processor time from which on loading a plugin is called slow: each command waits."""
 
 
 class PluginManager(pluggy.PluginManager):
@@ -49,7 +46,6 @@ class PluginManager(pluggy.PluginManager):
     Attributes:
         infos: What became of each, sorted by distribution and entry point.
         unmatched: Names that were to be left out and that no installed plugin has.
-        seconds: Processor time that loading each took, by key; of those that were imported.
     """
 
     def __init__(self) -> None:
@@ -57,7 +53,6 @@ class PluginManager(pluggy.PluginManager):
         self.add_hookspecs(hookspecs)
         self.infos: tuple[PluginInfo, ...] = ()
         self.unmatched: tuple[str, ...] = ()
-        self.seconds: dict[str, float] = {}
 
     def find(self, name: str) -> tuple[PluginInfo, ...]:
         """Return the plugins that a name means: a key, an entry point, or a distribution.
@@ -85,31 +80,25 @@ class PluginManager(pluggy.PluginManager):
         for name, origin in left_out.items():
             if is_meant(info, name) or (name == ALL and point.dist is not None):
                 return blocked(info, origin)
-        began, plugin = time.thread_time(), None
+        plugin = None
         try:
             with redirect_stdout(sys.stderr):
                 plugin = point.load()
-                info = self._register(plugin, info)
+                return self._register(plugin, info)
         except (Exception, SystemExit) as error:
-            if self.is_registered(plugin):
+            if self.get_name(plugin) == info.key:
                 self.unregister(plugin)
-            info = _broken(info, error)
-        self.seconds[info.key] = time.thread_time() - began
-        return info
+            return _broken(info, error)
 
     def _register(self, plugin: object, info: PluginInfo) -> PluginInfo:
         if (other := self.get_name(plugin)) is not None:
-            reason = f"its module {info.module} is already loaded as {other}"
-            fix = f"pip uninstall {info.distribution}"
-            return replace(info, status="conflicting", reason=reason, fix=fix)
+            raise PluginFault(f"its module {info.module} is already loaded as {other}")
         stated: Any = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
         if not isinstance(stated, int) or isinstance(stated, bool):
             raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
         if stated != CSE_API_VERSION:
-            reason = f"it is made for API version {stated}, {TOOLKIT} {__version__} has "
-            reason += str(CSE_API_VERSION)
-            since = [f"{n}: {what}" for n, what in hookspecs.CHANGES.items() if n > stated]
-            reason += f" ({'; '.join(since)})" if since else ""
+            has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
+            reason = f"it is made for API version {stated}, {has}"
             fix = update_command(TOOLKIT if stated > CSE_API_VERSION else info.distribution)
             return replace(info, status="incompatible", reason=reason, fix=fix)
         self.register(plugin, info.key)

@@ -206,9 +206,9 @@ class Registry:
             return f"{bare} is a {nouns}: write {_flag(elsewhere[0], name)}"
         hint = did_you_mean(bare, {part.name for part in self._parts.get(kind, ())})
         others = {part.name: part for part in self.known if part.kind == kind}
-        close = get_close_matches(bare, others, n=1)
-        if close and not hint.startswith("did you mean"):
-            return f"did you mean {close[0]}? {self._bringing(others[close[0]])}"
+        near = get_close_matches(bare, others, n=1)
+        if near and not hint.startswith("did you mean"):
+            return f"did you mean {near[0]}? {self._bringing(others[near[0]])}"
         failed = [info for info in self.plugins if not info.loaded]
         why = "; ".join(f"{info.key} is {info.status}: {info.reason}" for info in failed[:2])
         more = ", ..." if len(failed) > 2 else ""
@@ -217,7 +217,7 @@ class Registry:
 
 def _provided(spec: ComponentSpec) -> set[str]:
     options = spec.default_options() if callable(spec.provides) else Options()
-    tokens = () if options is None else flatten(spec.provided(options))
+    tokens = () if options is None else flatten(spec.declared("provides", options))
     return {token.replace(INSTANCE, spec.name) for token in tokens}
 
 

@@ -28,7 +28,7 @@ def test_the_list_is_what_the_distribution_brings(distribution: str) -> None:
     for record in (part for info in infos for part in info.parts):
         provides: tuple[str, ...] = ()
         if isinstance(record, ComponentSpec):
-            provides = tuple(flatten(record.provided(record.options())))
+            provides = tuple(flatten(record.declared("provides", record.options())))
         elif isinstance(record, SuiteSpec) and record.dev:
             provides = (DEV,)
         if record.kind == "study":  # many, and no message asks for one that is not installed

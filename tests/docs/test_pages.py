@@ -167,8 +167,8 @@ def test_what_there_is_has_its_place() -> None:
     wanted = [(f"`{key}", PAGES["docs/recipes.md"].text) for key in {*_KEYS} - {"run", "versions"}]
     for hook, record in HOOK_RECORDS.items():
         assert not inspect.signature(getattr(hookspecs, hook)).parameters
-        wanted.append((f"### {hook}\n\nReturn ", hooks))
-        wanted.append((f"Records: [{record.__name__}](#{record.__name__.lower()})", hooks))
+        name = record.__name__
+        wanted.append((f"### {hook}: [{name}](#{name.lower()})\n\nReturn ", hooks))
         wanted.append((f"`{hook}`", guide.section("What do you want to change?")))
     for capability in (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES)):
         wanted.append((f"| `{capability}` |", PAGES["docs/reference.md"].section("Capabilities")))

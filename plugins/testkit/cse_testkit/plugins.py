@@ -28,9 +28,9 @@ for name in sys.argv[2:]:
     import_module(name)
 for info in load_plugins(environ={{}}).infos:
     for part in info.parts if info.distribution == sys.argv[1] else ():
-        options = part.default_options() if hasattr(part, "provided") else None
+        options = part.default_options() if hasattr(part, "provides") else None
         if options is not None:
-            part.provided(options), part.required(options)
+            part.declared("provides", options), part.declared("requires", options)
 print(*(name for name in {HEAVY!r} if name in sys.modules))
 """
 
