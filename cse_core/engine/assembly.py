@@ -31,7 +31,7 @@ from cse_core.parts import (
     RowPooler,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import AugmenterSpec, Kind
+from cse_core.records import Kind
 from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import INPUT
@@ -155,13 +155,12 @@ def build(
 
     augmenters = []
     for planned in composition.of("aug"):
-        spec = cast(AugmenterSpec, planned.spec)
         augmenters.append(
             BoundAugmenter(
                 planned,
                 cast(Augmenter, factory(planned, dimension)),
-                spec.point_of(planned.options),
-                spec.gradient_of(planned.options),
+                planned.spec.declared("point", planned.options),
+                planned.spec.declared("gradient", planned.options),
                 tuple(view.name for view in composition.views if planned.path in view.augmenters),
             )
         )

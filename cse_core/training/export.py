@@ -131,7 +131,7 @@ def _write_sentence_transformers(
     sentence_encoder: SentenceEncoder, folder: Path, row: PlannedPart, slicer: PlannedPart | None
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
-    mode = cast(RowPoolerSpec, row.spec).mode(row.options)
+    mode = row.spec.declared("sentence_transformers", row.options)
     before, after = sentence_encoder.prompt("anchor")
     if before or after:
         return (

@@ -116,7 +116,7 @@ def changed(
         )
         part = factory(planned, sentences.encoder.hidden_size)
         part.prepare(corpus)
-        point = planned.spec.point_of(planned.options)
+        point = planned.spec.declared("point", planned.options)
     sentences.encoder.use_dropout(source)
     sentences.encoder.train(dropout)
     try:
