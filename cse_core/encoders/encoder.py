@@ -235,7 +235,8 @@ class PackedEncoder(nn.Module):
             raise _InputReached(states)
 
         try:
-            return self(words, positions, offsets, on_input=stop).last
+            hidden: Hidden = self(words, positions, offsets, on_input=stop)
+            return hidden.last  # of no rows at all
         except _InputReached as reached:
             return reached.states
 
