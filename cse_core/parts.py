@@ -299,8 +299,14 @@ class Adapter(Part):
         """Return a model of the same vectors without added modules; ``model`` does not change."""
         return model
 
-    def save(self, model: PreTrainedModel, folder: Path) -> None:
-        """Write what was added in a format of its own into ``adapter/`` of the saved model."""
+    def save(self, model: PreTrainedModel, folder: Path, base: str) -> None:
+        """Write what was added, in a format of its own, into ``adapter/`` of the saved model.
+
+        Args:
+            model: The encoder.
+            folder: To make and write to.
+            base: Name of the model that was adapted, without where it lies on this machine.
+        """
 
 
 class Metric(Part):

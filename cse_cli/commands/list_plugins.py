@@ -45,7 +45,6 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, broken ones with the reason and the fix."""
-    from cse_cli.plugins.manager import SLOW
     from cse_core.registry.plugin_info import NOUNS, Status
 
     if cite is not None:
@@ -62,7 +61,6 @@ def list_plugins(
         {
             **_as_dict(info, kind),
             "commands": commands.of(info.distribution),
-            "load_ms": _milliseconds(manager.seconds.get(info.key)),
         }
         for info in manager.infos
         if status in (None, info.status)
@@ -87,9 +85,6 @@ def list_plugins(
             parts.append(f"command: {', '.join(plugin['commands'])}")
         if plugin["reason"]:
             parts += [plugin["reason"], plugin["fix"]]
-        if (plugin["load_ms"] or 0) > 1000 * SLOW:
-            took = f"slow: {plugin['load_ms']:.0f} ms to load, which every command waits for; "
-            parts.append(took + f"{1000 * SLOW:.0f} ms are enough for records")
         table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
     say_table(table)
 
@@ -140,10 +135,6 @@ def _cite(what: str, plugins: Installed, json: bool) -> None:
 def _name(plugin: dict[str, Any]) -> str:
     usual = plugin["distribution"].removeprefix("cse-") == plugin["name"]
     return str(plugin["distribution"] if usual else plugin["key"])
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(1000 * seconds, 1)
 
 
 def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:

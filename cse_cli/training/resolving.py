@@ -111,10 +111,9 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
 def _rows_and_columns(
     options: DataOptions, installed: Installed
 ) -> tuple[int | None, tuple[str, ...] | None]:
-    from cse_core.data import peek_columns
     from cse_core.data.sources import find_source
 
-    columns = peek_columns(options, datasets=installed.datasets)
+    columns = installed.columns(options)
     sources = [find_source(name, installed.datasets) for name in options.path]
     small = all(
         source.spec is not None

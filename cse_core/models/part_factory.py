@@ -116,7 +116,7 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner
     if isinstance(part, SlicePooler):
-        part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)
+        part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
         part.to(setup.device)
     return part

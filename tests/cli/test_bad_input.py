@@ -201,6 +201,6 @@ def test_a_bug_keeps_its_traceback(cse: Cse, monkeypatch: pytest.MonkeyPatch) ->
     def explode(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("cse_cli.plugins.manager.load_plugins", explode)
+    monkeypatch.setattr("cse_core.registry.manager.load_plugins", explode)
     with pytest.raises(RuntimeError, match="a bug"):
         cse("list-plugins")

@@ -19,7 +19,6 @@ from cse_cards.options import RetrievedOptions
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.row_keys import SLOTS_PER_TEXT
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.models.sentence_encoder import SentenceEncoder
@@ -151,7 +150,7 @@ class Retrieved(NegativeStore):
             for each in (self.known.numbers(ctx.rows.cpu()), self._drawn(ctx))
         )
         view = batch.views[self.options.view][batch.level]
-        retrieved = drawn[view.owner, view.slot // SLOTS_PER_TEXT]
+        retrieved = drawn[view.owner, view.text]
         same = own[batch.owner].unsqueeze(1) == retrieved.unsqueeze(0)
         mask, log_weights = negatives.mask.clone(), negatives.log_weights.clone()
         start = 0

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cse_core.capabilities import Role
 from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.engine.negatives import loss_negatives
 from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.models import part_factory as core_factory
 from cse_core.parts import Setup
@@ -168,6 +169,7 @@ def make_context(
         vectors=of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
+        negatives=loss_negatives,
         log=logged.__setitem__,
     )
     return dataclasses.replace(ctx, **changes)
