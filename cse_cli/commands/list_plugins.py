@@ -7,8 +7,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from cse_cli.options.completion import complete_kind, complete_status
-from cse_cli.plugins.discovery import facts
-from cse_cli.plugins.installed import Installed, installed
+from cse_cli.plugins.installed import Installed, facts, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 

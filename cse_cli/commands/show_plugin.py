@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cse_cli.options.completion import complete_plugin
-from cse_cli.plugins.discovery import facts
-from cse_cli.plugins.installed import installed
+from cse_cli.plugins.installed import facts, installed
 from cse_cli.terminal.console import console, echo, plain_table, say_json, say_table
 
 if TYPE_CHECKING:

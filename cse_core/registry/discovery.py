@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, distributions
-from typing import Any
 
 from cse_core import __version__
 from cse_core.hookspecs import GROUP
@@ -54,12 +53,6 @@ def describe(point: EntryPoint) -> PluginInfo:
         summary=summary,
         module=point.value,
     )
-
-
-def facts(info: PluginInfo) -> dict[str, Any]:
-    """Return what is known of a plugin but its parts, as data that JSON can hold."""
-    names = ("key", "name", "distribution", "version", "summary", "module", "status", "reason")
-    return {name: getattr(info, name) for name in (*names, "fix")} | {"hooks": list(info.hooks)}
 
 
 def left_out_by(
