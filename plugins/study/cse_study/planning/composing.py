@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,7 @@ class Composer:
     rows: int | None = None
     plugins: Installed = field(default_factory=lambda: Installed([]))
     _read: dict[str, bool] = field(default_factory=dict)
+    _composed: dict[str, Composition] = field(default_factory=dict)
 
     def run(
         self,
@@ -147,8 +148,7 @@ class Composer:
         untrained = given.get("recipe") == UNTRAINED
         if untrained:
             given = {"model": given["model"]} if "model" in given else {}
-        choice, plugins = self._choice(given, seed), self.plugins
-        composition = resolve_choice(choice, plugins)
+        plugins, composition = self.plugins, self._composition(given, seed)
         # What is read for several points is looked at once: their texts and dev sets are equal.
         read = json.dumps(
             [composition.data.model_dump(), composition.needed_columns, composition.train.dev,
@@ -178,14 +178,21 @@ class Composer:
             composition=composition,
         )
 
-    def _choice(self, settings: Mapping[str, Any], seed: int) -> Choice:
+    def _composition(self, settings: Mapping[str, Any], seed: int) -> Composition:
+        """Return the composition of some settings, made once for all seeds."""
+        key = json.dumps(settings, sort_keys=True, default=str)
+        if key not in self._composed:
+            self._composed[key] = resolve_choice(self._choice(settings), self.plugins)
+        found = self._composed[key]
+        return replace(found, train=found.train.model_copy(update={"seed": seed}))
+
+    def _choice(self, settings: Mapping[str, Any]) -> Choice:
         arguments = {name: value for name, value in settings.items() if "." not in name}
         options = {path: value for path, value in settings.items() if "." in path}
         if self.steps is not None:
             options["train.max_steps"] = self.steps
         if self.rows is not None:
             options["data.limit"] = self.rows
-        options["train.seed"] = seed
         recipe, model = arguments.get("recipe"), arguments.get("model")
         return Choice(
             recipe=None if recipe in (None, NONE) else str(recipe),
