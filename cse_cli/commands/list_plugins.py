@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from cse_cli.options.completion import complete_kind, complete_status
-from cse_cli.plugins.installed import Installed, installed
+from cse_cli.plugins.installed import Installed, facts, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 
@@ -137,31 +137,13 @@ def _name(plugin: dict[str, Any]) -> str:
 
 
 def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
-
     parts: dict[str, list[dict[str, str]]] = {}
     for part in info.parts:
         if kind in (None, part.kind):
-            held = parts.setdefault(part.kind, [])
-            held.append(
-                {
-                    "name": part.name,
-                    "summary": part.summary,
-                    "paper": getattr(part, "paper", ""),
-                }
-            )
-    return {
-        "key": info.key,
-        "name": info.name,
-        "distribution": info.distribution,
-        "version": info.version,
-        "summary": info.summary,
-        "module": info.module,
-        "status": info.status,
-        "reason": info.reason,
-        "fix": info.fix,
-        "hooks": list(info.hooks),
-        "parts": parts,
-    }
+            paper = getattr(part, "paper", "")
+            about = {"name": part.name, "summary": part.summary, "paper": paper}
+            parts.setdefault(part.kind, []).append(about)
+    return {**facts(info), "parts": parts}
 
 
 def _check(flag: str, value: str | None, known: tuple[str, ...]) -> None:

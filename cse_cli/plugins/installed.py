@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -156,3 +156,9 @@ class Installed:
 def installed(context: typer.Context) -> Installed:
     """Return the plugins of a command's context."""
     return cast(Installed, context.find_object(Installed) or Installed())
+
+
+def facts(info: PluginInfo) -> dict[str, Any]:
+    """Return what is known of a plugin but its parts, as data that JSON can hold."""
+    names = ("key", "name", "distribution", "version", "summary", "module", "status", "reason")
+    return {name: getattr(info, name) for name in (*names, "fix")} | {"hooks": list(info.hooks)}

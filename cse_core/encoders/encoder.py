@@ -36,6 +36,13 @@ InputHook = Callable[[Tensor], Tensor]
 Layout = Literal["auto", "packed", "padded"]
 
 
+class _InputReached(Exception):  # noqa: N818
+    """Ends a pass where the first layer would begin."""
+
+    def __init__(self, states: Tensor) -> None:
+        self.states = states
+
+
 class PackedEncoder(nn.Module):
     """A Hugging Face encoder that takes rows lying end to end.
 
@@ -216,6 +223,27 @@ class PackedEncoder(nn.Module):
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
         table = self.model.get_input_embeddings()
         return self._word_table(ids) if table is self._word_table.table else table(ids)
+
+    def input_embeddings(self, words: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
+        """Return ``[T, H]``, what enters the first layer for ``[T, E]`` word embeddings.
+
+        That is with positions, token types, LayerNorm, and dropout where the encoder is in
+        training. No layer is run. The arguments are those of :meth:`forward`.
+        """
+
+        def stop(states: Tensor) -> Tensor:
+            raise _InputReached(states)
+
+        try:
+            hidden: Hidden = self(words, positions, offsets, on_input=stop)
+            return hidden.last  # of no rows at all
+        except _InputReached as reached:
+            return reached.states
+
+    def drop_layers(self) -> None:
+        """Free the layers' weights; word and input embeddings are all that is left."""
+        for layer in transformer_layers(self.model):
+            layer.to("meta")
 
     def forward(
         self,

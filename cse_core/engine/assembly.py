@@ -17,6 +17,7 @@ from cse_core.encoders.shortcuts import recompute_layers
 from cse_core.engine.negatives import dimension_mismatch
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
+from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
@@ -32,7 +33,6 @@ from cse_core.parts import (
 )
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import Kind
-from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import INPUT
 
@@ -70,7 +70,6 @@ class Assembly:
     parts: dict[str, Part]
     dropout: DropoutSource
     device: torch.device
-    load_encoder: Any
     inference_pool: RowPooler | None = None
     calls: PartCalls = field(default_factory=PartCalls)
 
@@ -177,7 +176,6 @@ def build(
         parts=factory.made,
         dropout=source,
         device=device,
-        load_encoder=load,
         inference_pool=inference_pool,
         calls=PartCalls(thorough=train.check),
     )
