@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cse_core.builtins import plugin as builtins
-from cse_core.builtins.poolers import row_means
+from cse_core.functional import row_means
 from cse_core.options import LossOptions
 from cse_core.parts import Branch, Head, RowPooler
 from cse_core.records import (
