@@ -72,6 +72,8 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     recipe = '[[pool]]\nuse = "mean"\n[[loss]]\nuse = "infonce"\n'
     composition = composed(encoder, recipe, folder=folder, rows=240)
     assert advice(composition) == "what may help: lower train.lr (3e-05)"
+    rising = composed(encoder, BYOL, "branch.target.decay=linear(0,1)", folder=folder, rows=240)
+    assert "raise branch.target.decay, or" in advice(rising)
     watch = CollapseDetector(composition)
 
     def look(cosine: float, rank: float, score: float, name: str, count: int = 99) -> str | None:
