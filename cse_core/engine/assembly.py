@@ -70,7 +70,6 @@ class Assembly:
     parts: dict[str, Part]
     dropout: DropoutSource
     device: torch.device
-    load_encoder: Any
     inference_pool: RowPooler | None = None
     calls: PartCalls = field(default_factory=PartCalls)
 
@@ -177,7 +176,6 @@ def build(
         parts=factory.made,
         dropout=source,
         device=device,
-        load_encoder=load,
         inference_pool=inference_pool,
         calls=PartCalls(thorough=train.check),
     )

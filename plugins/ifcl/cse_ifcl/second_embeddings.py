@@ -147,15 +147,7 @@ class SecondEmbeddings:
     ) -> tuple[PackedEncoder, TextTokenizer, str]:
         if options.model is None:
             return setup.online_encoder().copy(), setup.tokenizer, "the run's own encoder"
-        try:
-            return *setup.load_encoder(options.model), options.model
-        except CseError as error:
-            raise CseError(
-                error.what,
-                where=f"{self._where}.model",
-                value=options.model,
-                hint="name a folder with a model and its tokenizer, or one on the Hugging Face hub",
-            ) from error
+        return *setup.load_encoder(options.model), options.model
 
 
 def _size(values: Tensor) -> Tensor:

@@ -191,8 +191,8 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         changes: Other fields of ``cse_core.parts.Setup``.
     """
 
-    def load_encoder(wanted: str) -> Any:
-        raise RuntimeError(f"{name} loads encoder {wanted!r}: test it with run_steps")
+    def load_encoder(wanted: str | None, *_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"{name} uses encoder {wanted!r}: test it with run_steps")
 
     setup = Setup(
         name=name,
@@ -209,6 +209,7 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         device=CPU,
         generator=lambda what: generator(CPU, seed, "setup", name, what),
         load_encoder=load_encoder,
+        text_encoder=load_encoder,
     )
     return dataclasses.replace(setup, **changes)
 
