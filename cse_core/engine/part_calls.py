@@ -235,7 +235,8 @@ def _equal(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def random_state() -> tuple[bytes, bytes, object]:
+def random_state() -> tuple[object, ...]:
     """Return the state of the generators that a plugin shares with everybody."""
-    numbers = np.random.get_state(legacy=True)
-    return torch.get_rng_state().numpy().tobytes(), repr(numbers).encode(), random.getstate()
+    numbers = np.random.get_state(legacy=False)
+    keys = numbers["state"].pop("key").tobytes()
+    return torch.get_rng_state().numpy().tobytes(), keys, numbers, random.getstate()
