@@ -12,9 +12,13 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.machine.refusals import check_typed, refusal
+from cse_cli.machine.refusals import (
+    check_typed,
+    exits_as_errors,
+    plugin_from_traceback,
+    refusal,
+)
 from cse_cli.options.flags import peek, take_no_plugin
-from cse_cli.plugins.culprit import exits_as_errors, plugin_from_traceback
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
 from cse_cli.terminal.console import OutputLost, echo, echo_err, fail, prepare_streams
 from cse_cli.training import choosing

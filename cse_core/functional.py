@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from cse_core.types import Negatives, Positives
+from cse_core.types import Negatives, Positives, TokenBatch
 
 Similarity = Literal["cosine", "dot"]
 EPS = 1e-8
@@ -90,6 +91,16 @@ def log_sum_exp(logits: Tensor) -> Tensor:
     return torch.where(none, torch.full_like(logs, -torch.inf), logs)
 
 
+def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
+    """Return ``[R, H]`` means of ``[T, H]`` over each row, special tokens too, summed in fp32."""
+    rows = tokens.row_of_token()
+    sum_type = states.dtype if states.dtype.itemsize >= 4 else torch.float32
+    sums = states.new_zeros((tokens.rows, states.shape[1]), dtype=sum_type)
+    sums = sums.index_add(0, rows, states.to(sums.dtype))
+    lengths = tokens.lengths.clamp_min(1).to(states.device, non_blocking=True)
+    return sums / lengths.unsqueeze(1)
+
+
 def sample_in_rows(
     row: Tensor, count: Tensor, draws: Tensor, among: Tensor | None = None
 ) -> Tensor:
@@ -113,3 +124,10 @@ def sample_in_rows(
     first = torch.searchsorted(row, torch.arange(len(count), device=row.device))
     taken = place < (first + count)[row]
     return taken if among is None else taken & among
+
+
+def derive_seed(*counters: int | str) -> int:
+    """Return a seed of 63 bits from numbers and names, the same on every machine."""
+    text = "\x1f".join(f"{type(counter).__name__}:{counter}" for counter in counters)
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

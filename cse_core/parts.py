@@ -62,7 +62,13 @@ class Setup:
         seed: The run's seed.
         device: Where tensors belong.
         generator: ``generator(name)`` draws on the CPU for the making of the part.
-        load_encoder: Loads a second encoder by name, with its tokenizer.
+        load_encoder: ``load_encoder(model, option="model")`` is a second encoder by name, with its
+            tokenizer; where it cannot be loaded, the error names that option of the part.
+        text_encoder: ``text_encoder(model, pooling="mean", option="model")`` makes
+            ``encode(texts, longest=None)``: ``[N, D]`` float32 vectors on the CPU, of another
+            encoder or with None of the run's own as it is at each call, without heads, in
+            evaluation mode. Pooling is ``cls`` or ``mean``, ``longest`` a bound on the tokens of a
+            row. Every process asks for the same texts and encodes its share of them.
     """
 
     name: str
@@ -78,7 +84,8 @@ class Setup:
     seed: int
     device: torch.device
     generator: Callable[[str], torch.Generator]
-    load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]]
+    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]]
+    text_encoder: Callable[..., Callable[..., Tensor]]
 
     def online_encoder(self) -> PackedEncoder:
         """Return the online encoder of a run in training.
@@ -299,8 +306,14 @@ class Adapter(Part):
         """Return a model of the same vectors without added modules; ``model`` does not change."""
         return model
 
-    def save(self, model: PreTrainedModel, folder: Path) -> None:
-        """Write what was added in a format of its own into ``adapter/`` of the saved model."""
+    def save(self, model: PreTrainedModel, folder: Path, base: str) -> None:
+        """Write what was added, in a format of its own, into ``adapter/`` of the saved model.
+
+        Args:
+            model: The encoder.
+            folder: To make and write to.
+            base: Name of the model that was adapted, without where it lies on this machine.
+        """
 
 
 class Metric(Part):
@@ -324,7 +337,6 @@ class RoundContext:
         scores: Best score of each finished round.
         generator: As in StepContext.
         progress: ``progress(done, total, what)`` moves the progress bar.
-        load_encoder: As in Setup.
     """
 
     round: int
@@ -333,4 +345,3 @@ class RoundContext:
     scores: Sequence[float | None]
     generator: Callable[..., torch.Generator]
     progress: Callable[[int, int, str], None]
-    load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]]

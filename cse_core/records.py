@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from cse_core.capabilities import Capabilities, Requirement
+from cse_core.capabilities import Capabilities
 from cse_core.options import (
     AdapterOptions,
     AugmenterOptions,
@@ -28,12 +28,6 @@ Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metri
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study"]
 GradientMode = Literal["fresh", "previous"]
-T = TypeVar("T")
-
-
-def _with(options: Options, field: T | Callable[[Any], T]) -> T:
-    """Return a field that is a value, or a function of the options."""
-    return field(options) if callable(field) else field
 
 
 class Paper(str):
@@ -105,13 +99,10 @@ class ComponentSpec(NamedSpec):
         except ValueError:
             return None
 
-    def provided(self, options: Options) -> tuple[Requirement, ...]:
-        """Return what it provides with these options."""
-        return _with(options, self.provides)
-
-    def required(self, options: Options) -> tuple[Requirement, ...]:
-        """Return what it requires with these options."""
-        return _with(options, self.requires)
+    def declared(self, field: str, options: Options) -> Any:
+        """Return a field with these options: its value, or what it returns as their function."""
+        value = getattr(self, field)
+        return value(options) if callable(value) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,14 +122,6 @@ class AugmenterSpec(ComponentSpec):
     views: tuple[str, ...] = ("positive",)
     point: Point | Callable[[Any], Point] = "tokens"
     gradient: GradientMode | Callable[[Any], GradientMode | None] | None = None
-
-    def point_of(self, options: Options) -> Point:
-        """Return where it acts with these options."""
-        return _with(options, self.point)
-
-    def gradient_of(self, options: Options) -> GradientMode | None:
-        """Return the gradient that it needs with these options."""
-        return _with(options, self.gradient)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,10 +144,6 @@ class SliceSpec(PoolSpec):
 
     slices_wrapped: bool | Callable[[Any], bool] = False
 
-    def cuts_wrapped(self, options: Options) -> bool:
-        """Return whether it slices wrapped rows with these options."""
-        return _with(options, self.slices_wrapped)
-
 
 @dataclass(frozen=True, kw_only=True)
 class RowPoolerSpec(PoolSpec):
@@ -178,14 +157,6 @@ class RowPoolerSpec(PoolSpec):
 
     sentence_transformers: str | Callable[[Any], str | None] | None = None
     prompts: bool | Callable[[Any], bool] = False
-
-    def mode(self, options: Options) -> str | None:
-        """Return the equal pooling mode of sentence-transformers with these options."""
-        return _with(options, self.sentence_transformers)
-
-    def has_prompts(self, options: Options) -> bool:
-        """Return whether it puts texts around the content with these options."""
-        return _with(options, self.prompts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,18 +188,14 @@ class StoreSpec(ComponentSpec):
     """A part that holds negatives beyond the batch, or weighs existing ones.
 
     Attributes:
-        encodes: Function of the options that returns the views that its branch encodes, where they
-            are not the view of its options alone.
+        encodes: Function of the options that returns the views that its branch encodes, by default
+            the view of its options.
     """
 
     kind: ClassVar[Kind] = "negatives"
 
     options: type[Options] = StoreOptions
-    encodes: Callable[[Any], tuple[str, ...]] | None = None
-
-    def encoded(self, options: StoreOptions) -> tuple[str, ...]:
-        """Return the views that its branch encodes with these options."""
-        return (options.view,) if self.encodes is None else self.encodes(options)
+    encodes: Callable[[Any], tuple[str, ...]] = lambda options: (options.view,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,8 @@ from cse_core.token_batch import ragged_index as ragged_index
 
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
+SLOTS_PER_TEXT = 2**10
+"""Room for the slots of one text, where a batch row has several texts in a view."""
 INPUT = "input"
 """The level of mean input embeddings, built only when a part requires it."""
 
@@ -70,6 +72,11 @@ class Embeddings:
     def __len__(self) -> int:
         """Return N."""
         return len(self.owner)
+
+    @property
+    def text(self) -> Tensor:
+        """Return ``[N]`` which text of its sentence a row is of, where a view has several each."""
+        return self.slot // SLOTS_PER_TEXT
 
     def detach(self) -> Embeddings:
         """Return the same without gradient."""
@@ -300,6 +307,8 @@ class StepContext:
             inputs of a view, or None where there is none (yet).
         texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
             and augmenters of texts and tokens, those of the rows at hand.
+        negatives: ``negatives(batch, options)`` are the in-batch negatives of a loss with these
+            options, masked as they say; ``negatives(batch, options, given)`` masks others.
         log: ``log(name, value)`` notes a scalar for metrics.jsonl, under this very name (begin it
             with the instance's own), without waiting for it; in ``after_step`` too.
     """
@@ -314,6 +323,7 @@ class StepContext:
     vectors: Callable[[str, str | None], Mapping[str, Embeddings]]
     gradient: Callable[[View, TokenBatch], Tensor | None]
     texts: Callable[[str], list[str]]
+    negatives: Callable[..., Negatives]
     log: Callable[[str, Tensor | float], None]
 
 

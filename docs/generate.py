@@ -9,14 +9,17 @@ A marked place begins with ``<!-- generated: NAME -->`` and ends with ``<!-- end
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from textwrap import dedent
 
 from cse_cli.options.descriptions import describe
-from cse_core import capabilities
+from cse_core import capabilities, hookspecs
 from cse_core.builtins import plugin as builtins
+from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.options import HeadOptions, Options
 from cse_core.recipes.option_types import field_accepts, plain, type_text
 from cse_core.recipes.settings import (
@@ -27,7 +30,6 @@ from cse_core.recipes.settings import (
     ViewOptions,
 )
 from cse_core.records import COMPONENT_SPECS, ComponentSpec
-from cse_core.specs import HOOK_RECORDS
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
@@ -91,17 +93,16 @@ def capabilities_table() -> str:
     return table(("capability", "meaning"), rows)
 
 
-def hooks_table() -> str:
-    """Return the hooks with their records, flags and tables."""
-    rows = []
+def hooks_text() -> str:
+    """Return each hook with its record and its docstring."""
+    texts = []
     for hook, record in HOOK_RECORDS.items():
-        flag = place = ""
-        if issubclass(record, ComponentSpec):
-            flag, place = f"`--{record.kind}`", f"`[[{record.kind}]]`"
         name = record.__name__
-        form = f"`{hook}() -> list[{name}]`"
-        rows.append((form, f"[{name}](#{name.lower()})", flag, place))
-    return table(("hook", "record", "flag", "recipe table"), rows)
+        what, example = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\nExample::\n\n")
+        what = re.sub(r"``([^`]*)``", r"`\1`", what)
+        head = f"### {hook}: [{name}](#{name.lower()})"
+        texts.append(f"{head}\n\n{what}\n\n```python\n{dedent(example)}\n```")
+    return "\n\n".join(texts)
 
 
 def builtins_table() -> str:
@@ -129,7 +130,7 @@ def packages_table() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "packages": packages_table,
-    "hooks": hooks_table,
+    "hooks": hooks_text,
     "capabilities": capabilities_table,
     "reference": reference.page,
     "kinds": kinds_table,

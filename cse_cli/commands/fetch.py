@@ -12,10 +12,10 @@ import typer
 from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
-from cse_core.errors import CseError
+from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_cli.texts.sources import SourceFile, Sources
+    from cse_cli.texts.fetching import Sources
 
 
 def fetch(
@@ -34,8 +34,8 @@ def fetch(
             "--out",
             "-o",
             metavar="FILE",
-            help="For a data set of the hub: a .parquet, .jsonl, .csv or .tsv file; by default "
-            "name.parquet here.",
+            help="For a data set of the hub: a .parquet or .jsonl file; by default name.parquet "
+            "here.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -81,8 +81,7 @@ def fetchable(plugins: Installed) -> dict[str, str]:
 
 def _table(name: str, plugins: Installed) -> Sources | None:
     """Return a table of sources; None of a name with a slash, which is of the hub."""
-    from cse_cli.texts.sources import read_sources
-    from cse_core.errors import did_you_mean
+    from cse_cli.texts.fetching import read_sources
     from cse_core.runtime.loading import package_path
 
     known = fetchable(plugins)
@@ -103,100 +102,65 @@ def _fetch_suite(
     from cse_cli.texts.fetching import LOCK, Unreachable, Web, content_sum, fetch_file
 
     folder = data_folder(data_dir)[0] / table.folder
-    locked = _read_lock(folder / LOCK)
+    lock = _read_lock(folder / LOCK)
     web = Web(source, echo_err)
-    missing: list[tuple[SourceFile, str]] = []
-    outcome: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    states: dict[str, str] = {}
     for file in table.files:
-        path, known = folder / file.name, locked.get(file.name)
+        path, known = folder / file.name, lock.get(file.name)
         if path.is_file() and known is None:
-            outcome[file.name] = "yours"
+            states[file.name] = "yours: not fetched by this command, left as it is"
             continue
         if path.is_file() and known is not None and not force:
             same = content_sum(path) == known["sha256"]
-            outcome[file.name] = "there" if same else "changed"
+            changed = "changed: not what was fetched; --force fetches it again"
+            states[file.name] = "there" if same else changed
             continue
         try:
-            fetched = fetch_file(file, web, known)
+            content, record = fetch_file(file, web, known)
         except Unreachable as error:
-            missing.append((file, error.what))
+            missing[file.name] = error.what
             continue
-        _write(path, fetched.content)
+        _write(path, content)
         owner = table.owners[file.owner]
         about = {"licence": owner.licence, "owner": owner.name, "fetched": str(date.today())}
-        locked[file.name] = {**fetched.record, **about}
-        _write(folder / LOCK, (json_.dumps(locked, indent=1) + "\n").encode())
-        outcome[file.name] = "fetched"
+        lock[file.name] = {**record, **about}
+        _write(folder / LOCK, (json_.dumps(lock, indent=1) + "\n").encode())
+        other = file.measured not in ("", record["sha256"])
+        states[file.name] = f"fetched{', not as docs/results.md measured it' * other}"
     if json:
-        say_json({"folder": str(folder), "files": locked, "missing": [f.name for f, _ in missing]})
-    elif outcome:
-        _show_fetched(table, folder, locked, outcome)
+        say_json({"folder": str(folder), "files": lock, "missing": list(missing)})
+    elif states:
+        _show_fetched(table, lock, states)
     if missing:
-        _refuse(name, folder, missing)
+        _refuse(name, table, folder, missing)
     if not json:
         echo(f"in {folder}; checksums and sources: {LOCK}")
 
 
-def _refuse(name: str, folder: Path, missing: list[tuple[SourceFile, str]]) -> None:
+def _refuse(name: str, table: Sources, folder: Path, missing: dict[str, str]) -> None:
     """Say in one line what to put where."""
-    first, why = missing[0]
+    first = next(file for file in table.files if file.name in missing)
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     columns = f" ({first.name}: columns {', '.join(first.columns)})" if first.columns else ""
-    names = ", ".join(file.name for file, _ in missing[:12])
     raise CseError(
-        f"{first.name}{others} cannot be fetched: {why}",
+        f"{first.name}{others} cannot be fetched: {missing[first.name]}",
         where=name,
-        hint=f"put {names} into {folder}{columns}; or download the addresses of "
-        f"`cse data fetch {name} --list` elsewhere, and `cse data fetch {name} --from FOLDER`",
+        hint=f"put {', '.join(list(missing)[:12])} into {folder}{columns}; or download the "
+        f"addresses of `cse data fetch {name} --list` elsewhere, and "
+        f"`cse data fetch {name} --from FOLDER`",
     )
 
 
-def _show_fetched(
-    table: Sources, folder: Path, locked: dict[str, Any], outcome: dict[str, str]
-) -> None:
+def _show_fetched(table: Sources, lock: dict[str, Any], states: dict[str, str]) -> None:
     grid = plain_table("", ("file", "rows", "sha256", "pinned by", ""))
-    for file in table.files:
-        if file.name not in outcome:
-            continue
-        known = locked.get(file.name)
-        if known is None:
-            grid.add_row(file.name, "", "", "", outcome[file.name])
-        else:
-            grid.add_row(
-                file.name, f"{known['rows']:,}", known["sha256"][:12], _pin(known),
-                outcome[file.name],
-            )  # fmt: skip
+    for name, state in states.items():
+        known = lock.get(name)
+        facts = (f"{known['rows']:,}", known["sha256"][:12], known["pin"]) if known else ("",) * 3
+        grid.add_row(name, *facts, state)
     say_table(grid)
-    for owner in dict.fromkeys(file.owner for file in table.files if file.name in outcome):
+    for owner in dict.fromkeys(file.owner for file in table.files if file.name in states):
         echo(f"from {table.owners[owner].name}; licence: {table.owners[owner].licence}")
-    for what, meaning in _STATES.items():
-        if names := ", ".join(name for name, state in outcome.items() if state == what):
-            echo(f"{what}: {names}: {meaning}")
-    other = [
-        file.name
-        for file in table.files
-        if file.measured and locked.get(file.name, {}).get("sha256", file.measured) != file.measured
-    ]
-    if other:
-        echo(f"other rows than in the copy that docs/results.md measured: {', '.join(other)}")
-    if any(_pin(locked[name]) == _TRUSTED for name in outcome if name in locked):
-        echo(f"{_TRUSTED}: its host keeps no revision, so what came first is trusted from then on")
-
-
-_TRUSTED = "first fetch"
-_STATES = {
-    "yours": "not fetched by this command, left as it is",
-    "changed": "not what was fetched; --force fetches it again",
-}
-"""What a file may be beside fetched or there, and what it means."""
-
-
-def _pin(known: dict[str, Any]) -> str:
-    """Return what pins a file, in at most 18 characters."""
-    if known["published"]:
-        return "published checksum"
-    *_, last = known["revision"].split(" ")
-    return f"revision {last[:9]}" if last else _TRUSTED
 
 
 def _show_sources(table: Sources, *, json: bool) -> None:
@@ -209,9 +173,7 @@ def _show_sources(table: Sources, *, json: bool) -> None:
         echo(f"{file.name}{rows}")
         for place in file.places:
             more = f" and {len(place.urls) - 1} more" if len(place.urls) > 1 else ""
-            pin = "its published checksum" if place.sha256 else place.revision or "its first fetch"
-            echo(f"  {place.urls[0]}{more}")
-            echo(f"  pinned by {pin}")
+            echo(f"  {place.urls[0]}{more}\n  pinned by {place.pin}")
         echo(f"  {owner.name}; licence: {owner.licence}")
 
 
@@ -231,7 +193,7 @@ def _read_lock(path: Path) -> dict[str, Any]:
         return {}
     try:
         found = json_.loads(path.read_text(encoding="utf-8"))
-        if all({"sha256", "rows", "revision", "published", "downloads"} <= set(each)
+        if all({"sha256", "rows", "pin", "downloads"} <= set(each)
                for each in found.values()):  # fmt: skip
             return dict(found)
     except (OSError, ValueError, AttributeError, TypeError):
@@ -241,7 +203,6 @@ def _read_lock(path: Path) -> dict[str, Any]:
 
 
 def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bool) -> None:
-    from cse_cli.texts.writing import write_rows, written_format
     from cse_core.data import load_corpus
     from cse_core.data.sources import find_source
     from cse_core.recipes.settings import DataOptions
@@ -256,12 +217,22 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
         )
     assert source.hub is not None
     path = out if out is not None else Path(f"{source.hub.set_name}.parquet")
-    written_format(str(path))
+    if path.suffix not in (".parquet", ".jsonl"):
+        hint = "name it *.parquet or *.jsonl"
+        raise CseError("unknown file type for rows", where="--out", value=str(path), hint=hint)
     check_out_file(path)
     options = DataOptions.model_validate({"path": (name,)})
     corpus = load_corpus(options, datasets=plugins.datasets)
-    with out_file(path) as made, made.open("wb") as file:
-        write_rows(corpus.table, file, path.name)
+    with out_file(path) as made:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(corpus.table, made)
+        else:
+            with made.open("w", encoding="utf-8") as lines:
+                for batch in corpus.table.to_batches(10_000):
+                    for row in batch.to_pylist():
+                        lines.write(json_.dumps(row, ensure_ascii=False) + "\n")
     if json:
         say_json({"file": str(path), "rows": len(corpus), "columns": list(corpus.names)})
     else:

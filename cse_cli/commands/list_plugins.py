@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from cse_cli.options.completion import complete_kind, complete_status
-from cse_cli.plugins.installed import Installed, installed
+from cse_cli.plugins.installed import Installed, facts, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
 
@@ -44,7 +44,6 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, broken ones with the reason and the fix."""
-    from cse_cli.plugins.manager import SLOW
     from cse_core.registry.plugin_info import NOUNS, Status
 
     if cite is not None:
@@ -61,7 +60,6 @@ def list_plugins(
         {
             **_as_dict(info, kind),
             "commands": commands.of(info.distribution),
-            "load_ms": _milliseconds(manager.seconds.get(info.key)),
         }
         for info in manager.infos
         if status in (None, info.status)
@@ -86,9 +84,6 @@ def list_plugins(
             parts.append(f"command: {', '.join(plugin['commands'])}")
         if plugin["reason"]:
             parts += [plugin["reason"], plugin["fix"]]
-        if (plugin["load_ms"] or 0) > 1000 * SLOW:
-            took = f"slow: {plugin['load_ms']:.0f} ms to load, which every command waits for; "
-            parts.append(took + f"{1000 * SLOW:.0f} ms are enough for records")
         table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
     say_table(table)
 
@@ -141,36 +136,14 @@ def _name(plugin: dict[str, Any]) -> str:
     return str(plugin["distribution"] if usual else plugin["key"])
 
 
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(1000 * seconds, 1)
-
-
 def _as_dict(info: Any, kind: str | None) -> dict[str, Any]:
-
     parts: dict[str, list[dict[str, str]]] = {}
     for part in info.parts:
         if kind in (None, part.kind):
-            held = parts.setdefault(part.kind, [])
-            held.append(
-                {
-                    "name": part.name,
-                    "summary": part.summary,
-                    "paper": getattr(part, "paper", ""),
-                }
-            )
-    return {
-        "key": info.key,
-        "name": info.name,
-        "distribution": info.distribution,
-        "version": info.version,
-        "summary": info.summary,
-        "module": info.module,
-        "status": info.status,
-        "reason": info.reason,
-        "fix": info.fix,
-        "hooks": list(info.hooks),
-        "parts": parts,
-    }
+            paper = getattr(part, "paper", "")
+            about = {"name": part.name, "summary": part.summary, "paper": paper}
+            parts.setdefault(part.kind, []).append(about)
+    return {**facts(info), "parts": parts}
 
 
 def _check(flag: str, value: str | None, known: tuple[str, ...]) -> None:

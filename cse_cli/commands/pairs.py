@@ -69,94 +69,62 @@ def rounds_of(
     from cse_core.training.run import training_corpus
     from cse_core.training.run_folder import RunFolder
 
-    if not (run / "run.toml").is_file():
-        raise CseError(
-            "is not a run: it has no run.toml",
-            where="RUN",
-            value=str(run),
-            hint="name the folder that `cse train` made, such as runs/NAME",
-        )
     folder = RunFolder(run)
+    if not folder.recipe.is_file():
+        hint = "name the folder that `cse train` made, such as runs/NAME"
+        what = "is not a run: it has no run.toml"
+        raise CseError(what, where="RUN", value=str(run), hint=hint)
     numbers = sorted(int(each.name) for each in (run / "rounds").glob("[0-9]*"))
     if not numbers:
-        raise CseError(
-            "has no mined pairs",
-            where="RUN",
-            value=str(run),
-            hint="its miners work inside the step, or it has no miner",
-        )
+        hint = "its miners work inside the step, or it has no miner"
+        raise CseError("has no mined pairs", where="RUN", value=str(run), hint=hint)
     corpus = training_corpus(resolve(registry, recipe=folder.recipe), registry)
-    own = None if document is None else _rows_of(corpus, document)
     said: list[dict[str, Any]] = []
     for number in numbers:
         pairs = read_round(folder.round(number), number).pairs
-        if own is None:
-            said.append({"round": number, **_first_pairs(corpus, pairs, rows)})
-        else:
-            said.append({"round": number, **_clusters(corpus, pairs, own)})
+        if document is not None:
+            said.append({"round": number, **_clusters(corpus, pairs, document)})
+            continue
+        shown = [pairs[name][:rows] for name in ("text", "positive")]
+        texts = [
+            each if isinstance(each, list) else corpus.column("text").take(each) for each in shown
+        ]
+        examples = list(zip(*texts, strict=True))
+        said.append({"round": number, "pairs": len(pairs["text"]), "examples": examples})
     return said
 
 
-def _rows_of(corpus: Corpus, document: str) -> list[int]:
-    names = corpus.column("document")
-    found = [row for row, name in enumerate(names) if name == document]
-    if not found:
-        raise CseError(
-            "the data has no such document",
-            where="--document",
-            value=document,
-            hint=did_you_mean(document, list(dict.fromkeys(names))[:1000]),
-        )
-    return found
+def _clusters(corpus: Corpus, pairs: Pairs, document: str) -> dict[str, Any]:
+    """Return the document's components of the round's pairs, and its sentences in none.
 
-
-def _first_pairs(corpus: Corpus, pairs: Pairs, count: int) -> dict[str, Any]:
-    shown = [_texts(corpus, pairs[name][:count]) for name in ("text", "positive")]
-    return {"pairs": len(pairs["text"]), "examples": list(zip(*shown, strict=True))}
-
-
-def _texts(corpus: Corpus, values: Any) -> list[str]:
-    return values if isinstance(values, list) else corpus.column("text").take(values)
-
-
-def _clusters(corpus: Corpus, pairs: Pairs, own: list[int]) -> dict[str, Any]:
-    """Return the document's components of the round's pairs, and its sentences in none."""
+    Raises:
+        CseError: If the data has no such document, or the round pairs texts that are no rows.
+    """
     import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    names = corpus.column("document")
+    own = [row for row, name in enumerate(names) if name == document]
+    if not own:
+        hint = did_you_mean(document, list(dict.fromkeys(names))[:1000])
+        raise CseError("the data has no such document", where="--document", value=document,
+                       hint=hint)  # fmt: skip
     first, second = pairs["text"], pairs["positive"]
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
-        return _text_pairs(corpus, pairs, own)
+        what = "this run pairs texts that its miner made, not sentences of a document"
+        raise CseError(what, where="--document", hint="leave it out to see the first pairs")
     inside = np.isin(first, own) & np.isin(second, own)
-    known = np.sort(np.asarray(own))
-    one, two = (np.searchsorted(known, column[inside]) for column in (first, second))
-    sources, targets = [one], [two]
-    marks = pairs.get("cluster")
-    if isinstance(marks, np.ndarray) and bool(np.isin(marks[inside], known).all()):
-        # A capped document lacks pairs that would connect its clusters: the round names them.
-        sources.append(one)
-        targets.append(np.searchsorted(known, marks[inside]))
-    ends = (np.concatenate(sources), np.concatenate(targets))
-    graph = coo_array((np.ones(len(ends[0])), ends), shape=(len(own), len(own)))
+    # A capped document lacks pairs that would connect its clusters: the round names them.
+    marks = np.asarray(pairs.get("cluster", first))
+    ends = np.concatenate([[first[inside], second[inside]], [first[inside], marks[inside]]], axis=1)
+    graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(len(corpus), len(corpus)))
     _, label = connected_components(graph, directed=False)
-    texts = corpus.column("text").take(own)
     groups: dict[int, list[str]] = {}
-    for text, number in zip(texts, label.tolist(), strict=True):
-        groups.setdefault(number, []).append(text)
+    for row, text in zip(own, corpus.column("text").take(own), strict=True):
+        groups.setdefault(int(label[row]), []).append(text)
     return {
-        "pairs": len(one),
+        "pairs": int(inside.sum()),
         "clusters": [each for each in groups.values() if len(each) > 1],
         "unpaired": [each[0] for each in groups.values() if len(each) == 1],
     }
-
-
-def _text_pairs(corpus: Corpus, pairs: Pairs, own: list[int]) -> dict[str, Any]:
-    """Return the document's pairs of a round that brings texts of its own."""
-    texts = [list(_texts(corpus, pairs[name])) for name in ("text", "positive")]
-    keys: Any = pairs.get("document")
-    if keys is None:
-        return {"pairs": 0, "examples": []}
-    number = None if corpus.documents is None else int(corpus.documents[own[0]])
-    chosen = [i for i, key in enumerate(keys) if key == number]
-    return {"pairs": len(chosen), "examples": [(texts[0][i], texts[1][i]) for i in chosen]}

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cse_cli.options.completion import complete_plugin
-from cse_cli.plugins.installed import installed
+from cse_cli.plugins.installed import facts, installed
 from cse_cli.terminal.console import console, echo, plain_table, say_json, say_table
 
 if TYPE_CHECKING:
     from cse_core.records import Record
-    from cse_core.registry.plugin_info import PluginInfo
 
 
 def show_plugin(
@@ -39,7 +38,12 @@ def show_plugin(
             echo(options_table(info.parts))
         return
     plugins = [
-        {**_as_dict(info), "commands": found.commands.of(info.distribution)} for info in infos
+        {
+            **facts(info),
+            "parts": [_part(record) for record in info.parts],
+            "commands": found.commands.of(info.distribution),
+        }
+        for info in infos
     ]
     if json:
         say_json({"plugins": plugins})
@@ -64,20 +68,6 @@ def options_table(records: Iterable[Record]) -> str:
                 cells = (f"`{each['path']}`", each["type"], default, each["description"])
                 lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return "\n".join(lines) if len(lines) > 2 else "It has no options of its own."
-
-
-def _as_dict(info: PluginInfo) -> dict[str, Any]:
-    return {
-        "key": info.key,
-        "distribution": info.distribution,
-        "version": info.version,
-        "summary": info.summary,
-        "module": info.module,
-        "status": info.status,
-        "reason": info.reason,
-        "fix": info.fix,
-        "parts": [_part(record) for record in info.parts],
-    }
 
 
 def _part(record: Record) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from cse_cli.plugins.installed import Installed
@@ -19,65 +19,48 @@ def complete_part(kind: Kind) -> Complete:
     def complete(incomplete: str) -> Iterator[tuple[str, str]]:
         sign = incomplete[:1] if incomplete[:1] in ("+", "~") else ""
         for part in Installed().registry.parts(kind):
-            yield f"{sign}{part.name}", part.spec.summary
-
-    return _matching(complete)
-
-
-def complete_kind(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete a kind of part."""
-    from cse_core.registry.plugin_info import NOUNS
-
-    return _starting(incomplete, NOUNS.items())
-
-
-def complete_status(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete a plugin's status."""
-    from cse_core.registry.plugin_info import Status
-
-    return _starting(incomplete, ((status, "") for status in get_args(Status)))
-
-
-def complete_plugin(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete a plugin's name."""
-    return _starting(incomplete, ((i.name, i.summary) for i in Installed().manager.infos))
-
-
-def complete_recipe(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete a recipe's name."""
-    return _starting(incomplete, _named(Installed().registry.recipes()))
-
-
-def complete_model(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete an installed encoder's name."""
-    return _starting(incomplete, _named(Installed().registry.encoders()))
-
-
-def complete_suite(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete an installed suite's name."""
-    return _starting(incomplete, _named(Installed().registry.suites()))
-
-
-def complete_reporter(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete an installed reporter's name."""
-    return _starting(incomplete, _named(Installed().registry.reporters()))
-
-
-def complete_data(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete an installed data set's name."""
-    return _starting(incomplete, _named(Installed().registry.datasets()))
-
-
-def _named(found: Any) -> Iterator[tuple[str, str]]:
-    return ((each.name, each.spec.summary) for each in found)
-
-
-def _starting(incomplete: str, offered: Any) -> Iterator[tuple[str, str]]:
-    return ((name, summary) for name, summary in offered if name.startswith(incomplete))
-
-
-def _matching(offer: Complete) -> Complete:
-    def complete(incomplete: str) -> Iterator[tuple[str, str]]:
-        return _starting(incomplete, offer(incomplete))
+            if part.name.startswith(incomplete.removeprefix(sign)):
+                yield f"{sign}{part.name}", part.spec.summary
 
     return complete
+
+
+def _complete(offered: Callable[[], Iterable[tuple[str, str]]]) -> Complete:
+    """Return a completion of names, offered with what each is."""
+
+    def complete(incomplete: str) -> Iterator[tuple[str, str]]:
+        return (pair for pair in offered() if pair[0].startswith(incomplete))
+
+    return complete
+
+
+def _records(method: str) -> Complete:
+    """Return a completion of the records that a method of the registry returns."""
+
+    def offered() -> Iterator[tuple[str, str]]:
+        found: Iterable[Any] = getattr(Installed().registry, method)()
+        return ((each.name, each.spec.summary) for each in found)
+
+    return _complete(offered)
+
+
+def _kinds() -> Iterable[tuple[str, str]]:
+    from cse_core.registry.plugin_info import NOUNS
+
+    return NOUNS.items()
+
+
+def _statuses() -> Iterable[tuple[str, str]]:
+    from cse_core.registry.plugin_info import Status
+
+    return ((status, "") for status in get_args(Status))
+
+
+complete_kind = _complete(_kinds)
+complete_status = _complete(_statuses)
+complete_plugin = _complete(lambda: ((i.name, i.summary) for i in Installed().manager.infos))
+complete_recipe = _records("recipes")
+complete_model = _records("encoders")
+complete_suite = _records("suites")
+complete_reporter = _records("reporters")
+complete_data = _records("datasets")

@@ -62,6 +62,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
             device=torch.device("meta"),
             generator=draws,
             load_encoder=_load,
+            text_encoder=_load,
         )
         part = make_part(choice, setup)
         assert isinstance(part, Adapter)
@@ -69,5 +70,5 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
     return count_trained(model)
 
 
-def _load(name: str) -> Any:
+def _load(name: str | None, *_: Any, **__: Any) -> Any:
     raise RuntimeError(f"an adapter asked for encoder {name!r} in a plan")

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from cse_core.registry.plugin_info import AnyKind, canonical
-from cse_core.registry.registry import Registry
-
-
-@dataclass(frozen=True)
-class KnownPart:
-    """A part that need not be installed, and who brings it.
-
-    Attributes:
-        provides: Tokens that it provides with default options; ``dev`` of a suite that reads dev
-            sets.
-    """
-
-    kind: AnyKind
-    name: str
-    distribution: str
-    provides: tuple[str, ...] = ()
+from cse_core.registry.plugin_info import AnyKind, KnownPart
 
 
 @dataclass(frozen=True)
@@ -76,42 +59,3 @@ def known_parts() -> tuple[KnownPart, ...]:
 def known_commands() -> dict[str, str]:
     """Return the distribution of each command that the directory lists."""
     return {name: listing.distribution for listing in directory() for name in listing.commands}
-
-
-class HintingRegistry(Registry):
-    """The parts of the loaded plugins, with hints that name who brings what is missing."""
-
-    def how_to_get(self, kind: AnyKind, name: str) -> str:
-        """Return how to get a known part; empty if its plugin is loaded without it."""
-        owner, separator, bare = name.rpartition("/")
-        owner = canonical(owner.partition(":")[0])
-        for part in known_parts():
-            meant = not separator or owner == part.distribution
-            if meant and (part.kind, part.name) == (kind, bare) and (hint := self._of(part)):
-                return hint
-        here = {info.distribution for info in self.plugins}
-        if separator and owner in {part.distribution for part in known_parts()} - here:
-            return f"{owner} is not installed: pip install {owner}"
-        return ""
-
-    def close_elsewhere(self, kind: AnyKind, name: str) -> str:
-        """Return the known part of a close name, and how to get it."""
-        others = {part.name: part for part in known_parts() if part.kind == kind}
-        close = get_close_matches(name, others, n=1, cutoff=0.6)
-        return f"did you mean {close[0]}? {self._of(others[close[0]])}" if close else ""
-
-    def providers_elsewhere(self, token: str) -> Iterator[tuple[AnyKind, str, str]]:
-        """Yield the known parts that would provide a token and are not here, and what to type."""
-        for part in known_parts():
-            if token in part.provides and not self.has(part.kind, part.name):
-                yield part.kind, part.name, f"pip install {part.distribution}"
-
-    def _of(self, part: KnownPart) -> str:
-        plugins = [info for info in self.plugins if info.distribution == part.distribution]
-        if not plugins:
-            name = part.distribution
-            return f"it is a part of {name}, not installed: pip install {name}"
-        for info in plugins:
-            if not info.loaded:
-                return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
-        return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -13,11 +13,11 @@ from cse_cli.plugins.installed_commands import Commands
 from cse_cli.terminal.console import warn
 
 if TYPE_CHECKING:
-    from cse_cli.plugins.manager import PluginManager
     from cse_core.data import Corpus
     from cse_core.evaluation.suites import Suite, SuiteFiles
     from cse_core.recipes.settings import DataOptions
     from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
+    from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registry
 
@@ -39,6 +39,7 @@ class Installed:
     def __init__(self, left_out: Sequence[str] = ()) -> None:
         self.left_out = tuple(left_out)
         self._corpora: dict[str, Corpus] = {}
+        self._columns: dict[str, tuple[str, ...] | None] = {}
 
     @cached_property
     def commands(self) -> Commands:
@@ -51,18 +52,15 @@ class Installed:
 
         Warns of names to leave out that none of them has.
         """
-        from dataclasses import replace
-
-        from cse_cli.plugins.manager import load_plugins
         from cse_core.errors import did_you_mean, truncate
+        from cse_core.registry.manager import load_plugins
 
         manager = load_plugins(self.left_out)
         blocking = {command.blocked_by for command in self.commands.all}
         infos = (*manager.infos, *self.commands.plugins(manager.infos))
-        manager = replace(
-            manager,
-            infos=tuple(sorted(infos, key=lambda info: (info.distribution, info.name))),
-            unmatched=tuple(n for n in manager.unmatched if f"--no-plugin {n}" not in blocking),
+        manager.infos = tuple(sorted(infos, key=lambda info: (info.distribution, info.name)))
+        manager.unmatched = tuple(
+            name for name in manager.unmatched if f"--no-plugin {name}" not in blocking
         )
         for name in manager.unmatched:
             hint = did_you_mean(name, {info.name for info in manager.infos})
@@ -72,9 +70,10 @@ class Installed:
     @cached_property
     def registry(self) -> Registry:
         """Return the parts of the loaded plugins."""
-        from cse_cli.plugins.directory import HintingRegistry
+        from cse_cli.plugins.directory import known_parts
+        from cse_core.registry.registry import Registry
 
-        return HintingRegistry.from_plugins(self.manager.infos)
+        return Registry.from_plugins(self.manager.infos, known_parts())
 
     @property
     def datasets(self) -> dict[str, DatasetSpec]:
@@ -128,6 +127,15 @@ class Installed:
             self._corpora[key] = load_corpus(options, datasets=self.datasets)
         return self._corpora[key]
 
+    def columns(self, options: DataOptions) -> tuple[str, ...] | None:
+        """Return the columns that ``data.*`` will have, looked at once in a command."""
+        from cse_core.data import peek_columns
+
+        key = options.model_dump_json()
+        if key not in self._columns:
+            self._columns[key] = peek_columns(options, datasets=self.datasets)
+        return self._columns[key]
+
     def known_corpus(self, options: DataOptions) -> Corpus | None:
         """Return the rows where they were read already."""
         return self._corpora.get(options.model_dump_json())
@@ -148,3 +156,9 @@ class Installed:
 def installed(context: typer.Context) -> Installed:
     """Return the plugins of a command's context."""
     return cast(Installed, context.find_object(Installed) or Installed())
+
+
+def facts(info: PluginInfo) -> dict[str, Any]:
+    """Return what is known of a plugin but its parts, as data that JSON can hold."""
+    names = ("key", "name", "distribution", "version", "summary", "module", "status", "reason")
+    return {name: getattr(info, name) for name in (*names, "fix")} | {"hooks": list(info.hooks)}

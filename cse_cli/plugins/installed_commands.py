@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cse_cli.plugins.discovery import (
+from cse_cli.terminal.console import literal
+from cse_core.errors import CseError
+from cse_core.hookspecs import GROUP
+from cse_core.registry.discovery import (
     ALL,
     COMMANDS_GROUP,
     blocked,
@@ -20,10 +23,7 @@ from cse_cli.plugins.discovery import (
     left_out_by,
     update_command,
 )
-from cse_cli.terminal.console import literal
-from cse_core.errors import CseError
 from cse_core.registry.plugin_info import PluginInfo
-from cse_core.specs import GROUP
 
 if TYPE_CHECKING:
     from cse_core.records import CommandSpec

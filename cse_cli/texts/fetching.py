@@ -1,4 +1,4 @@
-"""Files from the web: downloaded, checked against what was fetched first, and converted."""
+"""Public files of suites: tables of where they are, downloads that are checked and converted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +18,8 @@ from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from cse_cli.texts.sources import Place, SourceFile
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
 from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.runtime.loading import load_factory
@@ -24,12 +27,114 @@ from cse_core.runtime.loading import load_factory
 LOCK = "fetched.json"
 """What was fetched into a folder, from where, with which checksums."""
 _SECONDS = 20
-_MOST = 2**29
+_MAX_BYTES = 2**29
 """Bytes of a download, and of what it unpacks to, at most."""
+_RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
 class Unreachable(CseError):
     """A place that does not answer."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Place(_Table):
+    """Somewhere on the web that holds a file.
+
+    Attributes:
+        urls: Files or archives; ``{00..63}`` in one is a number of that many digits.
+        revision: What never changes of it, such as a commit; empty where the host has none.
+        sha256: Checksums that were published, in the order of ``urls``.
+    """
+
+    urls: tuple[str, ...] = Field(min_length=1)
+    revision: str = ""
+    sha256: tuple[str, ...] = ()
+
+    @field_validator("urls")
+    @classmethod
+    def _expanded(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        found: list[str] = []
+        for url in urls:
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise ValueError(f"not a web address: {url}")
+            numbers = _RANGE.search(url)
+            if numbers is None:
+                found.append(url)
+                continue
+            first, last = numbers.groups()
+            for number in range(int(first), int(last) + 1):
+                found.append(_RANGE.sub(str(number).zfill(len(first)), url, count=1))
+        return tuple(found)
+
+    @property
+    def pin(self) -> str:
+        """Return what pins the content, in words."""
+        revision = f"revision {self.revision}" if self.revision else "first fetch"
+        return "published checksum" if self.sha256 else revision
+
+
+class Owner(_Table):
+    """Who keeps files, and under which licence."""
+
+    name: str
+    licence: str
+
+
+class SourceFile(_Table):
+    """A file of a suite.
+
+    Attributes:
+        name: Its name in the folder: ``.tsv.gz`` with ``columns``, or ``.jsonl.gz``.
+        owner: Key of ``owners``.
+        reader: ``"package.module:function"``, called with the content of the fetched files by name
+            and ``options``; it yields rows.
+        rows: How many rows it has; None where nobody has published it.
+        measured: SHA-256 of its text in the copy that published results were measured on; a fetched
+            one may have another, which is said.
+        places: Where it is, the first that answers is taken.
+    """
+
+    name: str = Field(pattern=r"^[\w.-]+\.(tsv|jsonl)\.gz$")
+    owner: str
+    reader: str
+    columns: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+    rows: int | None = None
+    measured: str = ""
+    places: tuple[Place, ...] = Field(min_length=1)
+
+
+class Sources(_Table):
+    """A table of sources.
+
+    Attributes:
+        folder: Folder below the data folder in which the suite looks for them.
+    """
+
+    summary: str
+    folder: str = Field(pattern=r"^\w+$")
+    owners: dict[str, Owner]
+    files: tuple[SourceFile, ...] = Field(min_length=1)
+
+
+def read_sources(path: Path) -> Sources:
+    """Read a table of sources.
+
+    Raises:
+        CseError: If it is not such a table: a mistake of the plugin that brings it.
+    """
+    try:
+        found = Sources.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        outcome = " ".join(str(error).split())
+        raise CseError(f"not a table of sources: {outcome[:300]}", where=path.name) from None
+    for file in found.files:
+        if file.owner not in found.owners:
+            raise CseError(f"{file.name}: unknown owner {file.owner}", where=path.name)
+    return found
 
 
 @dataclass
@@ -37,8 +142,8 @@ class Web:
     """Downloads, each once.
 
     Attributes:
-        mirror: A folder or address that stands for every host: ``MIRROR/HOST/PATH``, in a folder
-            also ``MIRROR/NAME``; None takes the hosts themselves.
+        mirror: A folder with the downloads by their names, or an address that stands for every
+            host, asked for ``HOST/PATH``; None takes the hosts themselves.
         tell: Gets a line for each download.
     """
 
@@ -58,12 +163,14 @@ class Web:
         return self._known[url]
 
     def _read(self, url: str) -> bytes:
-        parts = urlsplit(url)
-        if self.mirror is not None and "://" not in self.mirror:
-            return self._from_folder(Path(self.mirror).expanduser(), url)
-        place = url
-        if self.mirror is not None:
+        parts, place = urlsplit(url), url
+        if self.mirror is not None and "://" in self.mirror:
             place = f"{self.mirror.rstrip('/')}/{parts.netloc}{parts.path}"
+        elif self.mirror is not None:
+            path = Path(self.mirror).expanduser() / Path(parts.path).name
+            if not path.is_file():
+                raise Unreachable(f"{path.name} is not in {path.parent}", where=url)
+            return path.read_bytes()
         host = urlsplit(place).netloc
         if host in self._dead:
             raise Unreachable(f"{host} does not answer: {self._dead[host]}", where=url)
@@ -71,40 +178,29 @@ class Web:
         request = Request(place, headers={"User-Agent": f"cse-toolkit/{__version__}"})
         try:
             with urlopen(request, timeout=_SECONDS) as answer:
-                content: bytes = answer.read(_MOST + 1)
+                content: bytes = answer.read(_MAX_BYTES + 1)
         except (URLError, OSError, ValueError) as error:
             why = " ".join(str(getattr(error, "reason", None) or error).split())
             if getattr(error, "code", None) is None:
                 self._dead[host] = why
             raise Unreachable(f"{host or place} does not answer: {why}", where=url) from None
-        if len(content) > _MOST:
-            raise CseError(f"more than {_MOST:,} bytes", where=url)
+        if len(content) > _MAX_BYTES:
+            raise CseError(f"more than {_MAX_BYTES:,} bytes", where=url)
         return content
 
-    def _from_folder(self, folder: Path, url: str) -> bytes:
-        parts = urlsplit(url)
-        below = folder / parts.netloc / parts.path.lstrip("/")
-        for path in (below, folder / below.name):
-            if path.is_file():
-                return path.read_bytes()
-        raise Unreachable(f"{below.name} is not in {folder}", where=url)
 
-
-@dataclass(frozen=True)
-class Fetched:
-    """A file that was fetched: its bytes, and what the lock file keeps of it."""
-
-    content: bytes
-    record: dict[str, Any]
-
-
-def fetch_file(file: SourceFile, web: Web, known: dict[str, Any] | None) -> Fetched:
+def fetch_file(
+    file: SourceFile, web: Web, known: dict[str, Any] | None
+) -> tuple[bytes, dict[str, Any]]:
     """Download a file and convert it to what the suites read.
 
     Args:
         file: Its entry in the table of sources.
         web: What downloads it.
         known: What the lock file has of it, None where it was never fetched.
+
+    Returns:
+        Its content, gzipped, and what the lock file keeps of it.
 
     Raises:
         Unreachable: If no place answers.
@@ -118,19 +214,14 @@ def fetch_file(file: SourceFile, web: Web, known: dict[str, Any] | None) -> Fetc
             why.append(error.what)
             continue
         for url, found in sums.items():
-            _check(file, url, found, (known or {}).get("downloads", {}).get(url))
+            if known is not None and known["downloads"].get(url, found) != found:
+                raise _changed(file.name, f"{url} is not what it was when it was fetched first")
         rows, text = _converted(file, raw)
-        content = gzip.compress(text, mtime=0)
-        record = {
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "rows": rows,
-            "revision": place.revision,
-            "published": bool(place.sha256),
-            "downloads": sums,
-        }
-        if known is not None and known["sha256"] != record["sha256"]:
+        checksum = hashlib.sha256(text).hexdigest()
+        if known is not None and known["sha256"] != checksum:
             raise _changed(file.name, "its rows are not those that were fetched before")
-        return Fetched(content, record)
+        record = {"sha256": checksum, "rows": rows, "revision": place.revision, "pin": place.pin}
+        return gzip.compress(text, mtime=0), {**record, "downloads": sums}
     raise Unreachable("; ".join(dict.fromkeys(why)), where=file.name)
 
 
@@ -183,13 +274,8 @@ def _unpacked(url: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_size(url: str, size: int) -> None:
-    if size > _MOST:
-        raise CseError(f"unpacks to more than {_MOST:,} bytes", where=url)
-
-
-def _check(file: SourceFile, url: str, found: str, known: str | None) -> None:
-    if known is not None and known != found:
-        raise _changed(file.name, f"{url} is not what it was when it was fetched first")
+    if size > _MAX_BYTES:
+        raise CseError(f"unpacks to more than {_MAX_BYTES:,} bytes", where=url)
 
 
 def _changed(name: str, what: str) -> CseError:

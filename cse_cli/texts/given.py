@@ -102,13 +102,13 @@ def _both(first: Iterator[str], second: Iterator[str]) -> Iterator[str]:
 def _of_file(file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str]) -> Iterator[str]:
     if file == STDIN:
         return _filled(_stdin(), "stdin")
-    from cse_core.data.files import format_of, line_blocks, open_file
+    from cse_core.data.files import file_lines, format_of, open_file
 
     known = format_of(file)
     if file in datasets or known is None or known[0] != "txt":
         return iter(rows_of(file, datasets, columns))
     opened = open_file(file, Path(file).expanduser())
-    return _filled((line for _, lines in line_blocks(opened) for line in lines), file)
+    return _filled(file_lines(opened), file)
 
 
 def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
@@ -123,10 +123,9 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
 
 
 def _stdin() -> Iterator[str]:
-    from cse_core.data.files import read_error, text_blocks
+    from cse_core.data.files import read_error, text_lines
 
     try:
-        for _, lines in text_blocks(sys.stdin.buffer, "stdin", block=1 << 16, longest=1 << 28):
-            yield from lines
+        yield from text_lines(sys.stdin.buffer, "stdin")
     except OSError as error:
         raise read_error("stdin", error) from None

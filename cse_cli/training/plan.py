@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.option_types import plain
-from cse_core.records import RunInfo, StoreSpec
+from cse_core.records import RunInfo
 from cse_core.training.recipe_file import as_recipe
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def data_flow(run: Composition) -> list[str]:
                 lines.append(f"{name} -> {loss.path} (view)")
         for store, held in run.stores():
             if run.serves(store, loss):
-                views = cast(StoreSpec, store.spec).encoded(held)
+                views = store.spec.declared("encodes", held)
                 branch = held.branch or branch_of.get(views[0], "online")
                 lines.append(f"{store.path} ({', '.join(views)} by branch {branch}) -> {loss.path}")
     lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]

@@ -8,15 +8,20 @@ from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.machine.refusals import exits_as_errors
 from cse_cli.models.processes import is_first
-from cse_cli.plugins.culprit import exits_as_errors
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.lengths import lengths
 from cse_cli.training.resolving import with_absolute_paths
-from cse_cli.training.resuming import check_run, recorded_reports
-from cse_cli.training.train_checks import check_links, check_out, default_folder
+from cse_cli.training.train_checks import (
+    check_links,
+    check_out,
+    check_run,
+    default_folder,
+    recorded_reports,
+)
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter

@@ -91,20 +91,19 @@ class Frozen(Branch):
             self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         else:
             self.heads = {}
-            try:
-                self.encoder, self.tokenizer = setup.load_encoder(options.model)
-                if options.pooler:
-                    self.heads["pooler"] = _own_pooler(self.encoder, setup)
-            except CseError as error:
-                where = f"branch.{setup.name}.model"
-                value = options.model
-                raise CseError(error.what, where=where, value=value, hint=error.hint) from error
+            self.encoder, self.tokenizer = setup.load_encoder(options.model)
+            if options.pooler:
+                self.heads["pooler"] = _own_pooler(self.encoder, setup, options.model)
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)
 
 
-def _own_pooler(encoder: PackedEncoder, setup: Setup) -> Mlp:
+def _own_pooler(encoder: PackedEncoder, setup: Setup, model: str) -> Mlp:
     """Return the trained pooler of an encoder as a head."""
     size = encoder.hidden_size
     own = replace(setup, encoder=encoder, dimension=size, hidden_size=size)
-    return Mlp(MlpOptions(start="pooler"), own).to(setup.device)
+    try:
+        return Mlp(MlpOptions(start="pooler"), own).to(setup.device)
+    except CseError as error:
+        where = f"branch.{setup.name}.model"
+        raise CseError(error.what, where=where, value=model, hint=error.hint) from error

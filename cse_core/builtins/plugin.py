@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cse_core.builtins import options
+from cse_core.hookspecs import hookimpl
 from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, RowPoolerSpec
-from cse_core.specs import hookimpl
 
 
 @hookimpl

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from cse_core.builtins.options import FirstLastOptions
+from cse_core.functional import row_means
 from cse_core.options import PoolerOptions
 from cse_core.parts import RowPooler, Setup
 from cse_core.types import Hidden, TokenBatch
-
-
-def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
-    """Return ``[R, H]`` means of ``[T, H]`` over each row, special tokens too, summed in fp32."""
-    rows = tokens.row_of_token()
-    sum_type = states.dtype if states.dtype.itemsize >= 4 else torch.float32
-    sums = states.new_zeros((tokens.rows, states.shape[1]), dtype=sum_type)
-    sums = sums.index_add(0, rows, states.to(sums.dtype))
-    lengths = tokens.lengths.clamp_min(1).to(states.device, non_blocking=True)
-    return sums / lengths.unsqueeze(1)
 
 
 class Cls(RowPooler):

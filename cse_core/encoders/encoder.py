@@ -23,10 +23,9 @@ from cse_core.encoders.architecture import (
     unusable,
     word_table,
 )
-from cse_core.encoders.attention import PACKED, register_packed_attention
+from cse_core.encoders.attention import PACKED, RowLayout, register_packed_attention
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.pretrained import WHERE, load_model, load_tokenizer, translate_load_errors
-from cse_core.encoders.row_layout import Packed, Padded
 from cse_core.encoders.shortcuts import AutocastInputCache, LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -34,6 +33,86 @@ from cse_core.types import Hidden
 
 InputHook = Callable[[Tensor], Tensor]
 Layout = Literal["auto", "packed", "padded"]
+
+
+def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
+    """Return each token's slot ``[T]`` in rows of ``width`` slots, at its position."""
+    starts = torch.arange(len(offsets) - 1) * width
+    slots = starts.repeat_interleave(offsets.diff())
+    return slots.to(positions.device, non_blocking=True) + positions
+
+
+class Packed:
+    """All rows as one sequence ``[1, T]``; attention alone knows where they begin.
+
+    ``positions`` are the places ``[T]`` in the rows, ``offsets`` are ``[R+1]`` int64 on the CPU.
+    With ``by_position`` a row's tokens are put in the order of their positions, as attention by a
+    sliding window needs when positions were permuted.
+    """
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        offsets: Tensor,
+        source: DropoutSource | None,
+        by_position: bool,
+    ) -> None:
+        self._order: Tensor | None = None
+        if by_position:
+            longest = int(offsets.diff().max())
+            self._order = row_slots(positions, offsets, longest).argsort()
+            self._inverse = self._order.argsort()
+            positions = positions[self._order]
+        self.positions = positions.unsqueeze(0)
+        self.arguments: dict[str, Any] = {"row_layout": RowLayout(offsets, tokens.device, source)}
+
+    def to_model(self, tokens: Tensor) -> Tensor:
+        """Return ``[T, X]`` as ``[1, T, X]``."""
+        return (tokens if self._order is None else tokens[self._order]).unsqueeze(0)
+
+    def from_model(self, states: Tensor) -> Tensor:
+        """Return ``[1, T, X]`` as ``[T, X]``."""
+        tokens = states.squeeze(0)
+        return tokens if self._order is None else tokens[self._inverse]
+
+
+class Padded:
+    """Rows side by side, ``[R, L]``, padded to the longest; a token sits at its position.
+
+    Raises:
+        ValueError: On a CPU, if the positions of a row are not 0 up to its length in some order.
+    """
+
+    def __init__(self, tokens: Tensor, positions: Tensor, offsets: Tensor) -> None:
+        lengths = offsets.diff()
+        self.rows, self.longest = len(lengths), int(lengths.max())
+        self._slots = row_slots(positions, offsets, self.longest)
+        places = torch.arange(self.longest)
+        real = (places < lengths[:, None]).to(tokens.device, non_blocking=True)
+        if tokens.device.type == "cpu":  # a GPU would have to be waited for
+            taken = torch.zeros_like(real)
+            taken.view(-1)[self._slots.clamp(0, real.numel() - 1)] = True
+            if not torch.equal(taken, real):
+                raise ValueError("the positions of a row are not 0 up to its length in some order")
+        self.positions = places.to(tokens.device, non_blocking=True).expand(self.rows, -1)
+        self.arguments: dict[str, Any] = {"attention_mask": real.long()}
+
+    def to_model(self, tokens: Tensor) -> Tensor:
+        """Return ``[T, X]`` as ``[R, L, X]``, zero on the padding."""
+        flat = tokens.new_zeros(self.rows * self.longest, tokens.shape[1])
+        return flat.index_copy(0, self._slots, tokens).view(self.rows, self.longest, -1)
+
+    def from_model(self, states: Tensor) -> Tensor:
+        """Return ``[R, L, X]`` as ``[T, X]``."""
+        return states.flatten(0, 1).index_select(0, self._slots)
+
+
+class _InputReached(Exception):  # noqa: N818
+    """Ends a pass where the first layer would begin."""
+
+    def __init__(self, states: Tensor) -> None:
+        self.states = states
 
 
 class PackedEncoder(nn.Module):
@@ -94,7 +173,7 @@ class PackedEncoder(nn.Module):
         self.model.eval()
         try:
             evidence = plain_forward(self.model, self.max_positions)
-            if is_causal(self.model, self.max_positions):
+            if is_causal(evidence):
                 what = "reads in one direction, as decoders do: no token sees the ones after it"
                 raise unusable(f"{name} {what}")
             if attention != "padded":
@@ -216,6 +295,27 @@ class PackedEncoder(nn.Module):
         """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
         table = self.model.get_input_embeddings()
         return self._word_table(ids) if table is self._word_table.table else table(ids)
+
+    def input_embeddings(self, words: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
+        """Return ``[T, H]``, what enters the first layer for ``[T, E]`` word embeddings.
+
+        That is with positions, token types, LayerNorm, and dropout where the encoder is in
+        training. No layer is run. The arguments are those of :meth:`forward`.
+        """
+
+        def stop(states: Tensor) -> Tensor:
+            raise _InputReached(states)
+
+        try:
+            hidden: Hidden = self(words, positions, offsets, on_input=stop)
+            return hidden.last  # of no rows at all
+        except _InputReached as reached:
+            return reached.states
+
+    def drop_layers(self) -> None:
+        """Free the layers' weights; word and input embeddings are all that is left."""
+        for layer in transformer_layers(self.model):
+            layer.to("meta")
 
     def forward(
         self,

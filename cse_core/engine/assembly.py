@@ -17,6 +17,7 @@ from cse_core.encoders.shortcuts import recompute_layers
 from cse_core.engine.negatives import dimension_mismatch
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
+from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
@@ -31,8 +32,7 @@ from cse_core.parts import (
     RowPooler,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import AugmenterSpec, Kind
-from cse_core.runtime.seeds import derive_seed
+from cse_core.records import Kind
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import INPUT
 
@@ -70,7 +70,6 @@ class Assembly:
     parts: dict[str, Part]
     dropout: DropoutSource
     device: torch.device
-    load_encoder: Any
     inference_pool: RowPooler | None = None
     calls: PartCalls = field(default_factory=PartCalls)
 
@@ -155,13 +154,12 @@ def build(
 
     augmenters = []
     for planned in composition.of("aug"):
-        spec = cast(AugmenterSpec, planned.spec)
         augmenters.append(
             BoundAugmenter(
                 planned,
                 cast(Augmenter, factory(planned, dimension)),
-                spec.point_of(planned.options),
-                spec.gradient_of(planned.options),
+                planned.spec.declared("point", planned.options),
+                planned.spec.declared("gradient", planned.options),
                 tuple(view.name for view in composition.views if planned.path in view.augmenters),
             )
         )
@@ -178,7 +176,6 @@ def build(
         parts=factory.made,
         dropout=source,
         device=device,
-        load_encoder=load,
         inference_pool=inference_pool,
         calls=PartCalls(thorough=train.check),
     )

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.engine.row_keys import SLOTS_PER_TEXT, occurrences, token_keys
+from cse_core.engine.row_keys import occurrences, token_keys
 from cse_core.runtime import distributed
-from cse_core.types import TokenBatch, View
+from cse_core.types import SLOTS_PER_TEXT, TokenBatch, View
 
 
 @dataclass(frozen=True)

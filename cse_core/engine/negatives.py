@@ -66,6 +66,13 @@ def negatives_for_loss(batch: Batch, options: LossOptions, stores: Sequence[str]
     return mask_known(batch, negatives, options)
 
 
+def loss_negatives(batch: Batch, options: LossOptions, given: Negatives | None = None) -> Negatives:
+    """Return what ``StepContext.negatives`` does."""
+    if given is None:
+        return negatives_for_loss(batch, options, ())
+    return mask_known(batch, given, options)
+
+
 def negatives_for_reversed(batch: Batch, swapped: Batch, options: LossOptions) -> Negatives:
     """Return the negatives of a loss's second direction: in-batch rows alone.
 

@@ -21,15 +21,17 @@ from cse_core.engine.input_gradients import (
     backward_to_inputs,
     look_up,
 )
+from cse_core.engine.negatives import loss_negatives
 from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks
 from cse_core.engine.views import PreparedView, ViewBuilder
+from cse_core.functional import derive_seed
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.recipes.composition import PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.gradients import NO_REDUCER, GradientReducer
-from cse_core.runtime.seeds import StepPosition, derive_seed, draws
+from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext, TokenBatch
 
 Levels = dict[str, dict[str, Embeddings]]
@@ -286,6 +288,7 @@ class StepPasses:
             vectors=self.vectors_of,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
             texts=partial(self.setup.builder.rows.texts, index=seen),
+            negatives=loss_negatives,
             log=self.logged.__setitem__,
         )
 

@@ -16,8 +16,6 @@ from cse_core.runtime import distributed
 from cse_core.types import Embeddings, TokenBatch
 
 Name = TypeVar("Name")
-SLOTS_PER_TEXT = 2**10
-"""Room for the slots of one text, where a batch row has several texts in a view."""
 MAX_SLOTS, MAX_TOKENS = 2**20, 2**20
 
 

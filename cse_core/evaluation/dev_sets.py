@@ -115,8 +115,8 @@ def _read(path: str, suites: Sequence[Suite], registry: Registry) -> DevSet:
 def _no_dev_set(registry: Registry, why: NoDevSet) -> NoDevSet:
     """Return the error with the suites that would read more."""
     others: dict[str, list[str]] = {}
-    for kind, name, _ in registry.providers_elsewhere(DEV):
-        others.setdefault(registry.how_to_get(kind, name), []).append(name)
+    for part in registry.providers_elsewhere(DEV):
+        others.setdefault(registry.how_to_get(part.kind, part.name), []).append(part.name)
     hints = [f"be one of suite {' or '.join(names)} ({how})" for how, names in others.items()]
     start = f"{why.hint}, or " if why.hint else "it may "
     hint = start + ", or ".join(hints) if hints else why.hint

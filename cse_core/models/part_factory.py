@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError, PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import HeadOptions
+from cse_core.options import HeadOptions, PoolerOptions
 from cse_core.parts import Part, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
 from cse_core.records import HeadSpec, SliceSpec
@@ -23,6 +23,10 @@ from cse_core.tokenization.tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
+
+
+POOLERS = {name: f"cse_core.builtins.poolers:{name.title()}" for name in ("cls", "mean")}
+"""Classes of the row poolers of ``Setup.text_encoder``."""
 
 
 def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
@@ -75,6 +79,32 @@ class PartFactory:
         self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
     ) -> Part:
         """Return a part on the device, which vectors of ``dimension`` reach."""
+
+        def load_encoder(name: str, option: str = "model") -> tuple[PackedEncoder, TextTokenizer]:
+            try:
+                return self.load_encoder(name)
+            except CseError as error:
+                where = f"{choice.path}.{option}"
+                raise CseError(error.what, where=where, value=name, hint=error.hint) from error
+
+        def text_encoder(
+            model: str | None,
+            pooling: Literal["cls", "mean"] = "mean",
+            option: str = "model",
+        ) -> Callable[..., Tensor]:
+            own = self.encoder, self.tokenizer
+            encoder, tokenizer = own if model is None else load_encoder(model, option)
+            pooler = load_factory(POOLERS[pooling])(
+                PoolerOptions(), replace(setup, dimension=encoder.hidden_size)
+            )
+
+            def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
+                at_most = longest or encoder.max_positions
+                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, at_most)
+                return sentences.encode(texts, self.device, share="all")
+
+            return encode
+
         setup = Setup(
             name=choice.name,
             dimension=dimension,
@@ -91,7 +121,8 @@ class PartFactory:
             generator=lambda name: generator(
                 torch.device("cpu"), self.seed, "setup", choice.path, name
             ),
-            load_encoder=self.load_encoder,
+            load_encoder=load_encoder,
+            text_encoder=text_encoder,
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module) and self.dropout is not None:
@@ -116,7 +147,7 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner
     if isinstance(part, SlicePooler):
-        part.slices_wrapped = cast(SliceSpec, choice.spec).cuts_wrapped(choice.options)
+        part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
         part.to(setup.device)
     return part

@@ -219,8 +219,8 @@ def check_prompts(run: Composition) -> Iterator[Problem]:
     if run.inference_pool is not None and run.inference.slice:
         encoding = [*encoding, run.inference_pool]
     for slicer in run.pools(SliceSpec):
-        for part in encoding if cast(SliceSpec, slicer.spec).cuts_wrapped(slicer.options) else ():
-            if cast(RowPoolerSpec, part.spec).has_prompts(part.options):
+        for part in encoding if slicer.spec.declared("slices_wrapped", slicer.options) else ():
+            if part.spec.declared("prompts", part.options):
                 yield CseError(
                     f"it slices rows that are wrapped, and the prompt of {part.path} has no "
                     "place in them",
@@ -377,5 +377,5 @@ def _how_to_add(registry: Registry, capability: str) -> str:
     """Return how to add a part that provides a capability; empty where none is known."""
     here, elsewhere = registry.providers(capability), registry.providers_elsewhere(capability)
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
-    flags += [f"--{kind} +{name} ({command})" for kind, name, command in [*elsewhere][:3]]
+    flags += [f"--{p.kind} +{p.name} (pip install {p.distribution})" for p in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""

@@ -29,7 +29,6 @@ from cse_core.records import (
     MinerSpec,
     PoolSpec,
     RunInfo,
-    StoreSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
 
@@ -82,13 +81,13 @@ class PlannedPart:
     @property
     def requires(self) -> tuple[tuple[str, ...], ...]:
         """Return the capabilities that it requires, each as the alternatives that meet it."""
-        needs = self.spec.required(self.options)
+        needs = self.spec.declared("requires", self.options)
         return tuple((need,) if isinstance(need, str) else need for need in needs)
 
     @cached_property
     def provides(self) -> tuple[str, ...]:
         """Return the capabilities that it provides."""
-        capabilities = flatten(self.spec.provided(self.options))
+        capabilities = flatten(self.spec.declared("provides", self.options))
         return tuple(capability.replace(INSTANCE, self.name) for capability in capabilities)
 
     @staticmethod
@@ -329,7 +328,7 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             text = "is neither a view of this run nor a group that a miner finds"
             need(wanted.target, f"{loss.path}.target", text, run.groups)
     for store, held in run.stores():
-        for name in cast(StoreSpec, store.spec).encoded(held):
+        for name in store.spec.declared("encodes", held):
             need(name, f"{store.path}.view")
     mined = {f"positives:{name}" for name in run.groups}
     for part in run.parts:
@@ -364,14 +363,12 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
 def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
     """Return the encoder calls of a step: one a branch, and those that parts add."""
     fresh = [
-        part
-        for part in run.of("aug")
-        if cast(AugmenterSpec, part.spec).gradient_of(part.options) == "fresh"
+        part for part in run.of("aug") if part.spec.declared("gradient", part.options) == "fresh"
     ]
     branch_of = {view.name: view.branch for view in run.views}
     extra: dict[tuple[str, str], list[str]] = {}
     for store, options in run.stores():
-        for view_name in cast(StoreSpec, store.spec).encoded(options):
+        for view_name in store.spec.declared("encodes", options):
             keeper = options.branch or branch_of.get(view_name, "online")
             if view_name in branch_of and keeper != branch_of[view_name]:
                 extra.setdefault((keeper, view_name), []).append(store.path)

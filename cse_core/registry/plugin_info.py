@@ -16,7 +16,7 @@ Status = Literal["active", "blocked", "broken", "incompatible", "conflicting"]
 active: loaded, all its parts can be used. blocked: the user switched it off, it was not imported.
 broken: it raised, or did not return valid records. incompatible: made for another version of
 cse-toolkit. conflicting: a part of it has the name of another plugin's part (it is loaded, and the
-part is used by its full name), or another installation took its place (it is not loaded).
+part is used by its full name).
 """
 AnyKind = Kind | DataKind
 """Kinds of parts, and of the data that plugins bring."""
@@ -59,7 +59,22 @@ class PluginInfo:
     @property
     def loaded(self) -> bool:
         """Tell whether its parts are registered."""
-        return self.status == "active" or (self.status == "conflicting" and bool(self.hooks))
+        return self.status in ("active", "conflicting")
+
+
+@dataclass(frozen=True)
+class KnownPart:
+    """A part that need not be installed, and the distribution that brings it.
+
+    Attributes:
+        provides: Capabilities that it provides with default options; ``dev`` of a suite that reads
+            dev sets.
+    """
+
+    kind: AnyKind
+    name: str
+    distribution: str
+    provides: tuple[str, ...] = ()
 
 
 def canonical(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Generic, TypeVar, cast
 
 from cse_core.capabilities import INSTANCE, flatten
@@ -20,7 +21,7 @@ from cse_core.records import (
     ReporterSpec,
     SuiteSpec,
 )
-from cse_core.registry.plugin_info import NOUNS, AnyKind, PluginInfo, canonical
+from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 
@@ -79,11 +80,14 @@ class Registry:
     A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
     ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name, and
     neither is the distribution of the recipe that names it.
-    ``plugins`` say what became of each plugin, for hints.
+    ``plugins`` say what became of each plugin, and ``known`` which parts others bring, for hints.
     """
 
     def __init__(
-        self, parts: Iterable[Registered[Record]], plugins: Iterable[PluginInfo] = ()
+        self,
+        parts: Iterable[Registered[Record]],
+        plugins: Iterable[PluginInfo] = (),
+        known: Sequence[KnownPart] = (),
     ) -> None:
         self._parts: dict[AnyKind, list[Registered[Record]]] = {}
         for part in parts:
@@ -91,9 +95,10 @@ class Registry:
         for held in self._parts.values():
             held.sort(key=lambda part: (part.name, part.plugin))
         self.plugins = tuple(plugins)
+        self.known = known
 
     @classmethod
-    def from_plugins(cls, infos: Iterable[PluginInfo]) -> Registry:
+    def from_plugins(cls, infos: Iterable[PluginInfo], known: Sequence[KnownPart] = ()) -> Registry:
         """Register the parts of the plugins that are loaded."""
         plugins = tuple(infos)
         parts = (
@@ -101,7 +106,7 @@ class Registry:
             for info in plugins
             for part in info.parts
         )
-        return cls(parts, plugins)
+        return cls(parts, plugins, known)
 
     def parts(self, kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
         """Return the parts of a kind sorted by name, or those of all kinds."""
@@ -138,17 +143,31 @@ class Registry:
         """Return the installed parts that provide a token with default options."""
         return [part for part in self.parts() if token in _provided(part.spec)]
 
+    def providers_elsewhere(self, capability: str) -> Iterator[KnownPart]:
+        """Yield the known parts that would provide a capability and are not here."""
+        for part in self.known:
+            if capability in part.provides and not self.has(part.kind, part.name):
+                yield part
+
     def how_to_get(self, kind: AnyKind, name: str) -> str:
-        """Return how to get a part that is not here; empty, as the core knows of none."""
+        """Return how to get a known part; empty if its plugin is loaded without it."""
+        owner, separator, bare = name.rpartition("/")
+        owner = canonical(owner.partition(":")[0])
+        for part in self.known:
+            meant = not separator or owner == part.distribution
+            if meant and (part.kind, part.name) == (kind, bare) and (hint := self._bringing(part)):
+                return hint
         return ""
 
-    def close_elsewhere(self, kind: AnyKind, name: str) -> str:
-        """Return the part of a close name that is not here, and how to get it; as above empty."""
+    def _bringing(self, part: KnownPart) -> str:
+        plugins = [info for info in self.plugins if info.distribution == part.distribution]
+        if not plugins:
+            name = part.distribution
+            return f"it is a part of {name}, not installed: pip install {name}"
+        for info in plugins:
+            if not info.loaded:
+                return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
         return ""
-
-    def providers_elsewhere(self, token: str) -> Iterable[tuple[AnyKind, str, str]]:
-        """Return kind and name of what would provide a token and is not here, and what to type."""
-        return ()
 
     def _matching(self, kind: AnyKind, name: str) -> list[Registered[Record]]:
         owner, separator, bare = name.rpartition("/")
@@ -177,7 +196,8 @@ class Registry:
         owner = canonical(owner.partition(":")[0])
         here = {info.distribution for info in self.plugins}
         if separator and owner not in here:
-            close = did_you_mean(owner, here)
+            known = owner in {part.distribution for part in self.known}
+            close = "" if known else did_you_mean(owner, here)
             close = close if close.startswith("did you mean") else f"pip install {owner}"
             return f"{owner} is not installed: {close}"
         elsewhere = [other for other in self._parts if other != kind and self.has(other, name)]
@@ -185,8 +205,10 @@ class Registry:
             nouns = " and a ".join(NOUNS[other] for other in elsewhere)
             return f"{bare} is a {nouns}: write {_flag(elsewhere[0], name)}"
         hint = did_you_mean(bare, {part.name for part in self._parts.get(kind, ())})
-        if not hint.startswith("did you mean") and (close := self.close_elsewhere(kind, bare)):
-            return close
+        others = {part.name: part for part in self.known if part.kind == kind}
+        near = get_close_matches(bare, others, n=1)
+        if near and not hint.startswith("did you mean"):
+            return f"did you mean {near[0]}? {self._bringing(others[near[0]])}"
         failed = [info for info in self.plugins if not info.loaded]
         why = "; ".join(f"{info.key} is {info.status}: {info.reason}" for info in failed[:2])
         more = ", ..." if len(failed) > 2 else ""
@@ -195,7 +217,7 @@ class Registry:
 
 def _provided(spec: ComponentSpec) -> set[str]:
     options = spec.default_options() if callable(spec.provides) else Options()
-    tokens = () if options is None else flatten(spec.provided(options))
+    tokens = () if options is None else flatten(spec.declared("provides", options))
     return {token.replace(INSTANCE, spec.name) for token in tokens}
 
 

@@ -7,18 +7,12 @@ changes no other part's draws.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-
-def derive_seed(*counters: int | str) -> int:
-    """Return a seed of 63 bits from numbers and names, the same on every machine."""
-    text = "\x1f".join(f"{type(counter).__name__}:{counter}" for counter in counters)
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
+from cse_core.functional import derive_seed
 
 
 def generator(device: torch.device, *counters: int | str) -> torch.Generator:

@@ -83,7 +83,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
     with atomic_folder(folder) as beside:
         model = sentence_encoder.encoder.model
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
-            adapter.save(model, beside / "adapter")
+            adapter.save(model, beside / "adapter", public_name(str(model.name_or_path)))
             model, own = adapter.merged(model), None
         model.save_pretrained(beside, state_dict=own)
         config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
@@ -131,7 +131,7 @@ def _write_sentence_transformers(
     sentence_encoder: SentenceEncoder, folder: Path, row: PlannedPart, slicer: PlannedPart | None
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
-    mode = cast(RowPoolerSpec, row.spec).mode(row.options)
+    mode = row.spec.declared("sentence_transformers", row.options)
     before, after = sentence_encoder.prompt("anchor")
     if before or after:
         return (

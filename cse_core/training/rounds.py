@@ -116,7 +116,6 @@ class Rounds:
             scores=tuple(self.scores),
             generator=draws,
             progress=self.reporter.progress,
-            load_encoder=self.assembly.load_encoder,
         )
 
 

@@ -29,8 +29,8 @@ from cse_core.runtime.device import resolve_device, resolve_precision
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import all_gather_objects
-from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import split_texts
 from cse_core.training.checkpoint import begin, last_checkpoint
 from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe

@@ -53,7 +53,7 @@ class Shape:
 @cache
 def registry() -> Registry:
     """Return what is installed."""
-    from cse_cli.plugins.manager import load_plugins
+    from cse_core.registry.manager import load_plugins
     from cse_core.registry.registry import Registry
 
     return Registry.from_plugins(load_plugins().infos)

@@ -97,7 +97,7 @@ def folder() -> Iterator[Path]:
 
 def startup(report: Report, given: Given) -> None:
     """Seconds of `cse --help` and `cse list-plugins`, and of the import of the peer."""
-    from cse_cli.plugins.manager import load_plugins
+    from cse_core.registry.manager import load_plugins
 
     cse, repeats = str(Path(sys.executable).with_name("cse")), 1 if given.quick else 10
     commands = {
@@ -427,7 +427,6 @@ def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[
         scores=(),
         generator=lambda name, **_: generator(torch.device("cpu"), 0, name),
         progress=lambda *_: None,
-        load_encoder=lambda name: sys.exit(f"idc asked for the encoder {name}"),
     )
     found = []
     before = resident()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cse_cli.training.advice import advice
+from cse_cli.training.resolving import advice
 from tests.fixtures.parts import compose, made_up_registry
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -244,13 +242,3 @@ def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
     assert dry.code == run.code == 2 and dry.out == ""
     assert error in dry.errors[-1] and dry.errors[-1] == run.errors[-1]
     assert not (tmp_path / "run").exists()
-
-
-def test_a_dry_run_with_a_dev_set_loads_no_torch(sentences: Path, tmp_path: Path) -> None:
-    file = tmp_path / "mine.dev.tsv"
-    file.write_text(PAIRS, encoding="utf-8")
-    words = ["train", "--dry-run", "--quiet", "--data", str(sentences), "--dev", str(file)]
-    code = f"import sys\nfrom cse_cli.main import run\nassert run({words}) == 0\n"
-    code += "print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cse_cli.plugins.directory import (
-    HintingRegistry,
-    KnownPart,
-    Listing,
-    directory,
-    known_commands,
-    known_parts,
-)
+from cse_cli.plugins.directory import Listing, directory, known_commands, known_parts
 from cse_cli.plugins.installed import Installed
-from cse_cli.plugins.manager import load_plugins
 from cse_core.capabilities import flatten
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import DEV
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
-from cse_core.registry.plugin_info import PluginInfo, Status
+from cse_core.registry.manager import load_plugins
+from cse_core.registry.plugin_info import KnownPart, PluginInfo, Status
+from cse_core.registry.registry import Registry
 from tests.docs.pages import ROOT
 
 DISTRIBUTIONS = sorted({part.distribution for part in known_parts()})
@@ -34,7 +28,7 @@ def test_the_list_is_what_the_distribution_brings(distribution: str) -> None:
     for record in (part for info in infos for part in info.parts):
         provides: tuple[str, ...] = ()
         if isinstance(record, ComponentSpec):
-            provides = tuple(flatten(record.provided(record.options())))
+            provides = tuple(flatten(record.declared("provides", record.options())))
         elif isinstance(record, SuiteSpec) and record.dev:
             provides = (DEV,)
         if record.kind == "study":  # many, and no message asks for one that is not installed
@@ -87,7 +81,7 @@ NEGATION = AugmenterSpec(
 
 def error(kind: Kind, name: str, *infos: PluginInfo) -> str:
     with pytest.raises(CseError) as caught:
-        HintingRegistry.from_plugins(infos).find(kind, name)
+        Registry.from_plugins(infos, known_parts()).find(kind, name)
     return caught.value.line()
 
 
@@ -101,7 +95,7 @@ def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
 
 
 def test_known_records_that_are_no_parts() -> None:
-    none = HintingRegistry([])
+    none = Registry([], known=known_parts())
     with pytest.raises(CseError, match="pip install cse-hicl"):
         none.recipe("hicl")
     with pytest.raises(CseError, match="pip install cse-starter"):
@@ -124,6 +118,8 @@ def test_known_part_that_the_installed_version_lacks_is_not_said_to_be_there() -
 
 def test_providers_are_known_parts_that_are_not_there() -> None:
     token = "view:soft_negative"
-    none, some = HintingRegistry([]), HintingRegistry.from_plugins([info("cse-s:s", NEGATION)])
-    assert list(none.providers_elsewhere(token)) == [("aug", "negation", "pip install cse-sncse")]
+    none = Registry([], known=known_parts())
+    some = Registry.from_plugins([info("cse-s:s", NEGATION)], known_parts())
+    (found,) = none.providers_elsewhere(token)
+    assert (found.kind, found.name, found.distribution) == ("aug", "negation", "cse-sncse")
     assert list(some.providers_elsewhere(token)) == []

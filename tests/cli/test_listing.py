@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -153,19 +152,6 @@ def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Pat
 )
 def test_mistakes_of_usage(cse: Cse, words: tuple[str, ...], expected: tuple[str, ...]) -> None:
     refused(cse(*words), *expected)
-
-
-def test_a_plugin_that_is_slow_to_load_is_said(cse: Cse, distributions: Distributions) -> None:
-    wait = "import time\nend = time.thread_time() + 0.08\nwhile time.thread_time() < end: pass\n"
-    distributions.add("cse-slow", wait + plugin(loss("mine")))
-    distributions.add("cse-swift", plugin(loss("other")))
-    out = " ".join(cse("list-plugins", "--json").out.split())
-    took = {each["key"]: each["load_ms"] for each in json.loads(out)["plugins"]}
-    assert took["cse-slow:slow"] >= 80 > 50 > took["cse-swift:swift"]
-    del sys.modules["cse_slow.plugin"]
-    said = cse("list-plugins").out
-    assert said.count("slow: ") == 1
-    assert "ms to load" in said
 
 
 def test_the_options_of_a_plugin_as_a_table_for_its_readme(cse: Cse) -> None:

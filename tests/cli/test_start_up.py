@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cse_cli.plugins.installed import OWN_COMMANDS
-from tests.fixtures.command_line import call_installed
+from tests.fixtures.command_line import Cse, call_installed
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
 LIGHT = [
@@ -22,10 +22,10 @@ LIGHT = [
     ["train", "--help"],
     ["bench", "--help"],
     ["eval", "--help"],
-    ["train", "--dry-run"],
-    ["train", "--dry-run", "--json", "--loss", "infonce", "--pool", "mean"],
+    ["train", "--dry-run", "--data", "{texts}", "--dev", "{pairs}"],
+    ["train", "--dry-run", "--data", "{texts}", "--json", "--loss", "infonce", "--pool", "mean"],
     ["data", "list"],
-    ["data", "stats", "starter", "--model", "starter"],
+    ["data", "stats", "{texts}", "--model", "starter"],
 ]
 LISTINGS = [
     ["list-plugins"],
@@ -59,8 +59,12 @@ def loaded(asked: Sequence[tuple[list[str], list[str]]], cwd: Path) -> list[list
     return [found for _, found in answers]
 
 
-def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    found = loaded([(words, list(HEAVY)) for words in LIGHT], tmp_path)
+def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("sentence1\tsentence2\tscore\na b\ta c\t1\na d\tb c\t3\n")
+    (empty := tmp_path / "empty").mkdir()
+    lines = [[word.format(texts=sentences, pairs=pairs) for word in words] for words in LIGHT]
+    found = loaded([(words, list(HEAVY)) for words in lines], empty)
     assert not any(found), list(zip(LIGHT, found, strict=True))
 
 
@@ -75,14 +79,10 @@ def test_a_listing_imports_what_it_prints_with_alone(tmp_path: Path) -> None:
     assert loaded(asked, tmp_path) == [[modules[words[0]]] for words in LISTINGS]
 
 
-def test_version_through_the_installed_command(tmp_path: Path) -> None:
+def test_version_and_help(cse: Cse, tmp_path: Path) -> None:
     said = call_installed("--version", cwd=tmp_path)
-    assert said.code == 0
-    assert said.out.startswith("cse-toolkit ")
-
-
-def test_help_names_every_command(tmp_path: Path) -> None:
-    said = call_installed("--help", cwd=tmp_path)
+    assert said.code == 0 and said.out.startswith("cse-toolkit ")
+    said = cse("--help")
     for name in ("list-plugins", "show-plugin", "list-recipes", "show-recipe", "train", "bench",
                  "eval", "encode", "search", "data"):  # fmt: skip
         assert name in said.out

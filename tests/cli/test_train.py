@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.command_line import Cse, call_installed, refused, started
+from cse_cli.terminal.progress import LineReporter
+from tests.fixtures.command_line import Cse, refused
 
 SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")
 
@@ -65,52 +65,27 @@ def test_a_folder_that_holds_a_run_is_refused(cse: Cse, sentences: Path, tmp_pat
     refused(cse("train", "--resume", str(out)), "finished", str(out))
 
 
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was interrupted after some steps."""
-    folder = tmp_path_factory.mktemp("stopped")
-    texts = folder / "texts.txt"
-    texts.write_text("\n".join(f"sentence number {n}" for n in range(64)), encoding="utf-8")
-    words = short(texts, folder / "run", "--train.max_steps", "5000", "--set", "train.save_steps=2")
-    with started(*words, cwd=folder, env={}) as run:
-        deadline = time.monotonic() + 120
-        while not list((folder / "run" / "checkpoints").glob("step-*")):
-            assert time.monotonic() < deadline and run.poll() is None
-            time.sleep(0.1)
-        run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=60)
-    assert run.returncode == 130, err
-    assert out == ""
-    last = err.splitlines()[-1]
-    assert last.startswith("stopped after step ")
-    assert last.endswith(f"continue with `cse train --resume {folder / 'run'}`")
-    return folder / "run"
-
-
-def test_an_interrupted_run_says_how_to_go_on(stopped: Path) -> None:
-    assert not (stopped / "model").exists()
-
-
-def test_a_checkpoint_cut_short_is_refused(cse: Cse, stopped: Path, tmp_path: Path) -> None:
-    import shutil
-
-    copy = tmp_path / "copy"
-    shutil.copytree(stopped, copy)
-    for file in copy.glob("checkpoints/*/*.safetensors"):
+def test_an_interrupted_run(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how to go on, leaves no model, and is refused once a checkpoint is cut short."""
+    out = tmp_path / "run"
+    words = short(sentences, out, "--train.max_steps", "5000", "--train.save_steps", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(LineReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
+        said = cse(*words)
+    assert (said.code, said.out) == (130, "")
+    last = f"stopped after step 1; continue with `cse train --resume {out}`"
+    assert said.errors[-1] == last and not (out / "model").exists()
+    refused(cse("eval", str(out)), "run")
+    for file in out.glob("checkpoints/*/*.safetensors"):
         file.write_bytes(file.read_bytes()[:1000])
-    refused(cse("train", "--resume", str(copy)), "checkpoint", "delete this folder")
+    refused(cse("train", "--resume", str(out)), "checkpoint", "delete this folder")
 
 
-def test_eval_of_an_unfinished_run_says_how_to_finish_it(cse: Cse, stopped: Path) -> None:
-    said = cse("eval", str(stopped))
-    assert said.code == 2
-    assert len(said.errors) == 1
-    assert "run" in said.err
-
-
-def test_synthetic_texts_are_called_so(tmp_path: Path) -> None:
-    words = ("train", "--train.max_steps", "1", "--dev", "none", "--out", "run", *SHORT)
-    said = call_installed(*words, cwd=tmp_path)
+def test_synthetic_texts_are_called_so(cse: Cse, tmp_path: Path) -> None:
+    words = ("train", "--train.max_steps", "1", "--dev", "none", "--data.limit", "20", *SHORT)
+    said = cse(*words, "--out", str(tmp_path / "run"))
     assert said.code == 0, said.err
     assert "synthetic" in said.err
     assert "\x1b[" not in said.err + said.out

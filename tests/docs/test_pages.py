@@ -25,14 +25,15 @@ from cse_cli.options.descriptions import describe
 from cse_cli.plugins.directory import known_parts
 from cse_cli.plugins.installed import Installed
 from cse_cli.training import choosing
+from cse_core import hookspecs
 from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
+from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.options import HeadOptions
 from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.plugin_info import Status
 from cse_core.runtime.loading import load_factory
-from cse_core.specs import HOOK_RECORDS, HOOKS
 from docs import generate, reference
 from docs import mkdocs_hooks as site
 from tests.docs.pages import DOCS, ROOT, Page, pages
@@ -165,8 +166,9 @@ def test_what_there_is_has_its_place() -> None:
     guide, hooks = PAGES["docs/authors.md"], PAGES["docs/reference.md"].section("Hooks")
     wanted = [(f"`{key}", PAGES["docs/recipes.md"].text) for key in {*_KEYS} - {"run", "versions"}]
     for hook, record in HOOK_RECORDS.items():
-        assert not inspect.signature(getattr(HOOKS, hook)).parameters
-        wanted.append((f"`{hook}() -> list[{record.__name__}]`", hooks))
+        assert not inspect.signature(getattr(hookspecs, hook)).parameters
+        name = record.__name__
+        wanted.append((f"### {hook}: [{name}](#{name.lower()})\n\nReturn ", hooks))
         wanted.append((f"`{hook}`", guide.section("What do you want to change?")))
     for capability in (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES)):
         wanted.append((f"| `{capability}` |", PAGES["docs/reference.md"].section("Capabilities")))

@@ -15,6 +15,7 @@ import pytest
 from nbclient import NotebookClient
 
 import cse
+from cse_cli.terminal.progress import SilentReporter
 from tests.fixtures.command_line import Cse
 
 ROOT = Path(__file__).parents[2]
@@ -59,31 +60,21 @@ def test_a_plan_is_that_of_the_dry_run(cse_command: Cse) -> None:
     assert plan.to_dict() == json.loads(cse_command(*words, "--json").out)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_options_are_paths_or_tables(sentences: Path) -> None:
+    given: tuple[dict[str, Any], ...] = (
         {"train": {"lr": 3e-5, "dev": ["none"]}, "loss.infonce.temperature": 0.07},
-        {
-            "train.lr": np.float64(3e-5),
-            "train.dev": "none",
-            "loss": {"infonce": {"temperature": "0.07"}},
-        },
-    ],
-)
-def test_options_are_paths_or_tables(options: dict[str, Any]) -> None:
-    composition = cse.plan("simcse", options=options).composition
-    assert composition.train.lr == 3e-5 and composition.train.dev == ("none",)
-    assert next(iter(composition.of("loss"))).options.temperature == 0.07  # type: ignore[attr-defined]
+        {"train.lr": np.float64(3e-5), "train.dev": "none", "data.limit": None,
+         "loss": {"infonce": {"temperature": "0.07"}}},
+    )  # fmt: skip
+    for options in given:
+        composition = cse.plan("simcse", data=sentences, options=options).composition
+        assert composition.train.lr == 3e-5 and composition.train.dev == ("none",)
+        assert composition.data.path == (str(sentences),) and composition.data.limit is None
+        (loss,) = composition.of("loss")
+        assert getattr(loss.options, "temperature") == 0.07  # noqa: B009
 
 
-def test_none_and_paths_are_values(tmp_path: Path) -> None:
-    texts = tmp_path / "texts.txt"
-    texts.write_text("one\ntwo\n")
-    composition = cse.plan(data=texts, options={"data.limit": None}).composition
-    assert composition.data.path == (str(texts),) and composition.data.limit is None
-
-
-MISTAKES = [
+MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
     ({"recipe": "simcsee"}, ["-r", "simcsee"]),
     ({"loss": "twinz"}, ["--loss", "twinz"]),
     ({"options": {"train.lrr": 1}}, ["--train.lrr", "1"]),
@@ -92,20 +83,15 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("keywords", "words"), MISTAKES, ids=str)
-def test_a_mistake_has_the_line_of_the_command(
-    cse_command: Cse, keywords: dict[str, Any], words: list[str]
-) -> None:
-    with pytest.raises(cse.CseError) as found:
-        cse.plan(**keywords)
-    printed = cse_command("train", *words, "--dry-run")
-    assert printed.code == 2
-    assert printed.err.strip() == f"error: {found.value}"
-
-
-def test_a_value_of_no_known_type_is_refused() -> None:
+def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path) -> None:
+    for keywords, words in MISTAKES:
+        with pytest.raises(cse.CseError) as found:
+            cse.plan(**{"data": sentences, **keywords})
+        data = [] if "data" in keywords else ["--data", str(sentences)]
+        printed = cse_command("train", *data, *words, "--dry-run")
+        assert (printed.code, printed.err.strip()) == (2, f"error: {found.value}")
     with pytest.raises(cse.CseError, match="train.lr: must be text, a number"):
-        cse.plan(options={"train.lr": object()})
+        cse.plan(data=sentences, options={"train.lr": object()})
 
 
 def test_a_run_is_that_of_the_command(
@@ -113,6 +99,8 @@ def test_a_run_is_that_of_the_command(
 ) -> None:
     run = cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "here")
     assert "3 steps" in capfd.readouterr().err
+    cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "quiet", quiet=True)
+    assert capfd.readouterr() == ("", "")
     words = ["train", "-r", "simcse", *FLAGS, "--dev", pairs, "--out", str(tmp_path / "there")]
     done = cse_command(*words, "--json")
     there = json.loads(done.out)
@@ -121,13 +109,8 @@ def test_a_run_is_that_of_the_command(
         for at in (tmp_path / "here", tmp_path / "there")
     ]
     assert weights[0] == weights[1]
-    here = run.to_dict()
-    assert {**there, "run": 0, "model": 0, "seconds": 0} == {
-        **here,
-        "run": 0,
-        "model": 0,
-        "seconds": 0,
-    }
+    here, own = run.to_dict(), ("run", "model", "seconds")
+    assert {**there, **dict.fromkeys(own)} == {**here, **dict.fromkeys(own)}
     assert run.model == tmp_path / "here/model" and "3 steps" in repr(run)
 
     model = run.load(device="cpu")
@@ -145,37 +128,20 @@ def test_a_run_is_that_of_the_command(
     assert scores == json.loads(cse_command(*words).out)
 
 
-def test_a_plan_is_trained_alone() -> None:
-    plan = cse.plan("simcse", options=SHORT)
+def test_a_plan_is_trained_alone(sentences: Path) -> None:
+    plan = cse.plan("simcse", data=sentences, options=SHORT)
     with pytest.raises(cse.CseError, match="seed cannot change it"):
         cse.train(plan, seed=3)
 
 
-def test_quiet_shows_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    cse.train("simcse", options={**SHORT, "train.dev": "none"}, out=tmp_path / "run", quiet=True)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_an_interrupted_run_goes_on(tmp_path: Path, pairs: str) -> None:
+def test_an_interrupted_run_goes_on(
+    tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "run"
-    code = (
-        "import cse, os, signal\n"
-        "from contextlib import contextmanager\n"
-        "import cse_cli.terminal.progress as progress\n"
-        "class Stops(progress.SilentReporter):\n"
-        "    def step(self, step):\n"
-        "        if step == 1: os.kill(os.getpid(), signal.SIGINT)\n"
-        "@contextmanager\n"
-        "def silent(**_): yield Stops()\n"
-        "progress.reporter_for = silent\n"
-        f"cse.train('simcse', options={SHORT!r}, dev={pairs!r}, out={str(out)!r}, report='csv')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGINT
-    assert f"go on with cse.resume('{out}')" in done.stderr
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as stopped:
+        patch.setattr(SilentReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
+        cse.train("simcse", options=SHORT, dev=pairs, out=out, report="csv", quiet=True)
+    assert f"go on with cse.resume('{out}')" in str(stopped.value)
     assert cse.resume(out, quiet=True).outcome.steps == 3
     rows = (out / "metrics.csv").read_text().splitlines()  # the reporter goes on too
     assert [row.split(",")[0] for row in rows] == ["step", "1", "2", "3"]

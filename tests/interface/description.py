@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from cse_cli.main import run
+from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from cse_core.specs import HOOK_RECORDS
 from docs.reference import HANDED, HIDDEN, SECTIONS
 
 KEPT = Path(__file__).with_name("interface.json")

@@ -18,8 +18,8 @@ from cse_testkit import Rig, compose, failures, run_steps, suite_of, tiny_corpus
 from cse_testkit.watching import difference, snapshot
 
 from cse_cli.main import run
-from cse_cli.plugins.manager import load_plugins
 from cse_core.errors import CseError
+from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from tests.fixtures.packages import check_tests, installed
 

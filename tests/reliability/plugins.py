@@ -13,7 +13,7 @@ from tests.reliability.terminal import MARK, MARKUP, steering
 HEAD = """
 from cse_core.records import *
 from cse_core.options import *
-from cse_core.specs import hookimpl
+from cse_core.hookspecs import hookimpl
 """
 _ONE = 'LossSpec(name="evil", summary="A loss", factory="m.n:C"%s)'
 PLUGINS: dict[str, str] = {

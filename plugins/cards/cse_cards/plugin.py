@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cse_cards.options import CaseSwitchOptions, RetrievedOptions
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec, RunInfo, StoreSpec
-from cse_core.specs import hookimpl
 
 PAPER = Paper(
     "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022",

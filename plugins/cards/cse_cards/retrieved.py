@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,14 +16,9 @@ from torch import Tensor
 
 from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_cards.options import RetrievedOptions
-from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.row_keys import SLOTS_PER_TEXT
 from cse_core.errors import CseError
 from cse_core.functional import unit
-from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import PoolerOptions
 from cse_core.parts import NegativeStore, RoundContext, Setup
 from cse_core.runtime.distributed import rank_and_size, share
 from cse_core.runtime.sharing import gather_rows
@@ -31,6 +26,7 @@ from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives, StepContext, TokenBatch, View
 
+Encode = Callable[..., Tensor]
 _ENCODED_AT_ONCE = 8192
 IN_MEMORY = 2**30
 """Bytes of vectors beyond which they lie in a file that is mapped into memory."""
@@ -98,7 +94,7 @@ class Retrieved(NegativeStore):
         self.setup = setup
         self.where = f"negatives.{setup.name}.index"
         chosen_index(options.index, 0, 0, self.where)  # before anything is encoded
-        self.named = None if options.model is None else self._load(options.model)
+        self.named = None if options.model is None else self._encoder()
         self.near: Tensor | None = None
         self.searched = -1
         self.first = 0
@@ -151,7 +147,7 @@ class Retrieved(NegativeStore):
             for each in (self.known.numbers(ctx.rows.cpu()), self._drawn(ctx))
         )
         view = batch.views[self.options.view][batch.level]
-        retrieved = drawn[view.owner, view.slot // SLOTS_PER_TEXT]
+        retrieved = drawn[view.owner, view.text]
         same = own[batch.owner].unsqueeze(1) == retrieved.unsqueeze(0)
         mask, log_weights = negatives.mask.clone(), negatives.log_weights.clone()
         start = 0
@@ -201,7 +197,9 @@ class Retrieved(NegativeStore):
                 where=f"negatives.{self.name}",
                 hint="use more sentences" + (", or lower skip" if skip else ""),
             )
-        encode = ctx.encode if self.options.refresh == "round" else self._start(known.longest)
+        encode: Encode = ctx.encode
+        if self.options.refresh != "round":
+            encode = partial(self.named or self._encoder(), longest=known.longest)
         numbers = torch.split(torch.arange(len(known)), _ENCODED_AT_ONCE)
         first = encode(known.texts(numbers[0]))
         with room(len(known), first.shape[1]) as vectors:
@@ -248,24 +246,9 @@ class Retrieved(NegativeStore):
 
         return gather_rows(found)
 
-    def _start(self, longest: int) -> Callable[[Sequence[str]], Tensor]:
-        """Return ``texts -> [N, D]`` of the named encoder, or of the run's own as it is now."""
-        setup = self.setup
-        named = self.named
-        if named is None and self.options.model is not None:
-            named = self._load(self.options.model)  # for a second search
-        encoder, tokenizer = named or (setup.online_encoder(), setup.tokenizer)
-        kind = Mean if self.options.pool == "mean" else Cls
-        pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
-        sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
-        return lambda texts: sentence_encoder.encode(texts, setup.device, share="all")
-
-    def _load(self, model: str) -> tuple[PackedEncoder, TextTokenizer]:
-        try:
-            return self.setup.load_encoder(model)
-        except CseError as error:
-            where = f"negatives.{self.name}.model"
-            raise CseError(error.what, where=where, value=model, hint=error.hint) from error
+    def _encoder(self) -> Encode:
+        """Return what encodes by the named encoder, or by the run's own as it is then."""
+        return self.setup.text_encoder(self.options.model, self.options.pool)
 
     def _check(self, vectors: Tensor) -> None:
         parts = torch.split(vectors, _ENCODED_AT_ONCE)

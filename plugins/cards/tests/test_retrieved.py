@@ -192,7 +192,6 @@ def begun(store: Any, texts: list[str], number: int, vectors: Tensor | None = No
         scores=(),
         generator=lambda name: torch.Generator(),
         progress=lambda done, total, what: None,
-        load_encoder=lambda name: (_ for _ in ()).throw(RuntimeError(name)),
     )
     store.begin_round(rows, context)
 
@@ -216,7 +215,7 @@ def test_each_round_is_searched_by_the_model_as_it_is_then() -> None:
 
 def test_a_static_table_is_kept_and_texts_of_a_round_are_searched_before_it() -> None:
     store = make_part("negatives", "retrieved", knn=2)
-    store._start = lambda longest: lambda given: torch.eye(8)[: len(given)]
+    store._encoder = lambda: lambda given, longest: torch.eye(8)[: len(given)]
     begun(store, [], 1)
     kept = store.near
     begun(store, [], 2)
@@ -227,7 +226,7 @@ def test_a_static_table_is_kept_and_texts_of_a_round_are_searched_before_it() ->
     again.load_state_dict(store.state_dict())
     begun(again, ["one", "two"], 3)
     assert again.near is not None and again.searched == 3
-    again._start = None  # a resumed round is not searched again
+    again._encoder = None  # a resumed round is not searched again
     begun(again, ["one", "two"], 3)
     assert torch.equal(again.near, own)
     begun(store, [], 4)

@@ -9,8 +9,8 @@ from cse_consert.options import (
     TokenCutoffOptions,
     TokenShuffleOptions,
 )
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, Paper, Point, RecipeSpec
-from cse_core.specs import hookimpl
 
 PAPER = Paper(
     "Yan, Li, Wang, Zhang, Wu and Xu: ConSERT, ACL 2021",

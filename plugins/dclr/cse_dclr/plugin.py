@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import LossSpec, Paper, RecipeSpec, RunInfo, StoreSpec
-from cse_core.specs import hookimpl
 from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
 
 PAPER = Paper(

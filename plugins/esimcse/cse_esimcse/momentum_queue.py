@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cse_core.builtins.fifo import Fifo
+from cse_core.memory import Fifo
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
 from cse_esimcse.options import MomentumQueueOptions

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec, StoreSpec
-from cse_core.specs import hookimpl
 from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
 
 PAPER = Paper(

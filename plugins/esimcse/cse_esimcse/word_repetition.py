@@ -9,9 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cse_core.functional import sample_in_rows
+from cse_core.functional import derive_seed, sample_in_rows
 from cse_core.parts import Augmenter, Setup
-from cse_core.runtime.seeds import derive_seed
 from cse_core.types import StepContext, TokenBatch, View, positions_in_order, positions_of
 from cse_esimcse.options import WordRepetitionOptions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from cse_core.data.corpus import TextColumn
 from cse_core.data.tables import BODIES
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
+from cse_core.records import DatasetSpec
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,20 @@ def read_candidates(path: str | os.PathLike[str]) -> list[str]:
     return [text for text in dict.fromkeys(each.strip() for each in column) if text]
 
 
-def read_documents(path: str | os.PathLike[str]) -> DocumentSet:
+def read_documents(
+    path: str | os.PathLike[str], datasets: Mapping[str, DatasetSpec] | None = None
+) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
+
+    Args:
+        path: The file, or the name of a data set.
+        datasets: Installed data sets by name.
 
     Raises:
         CseError: If it is not such a file, or fewer than two documents have a title.
     """
     where = Path(path).name
-    corpus = load_corpus(DataOptions(path=(os.fspath(path),)), datasets={})
+    corpus = load_corpus(DataOptions(path=(os.fspath(path),)), datasets=datasets or {})
     if corpus.documents is None or "title" not in corpus.names:
         raise CseError(
             "no documents with titles",

@@ -1,7 +1,7 @@
 """The suites that this distribution brings."""
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import SuiteSpec
-from cse_core.specs import hookimpl
 
 
 @hookimpl

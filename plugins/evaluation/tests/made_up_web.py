@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import cse_evaluation
 
-from cse_cli.texts.sources import SourceFile, read_sources
+from cse_cli.texts.fetching import SourceFile, read_sources
 
 TABLES = Path(cse_evaluation.__file__).parent / "sources"
 TOPICS = ("dog", "boat", "violin", "judge", "garden", "goal", "planet")

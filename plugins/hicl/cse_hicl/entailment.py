@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.engine.negatives import mask_known
 from cse_core.functional import infonce_terms
 from cse_core.parts import Loss, Setup
 from cse_core.types import SENTENCE, Batch, LossOutput, Negatives, Positives, StepContext
@@ -41,7 +40,7 @@ class Entailment(Loss):
         terms = infonce_terms(
             batch.anchors,
             Positives(texts.vectors[own].unsqueeze(1)),
-            mask_known(batch, others, options),
+            ctx.negatives(batch, options, others),
             temperature=options.temperature,
             kind=options.similarity,
         )

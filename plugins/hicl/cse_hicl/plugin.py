@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import (
     LossSpec,
     MinerSpec,
@@ -12,7 +13,6 @@ from cse_core.records import (
     StoreSpec,
     StudySpec,
 )
-from cse_core.specs import hookimpl
 from cse_hicl.options import (
     LEVEL,
     AveragingOptions,

@@ -116,7 +116,7 @@ def changed(
         )
         part = factory(planned, sentences.encoder.hidden_size)
         part.prepare(corpus)
-        point = planned.spec.point_of(planned.options)
+        point = planned.spec.declared("point", planned.options)
     sentences.encoder.use_dropout(source)
     sentences.encoder.train(dropout)
     try:
@@ -168,5 +168,10 @@ def _context(model: SentenceModel, corpus: Corpus, rows: Tensor, path: str) -> S
         vectors=lambda view, branch: {},
         gradient=lambda view, tokens: None,
         texts=lambda column: [corpus.column(column)[row] for row in rows.tolist()],
+        negatives=_no_loss,
         log=lambda name, value: None,
     )
+
+
+def _no_loss(*_: object) -> Any:
+    raise RuntimeError("an augmenter has no negatives")

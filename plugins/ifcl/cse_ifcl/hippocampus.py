@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from cse_core.builtins.fifo import Fifo
+from cse_core.memory import Fifo
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
 from cse_ifcl.options import HippocampusOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import (
     AugmenterSpec,
     LossSpec,
@@ -14,7 +15,6 @@ from cse_core.records import (
     StoreSpec,
     StudySpec,
 )
-from cse_core.specs import hookimpl
 from cse_ifcl.options import (
     FusionOptions,
     HippocampusOptions,

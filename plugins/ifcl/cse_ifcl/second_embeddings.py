@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from cse_core.encoders.architecture import transformer_layers
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.parts import Setup
@@ -64,8 +63,7 @@ class EmbeddingLayer:
         self.dimension = encoder.hidden_size
         self.longest: int | None = encoder.max_positions
         self.device = device
-        for layer in transformer_layers(encoder.model):
-            layer.to("meta")
+        encoder.drop_layers()
         self.encoder = encoder.requires_grad_(False).eval()
 
     def __call__(self, ids: Tensor, tokens: TokenBatch) -> Tensor:
@@ -83,21 +81,7 @@ class EmbeddingLayer:
         return [value for value in self.encoder.state_dict().values() if not value.is_meta]
 
     def _entering(self, ids: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
-        def stop(states: Tensor) -> Tensor:
-            raise _EnteredError(states)
-
-        try:
-            self.encoder(self.encoder.word_embeddings(ids), positions, offsets, on_input=stop)
-        except _EnteredError as entered:
-            return entered.states
-        raise RuntimeError("the forward pass did not reach the first layer")
-
-
-class _EnteredError(Exception):
-    """Ends a forward pass where the first layer would begin."""
-
-    def __init__(self, states: Tensor) -> None:
-        self.states = states
+        return self.encoder.input_embeddings(self.encoder.word_embeddings(ids), positions, offsets)
 
 
 class SecondEmbeddings:
@@ -163,15 +147,7 @@ class SecondEmbeddings:
     ) -> tuple[PackedEncoder, TextTokenizer, str]:
         if options.model is None:
             return setup.online_encoder().copy(), setup.tokenizer, "the run's own encoder"
-        try:
-            return *setup.load_encoder(options.model), options.model
-        except CseError as error:
-            raise CseError(
-                error.what,
-                where=f"{self._where}.model",
-                value=options.model,
-                hint="name a folder with a model and its tokenizer, or one on the Hugging Face hub",
-            ) from error
+        return *setup.load_encoder(options.model), options.model
 
 
 def _size(values: Tensor) -> Tensor:

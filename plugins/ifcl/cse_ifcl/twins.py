@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.engine.negatives import negatives_for_loss
 from cse_core.functional import (
     infonce_terms,
     mean_over_positives,
@@ -51,7 +50,7 @@ class Twins(Loss):
         if weights["identical"]:
             parts["identical"] = self._contrast(batch, targets, negatives)
         if weights["fraternal"]:
-            others = negatives_for_loss(batch, self.of_fraternal, ())
+            others = ctx.negatives(batch, self.of_fraternal)
             parts["fraternal"] = self._contrast(batch, fraternal, others)
         shown: dict[str, Tensor] = {}
         if weights["margin"]:

@@ -56,6 +56,7 @@ def fusion(encoder: PackedEncoder, second: Path | None = None, **options: Any) -
         hidden_size=encoder.hidden_size,
         embedding_size=encoder.embedding_size,
         load_encoder=load,
+        text_encoder=load,
     )
     model = None if second is None else str(second)
     part = Fusion(FusionOptions(model=model, **options), setup)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from cse_core.builtins.poolers import Cls, Mean
 from cse_core.errors import CseError
-from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import PoolerOptions
 from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import documents_of
@@ -61,7 +57,9 @@ class Clusters(PositiveMiner):
         self.before = 0
         self._annotator: Encode | None = None
         if options.annotator != SELF:
-            self._annotator = named_annotator(options.annotator, options.annotator_pool, setup)
+            self._annotator = setup.text_encoder(
+                options.annotator, options.annotator_pool, option="annotator"
+            )
 
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round's pairs as corpus rows, with each pair's cluster, or None."""
@@ -127,28 +125,6 @@ class Idc(Clusters):
             done += len(rows)
             ctx.progress(done, len(documents.rows), f"sentences clustered for round {ctx.round}")
         return found
-
-
-def named_annotator(name: str, pool: str, setup: Setup) -> Encode:
-    """Return ``texts -> [N, D]`` of another model, in evaluation mode, without heads.
-
-    Args:
-        name: A run, a folder, an installed encoder or a hub name.
-        pool: Row pooler, ``mean`` or ``cls``.
-        setup: Of the part that asks.
-
-    Raises:
-        CseError: If the model is missing.
-    """
-    try:
-        encoder, tokenizer = setup.load_encoder(name)
-    except CseError as error:
-        where = f"positives.{setup.name}.annotator"
-        raise CseError(error.what, where=where, value=name, hint=error.hint) from error
-    kind = Mean if pool == "mean" else Cls
-    pooler = kind(PoolerOptions(), replace(setup, dimension=encoder.hidden_size))
-    sentence_encoder = SentenceEncoder(encoder, tokenizer, pooler, {}, encoder.max_positions)
-    return lambda texts: sentence_encoder.encode(texts, setup.device, share="all")
 
 
 def checked(vectors: Tensor, where: str) -> Tensor:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.capabilities import Capabilities
+from cse_core.hookspecs import hookimpl
 from cse_core.options import Options
 from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec, StudySpec
-from cse_core.specs import hookimpl
 from cse_infocse.options import (
     LEVEL,
     ClusterOptions,

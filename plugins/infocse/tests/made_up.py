@@ -33,7 +33,6 @@ def context(corpus: Corpus, seed: int = 0) -> RoundContext:
         scores=(),
         generator=lambda name: torch.Generator().manual_seed(seed),
         progress=lambda *done: None,
-        load_encoder=None,  # type: ignore[arg-type]
     )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 from cse_infocse import graph, idc_kmeans
-from cse_infocse.clusters import enough
+from cse_infocse.clusters import Idc, enough
 from cse_infocse.documents import Documents, documents_of
+from cse_infocse.options import IdcOptions
 from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
-from cse_testkit import make_part
+from cse_testkit import make_part, make_setup
 from sklearn.cluster import MiniBatchKMeans
 
 from cse_core.data import Corpus
@@ -154,7 +155,6 @@ class Asked:
             scores=tuple(self.scores),
             generator=lambda name: torch.Generator().manual_seed(self.seed),
             progress=self.progress,
-            load_encoder=None,  # type: ignore[arg-type]
         )
 
 
@@ -255,20 +255,20 @@ def test_scores_of_a_start_are_not_compared() -> None:
     assert mined == 4
 
 
-def test_an_annotator_clusters_for_the_first_round_behind_a_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_annotator_clusters_for_the_first_round_behind_a_start() -> None:
     asked = Asked(corpus_of(7, 12), [99.0])
-    given: list[tuple[str, str]] = []
+    given: list[tuple[str, str, str]] = []
 
-    def annotator(name: str, pool: str, setup: Any) -> Any:
-        given.append((name, pool))
+    def annotator(name: str, pool: str, option: str) -> Any:
+        given.append((name, pool, option))
         return lambda texts: -asked.encode(texts).flip(1).cumsum(1)
 
-    monkeypatch.setattr("cse_infocse.clusters.named_annotator", annotator)
+    def made() -> Idc:
+        return Idc(IdcOptions(annotator="a tuned model"), make_setup(text_encoder=annotator))
+
     plain: Any = make_part("positives", "idc")
-    part: Any = make_part("positives", "idc", annotator="a tuned model")
-    assert given == [("a tuned model", "mean")]
+    part = made()
+    assert given == [("a tuned model", "mean", "annotator")]
 
     def clusters(miner: Any) -> list[int]:
         return list(miner.next_round(asked.context()).pairs["cluster"])
@@ -276,7 +276,7 @@ def test_an_annotator_clusters_for_the_first_round_behind_a_start(
     own = clusters(plain)
     assert clusters(part) != own
     asked.scores.append(10.0)
-    resumed: Any = make_part("positives", "idc", annotator="a tuned model")
+    resumed = made()
     resumed.load_state_dict(part.state_dict())
     assert clusters(part) == clusters(resumed) == own
 

@@ -11,7 +11,7 @@ import pytest
 from cse_testkit import installed_registry
 from cse_testkit.recipes import ENCODERS
 
-from cse_cli.training.advice import advice
+from cse_cli.training.resolving import advice
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition

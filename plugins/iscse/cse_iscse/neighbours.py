@@ -17,7 +17,7 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cse_core.builtins.fifo import Held
+    from cse_core.memory import Held
     from cse_core.recipes.composition import Composition
     from cse_core.registry.registry import Registry
     from cse_core.training.run_folder import RunFolder
@@ -67,7 +67,7 @@ def neighbours_of_run(
     Raises:
         CseError: If the run, checkpoint, buffer or sentence is missing, or its data has changed.
     """
-    from cse_core.builtins.fifo import Held
+    from cse_core.memory import Held
     from cse_core.recipes.compose import resolve
     from cse_core.training.checkpoint import Checkpoint
     from cse_core.training.run_folder import RunFolder

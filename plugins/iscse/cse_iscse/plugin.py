@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import MinerSpec, Paper, RecipeSpec, StudySpec
-from cse_core.specs import hookimpl
 from cse_iscse import filling
 from cse_iscse.options import KmeansOptions, KnnOptions
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.builtins.fifo import Fifo, Held
 from cse_core.functional import unit
+from cse_core.memory import Fifo, Held
 from cse_core.parts import PositiveMiner, Setup
 from cse_core.types import Batch, Positives, StepContext
 from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions

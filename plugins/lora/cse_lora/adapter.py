@@ -14,7 +14,6 @@ from torch import nn
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.parts import Adapter, Setup
-from cse_core.training.export import public_name
 from cse_lora.options import LoraOptions
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Lora(Adapter):
         merged = copy.deepcopy(self._adapted).merge_and_unload()
         return cast("PreTrainedModel", merged)
 
-    def save(self, model: PreTrainedModel, folder: Path) -> None:
+    def save(self, model: PreTrainedModel, folder: Path, base: str) -> None:
         """Write adapter_config.json and adapter_model.safetensors, as peft reads them."""
         from safetensors.torch import save_file
 
@@ -78,7 +77,7 @@ class Lora(Adapter):
         config.inference_mode = True
         if isinstance(config.target_modules, set):
             config.target_modules = sorted(config.target_modules)  # the same file in every run
-        config.base_model_name_or_path = public_name(str(model.name_or_path))
+        config.base_model_name_or_path = base
         config.save_pretrained(str(folder))
         state = self._peft.get_peft_model_state_dict(self._adapted, adapter_name=NAME)
         tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AdapterSpec, Paper
-from cse_core.specs import hookimpl
 from cse_lora.options import LoraOptions
 
 PAPER = Paper(

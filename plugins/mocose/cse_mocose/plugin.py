@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, HeadSpec, Paper, RecipeSpec, StoreSpec, StudySpec
-from cse_core.specs import hookimpl
 from cse_mocose import distance, resolution
 from cse_mocose.options import (
     FgsmOptions,

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.builtins.fifo import Fifo, Held
 from cse_core.functional import unit
+from cse_core.memory import Fifo, Held
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext, View
 from cse_mocose.distance import Growth

@@ -1,7 +1,7 @@
 """The reporters that this distribution brings."""
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import ReporterSpec
-from cse_core.specs import hookimpl
 from cse_reporters.options import (
     CsvOptions,
     MlflowOptions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from cse_core.builtins.poolers import row_means
+from cse_core.functional import row_means
 from cse_core.options import PoolerOptions
 from cse_core.parts import RowPooler, Setup
 from cse_core.types import Hidden, TokenBatch

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, RowPoolerSpec
-from cse_core.specs import hookimpl
 from cse_sncse.options import BmlOptions, MaskPromptOptions, NegationOptions
 
 VIEW = "soft_negative"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import StudySpec
-from cse_core.specs import hookimpl
 
 
 @hookimpl

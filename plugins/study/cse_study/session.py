@@ -18,8 +18,7 @@ from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder, pack, unpack
-from cse_study.execution.jobs import Done, Job, Scoring, check_scoring
-from cse_study.execution.running import carry_out, executor_of, is_here, jobs_of, threads_of
+from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
@@ -52,8 +51,7 @@ class Session:
         wish: Seeds, points, steps, rows, names for roles, and sets in place of the study's.
         plugins: The installed plugins.
         out: Folder of all studies.
-        executor: What makes the runs.
-        workers: How many at a time.
+        workers: How many runs at a time.
         drop_checkpoints: Whether the checkpoints of finished runs are deleted.
     """
 
@@ -61,8 +59,7 @@ class Session:
     wish: Wish
     plugins: Installed
     out: Path
-    executor: str = "local"
-    workers: int | None = None
+    workers: int = 1
     drop_checkpoints: bool = False
 
     @cached_property
@@ -95,8 +92,7 @@ class Session:
     @cached_property
     def jobs(self) -> dict[str, Job]:
         """Return the jobs of the plan."""
-        threads = threads_of(self.executor, self.workers)
-        return jobs_of(self.plan, self.folder, self.scoring, threads,
+        return jobs_of(self.plan, self.folder, self.scoring, self.workers,
                        drop_checkpoints=self.drop_checkpoints)  # fmt: skip
 
     @property
@@ -167,8 +163,7 @@ class Session:
     def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
-        if is_here(self.executor):
-            _check_models(self.plan.runs[key] for key in state.new)
+        _check_models(self.plan.runs[key] for key in state.new)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]
@@ -200,10 +195,8 @@ class Session:
                     of = f" of {total:,}" if total else ""
                     echo_err(f"{names.get(key, key)}: step {step:,}{of}")
 
-        logs = self.folder.runs / ".submitit"
         try:
-            with executor_of(self.executor, self.workers, logs) as submit:
-                found = carry_out(self.jobs, submit, ended, failed, look=look)
+            found = carry_out(self.jobs, self.workers, ended, failed, look=look)
         finally:
             self.write()
         return {key: done for key, done in found.items() if done.status != "done"}

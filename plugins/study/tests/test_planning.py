@@ -10,11 +10,9 @@ import pytest
 from cse_study.definition.reading import find_study, read_study
 from cse_study.definition.schema import Scores
 from cse_study.execution.folder import StudyFolder, write_json
-from cse_study.measures.pair_scores import by_gold
-from cse_study.measures.settings import settings
+from cse_study.measures import by_gold, settings
 from cse_study.planning import composing
-from cse_study.planning.composing import Composer
-from cse_study.planning.inputs import Inputs
+from cse_study.planning.composing import Composer, Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.planning.scoring import plan_scoring, showing
 from cse_study.results.rows import rows_of

@@ -14,7 +14,7 @@ from cse_study.definition.schema import Claim, PaperNumbers
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
 from cse_study.pages.study_page import study_page
-from cse_study.planning.inputs import Inputs
+from cse_study.planning.composing import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.results import bootstrap
 from cse_study.results.bootstrap import compared, draws_of, draws_of_hits, holm

@@ -11,22 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from cse_study.execution import jobs
 from cse_study.execution.folder import StudyFolder, pack, read_json, unpack, write_json
-from cse_study.execution.jobs import Done, Job
-from cse_study.execution.running import (
-    MAX_TRIES,
-    carry_out,
-    check_executor,
-    executor_of,
-    threads_of,
-)
+from cse_study.execution.jobs import Done, Job, Scoring, carry_out, jobs_of
 from cse_study.planning.composing import PlannedRun
+from cse_study.planning.plan import Plan
 from cse_study.results.rows import scores_of
 
 from cse_core.errors import CseError
@@ -40,7 +36,7 @@ PAGES = Path(__file__).parents[3] / "docs" / "studies"
 
 def work(folder: Path, needs: Mapping[str, tuple[str, ...]]) -> dict[str, Job]:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    return {key: Job(folder=str(folder), run=PlannedRun(key, call="a:b", needs=each))
+    return {key: Job(place=StudyFolder(folder), run=PlannedRun(key, call="a:b", needs=each))
             for key, each in needs.items()}  # fmt: skip
 
 
@@ -58,40 +54,33 @@ def test_runs_are_made_once_those_first_that_others_start_from(tmp_path: Path) -
     wanted = work(tmp_path, needs)
     heard: list[Done] = []
     StudyFolder(tmp_path).beside("there", "output.json").write_text('{"x": 1}')
-    with ThreadPoolExecutor(2) as pool:
-        seen: list[str] = []
-        ended = carry_out(wanted, pool.submit, heard.append, look=seen.extend, function=make)
-        assert set(seen) <= {"a", "b", "c", "x"}
-        expected = {"a": "done", "b": "done", "c": "done", "x": "failed", "y": "failed"}
-        assert statuses(ended) == expected
-        assert order.index("a") < order.index("b") < order.index("c")
-        assert "run x, which it starts from, failed" in ended["y"].line
-        assert len(heard) == 5 and "y" not in order and "there" not in order
-        # What failed in an earlier pass is not tried again.
-        order.clear()
-        before = {"x": ended["x"]}
-        again = carry_out(wanted, pool.submit, heard.append, before, function=make)
+    seen: list[str] = []
+    ended = carry_out(wanted, 2, heard.append, look=seen.extend, function=make)
+    assert set(seen) <= {"a", "b", "c", "x"}
+    expected = {"a": "done", "b": "done", "c": "done", "x": "failed", "y": "failed"}
+    assert statuses(ended) == expected
+    assert order.index("a") < order.index("b") < order.index("c")
+    assert "run x, which it starts from, failed" in ended["y"].line
+    assert len(heard) == 5 and "y" not in order and "there" not in order
+    # What failed in an earlier pass is not tried again.
+    order.clear()
+    again = carry_out(wanted, 2, heard.append, {"x": ended["x"]}, function=make)
     assert statuses(again) == expected and "x" not in order
 
 
-def test_a_job_whose_worker_ends_is_given_to_another(tmp_path: Path) -> None:
-    for number, (times, stopped, status) in enumerate(
-        [(1, True, "done"), (1, False, "done"), (9, True, "stopped"), (9, False, "failed")]
-    ):
-        calls: list[str] = []
+def test_runs_at_a_time_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = PlannedRun("k", {"model": {"name": "x"}})
+    plan = SimpleNamespace(runs={"k": run}, scored=frozenset({"k"}))
 
-        def make(job: Job, times: int = times, stopped: bool = stopped) -> Done:
-            calls.append(job.key)  # noqa: B023
-            if len(calls) <= times and not stopped:  # noqa: B023
-                raise ConnectionError("the worker is gone")
-            # As a cluster does that takes a machine back.
-            return Done(job.key, "stopped" if len(calls) <= times else "done")  # noqa: B023
+    def threads(workers: int) -> int | None:
+        place = StudyFolder(tmp_path)
+        return jobs_of(cast(Plan, plan), place, Scoring("s"), workers)["k"].threads
 
-        with ThreadPoolExecutor(1) as pool:
-            wanted = work(tmp_path / str(number), {"a": ()})
-            ended = carry_out(wanted, pool.submit, id, function=make)
-        assert ended["a"].status == status
-        assert len(calls) == min(times + 1, MAX_TRIES)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert (threads(1), threads(4)) == (None, 2)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads(4) is None
 
 
 def test_checkpoints_of_a_run_that_has_not_ended_stay(tmp_path: Path) -> None:
@@ -133,7 +122,7 @@ def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> No
     folder = StudyFolder(tmp_path)
     jobs.stopping.clear()
     with folder.locked("k", lambda: None), ThreadPoolExecutor(1) as pool:
-        future = pool.submit(jobs.make, Job(folder=str(tmp_path), run=PlannedRun("k", call="a:b")))
+        future = pool.submit(jobs.make, Job(place=folder, run=PlannedRun("k", call="a:b")))
         time.sleep(0.2)
         assert not future.done()
         jobs.stop_children()
@@ -154,71 +143,23 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
         return Done(job.key, "stopped" if jobs.stopping.is_set() else "done")
 
     wanted = work(tmp_path, {key: () for key in "abcd"})
-    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
-        carry_out(wanted, pool.submit, interrupted, function=make)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(wanted, 1, interrupted, function=make)
     assert jobs.stopping.is_set() and len(begun) < 4
     jobs.stopping.clear()
 
 
 def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
-    folder = str(tmp_path)
-    missing = jobs.make(Job(folder=folder, run=PlannedRun("m", call="json:nothing")))
+    folder = StudyFolder(tmp_path)
+    missing = jobs.make(Job(place=folder, run=PlannedRun("m", call="json:nothing")))
     assert missing.status == "failed"
     assert missing.line.startswith("call: module json has no nothing; the plugin's record names")
     call = PlannedRun("f", call="builtins:dict", settings={"value": 2.5})
-    fine = Job(folder=folder, run=call)
+    fine = Job(place=folder, run=call)
     assert jobs.make(fine).status == "done" and fine.done
-    output = StudyFolder(tmp_path).beside("f", "output.json")
+    output = folder.beside("f", "output.json")
     assert output.read_text().strip() == '{"value": 2.5}'
-
-
-def test_executors_that_are_none_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(name: str, words: str) -> None:
-        with pytest.raises(CseError, match=words), executor_of(name, 1, tmp_path):
-            pass
-
-    for name in ("slurm", "local:3"):
-        with pytest.raises(CseError, match="no such executor"):
-            check_executor(name)
-    pytest.importorskip("submitit")
-    refused("submitit-local:partition", "is not NAME=VALUE")
-    monkeypatch.setitem(sys.modules, "submitit", None)
-    refused("submitit", r"pip install 'cse-study\[submitit\]'")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    assert [threads_of("local", count) for count in (None, 4)] == [None, 2], "cores are shared"
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert threads_of("local", 4) is None
-
-
-def ended_once(folder: Path) -> Callable[[Job], Done]:
-    """Return a function whose worker is killed the first time that it is called for a job."""
-
-    def make(job: Job) -> Done:
-        import os
-        import signal
-        from pathlib import Path
-
-        mark = Path(job.folder) / f"{job.key}.begun"
-        if job.key == "b" and not mark.exists():
-            mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Done(job.key, "done")
-
-    return make
-
-
-@pytest.mark.slow
-def test_a_killed_worker_s_job_is_done_by_another(tmp_path: Path) -> None:
-    pytest.importorskip("submitit")
-    wanted = work(tmp_path, {key: () for key in "abc"})
-    with executor_of("submitit-local", 2, tmp_path / "logs") as submit:
-        ended = carry_out(wanted, submit, id, function=ended_once(tmp_path))
-    assert [ended[key].status for key in "abc"] == ["done"] * 3
-    assert (tmp_path / "b.begun").exists()
 
 
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
@@ -282,7 +223,7 @@ def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> No
     again = tmp_path / "again.gz"
     assert pack(there, keys, again) == 3 and again.read_bytes() == file.read_bytes()
     recipe = {"model": {"name": f"@run:{TRAINED}"}}
-    done = jobs.make(Job(folder=str(there.path), run=PlannedRun(UNDER_WAY, recipe)))
+    done = jobs.make(Job(place=there, run=PlannedRun(UNDER_WAY, recipe)))
     assert done.status == "failed"
     assert done.line == f"starts from run {TRAINED}, unpacked without its model; delete {TRAINED}"
 

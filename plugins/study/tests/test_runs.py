@@ -1,4 +1,4 @@
-"""Runs as their folders tell them: listed, chosen, sorted, compared, and grouped over seeds."""
+"""Runs as their folders tell them: listed, sorted, compared, and grouped over seeds."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_run_says_how_far_it_came(runs: Path) -> None:
     assert {run.name for run in found} == {"a", "b", "c"}, "models and links are no runs"
 
 
-def test_runs_are_listed_chosen_and_sorted(runs: Path, cse: Cse) -> None:
+def test_runs_are_listed_and_sorted(runs: Path, cse: Cse) -> None:
     def listed(*words: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(cse("runs", str(runs), *words, "--json").out)[
             "runs"
@@ -116,19 +116,11 @@ def test_runs_are_listed_chosen_and_sorted(runs: Path, cse: Cse) -> None:
     assert "63.00 mean-of-7.spearman" in table and "stopped" in table
     for words, names in {
         (): "a b c",
-        ("--where", "recipe=hicl"): "b",
-        ("--where", "train.lr=0.00003"): "a c",
-        ("--where", "aug.cutoff.rate=0.1"): "b",
-        ("--where", "state=finished", "--where", "recipe=simcse"): "a",
-        ("--where", "data.path=/somewhere/texts.txt", "--where", "steps=20"): "a b c",
-        ("--where", "steps=2"): "",
         ("--sort", "dev"): "b a c",
         ("--sort", "test"): "a b c",
     }.items():
         assert [run["name"] for run in listed(*words)] == names.split(), words
     for words, line in {
-        ("--where", "recipes=x"): "--where: no column or option of a run (got 'recipes'); did",
-        ("--where", "recipe"): "--where: is not WHAT=VALUE (got 'recipe'); write recipe=simcse",
         ("--sort", "devs"): "--sort: is not a column (got 'devs'); did you mean dev?",
     }.items():
         refused(cse("runs", str(runs), *words), line)

@@ -8,9 +8,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +18,6 @@ from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
-from cse_study.execution.jobs import Done, Job
-from cse_study.execution.running import Submit
 from cse_testkit import tiny_encoder
 
 from cse_cli.main import run
@@ -115,22 +113,22 @@ class Here:
         pass
 
 
+class Pool(ThreadPoolExecutor):
+    """What stands for the threads that wait for processes: a job is made when it is given."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make runs in this process: test_running and the slow tests make them in others."""
 
-    @contextmanager
-    def executor_of(*_: object) -> Iterator[Submit]:
-        def submit(make: Callable[[Job], Done], job: Job) -> Future[Done]:
-            future: Future[Done] = Future()
-            future.set_result(make(job))
-            return future
-
-        yield submit
-
     names = ("run", "PIPE", "DEVNULL", "SubprocessError")
     known = {name: getattr(subprocess, name) for name in names}
-    monkeypatch.setattr("cse_study.session.executor_of", executor_of)
+    monkeypatch.setattr("cse_study.execution.jobs.ThreadPoolExecutor", Pool)
     monkeypatch.setattr("cse_study.session.check_scoring", lambda *_: None)
     monkeypatch.setattr("cse_study.execution.jobs.subprocess", SimpleNamespace(Popen=Here, **known))
 
@@ -234,7 +232,6 @@ def finished(place: Place, out: str) -> int:
 def test_a_study_killed_twice_and_finished_elsewhere_equals_one_run_straight(
     cse: Cse, place: Place
 ) -> None:
-    pytest.importorskip("submitit")
     size = ("--steps", "40", "--seeds", "2")
     straight = cse(*place.words(*size, "--json", out="straight"))
     assert straight.code == 0, straight.err
@@ -244,11 +241,7 @@ def test_a_study_killed_twice_and_finished_elsewhere_equals_one_run_straight(
             time.sleep(1)
             os.killpg(study.pid, signal.SIGKILL)
     assert finished(place, "killed") < 4
-    done = cse(
-        *place.words(
-            *size, "--executor", "submitit-local", "--workers", "2", "--json", out="killed"
-        )
-    )
+    done = cse(*place.words(*size, "--workers", "2", "--json", out="killed"))
     assert done.code == 0, done.err
     assert scores(json.loads(done.out)) == scores(json.loads(straight.out))
     assert weights(place, "killed") == weights(place, "straight")
@@ -298,7 +291,6 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
         "--markdown encoder": "--markdown: is a folder",
         "--html texts.txt/page.html": "--html: is a file, not a folder",
         "--pack texts.txt/page.gz": "--pack: is a file, not a folder",
-        "--executor dsk --dry-run": "--executor: no such executor (got 'dsk'); local,",
         "--out texts.txt --dry-run": "texts.txt is a file (got",
         "--data-dir nodir --dry-run": "--data-dir: no such folder (got 'nodir')",
         "--suite sts --data-dir encoder --dry-run": "--suite: no file of it is in",

@@ -428,7 +428,7 @@ class MinerSuite(KeepingSuite):
     def promise_its_groups_can_be_used(self) -> None:
         """Each group is in ``provides``; vectors are finite, weights too and not below zero."""
         planned = self.trial().planned
-        provided = set(flatten(planned.spec.provided(planned.options)))
+        provided = set(flatten(planned.spec.declared("provides", planned.options)))
         for call in self.trial().calls("mine"):
             for name, found in call.result.items():
                 there = f"positives:{name}" in provided

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cse_core.capabilities import Role
 from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.engine.negatives import loss_negatives
 from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.models import part_factory as core_factory
 from cse_core.parts import Setup
@@ -168,6 +169,7 @@ def make_context(
         vectors=of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
+        negatives=loss_negatives,
         log=logged.__setitem__,
     )
     return dataclasses.replace(ctx, **changes)
@@ -189,8 +191,8 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         changes: Other fields of ``cse_core.parts.Setup``.
     """
 
-    def load_encoder(wanted: str) -> Any:
-        raise RuntimeError(f"{name} loads encoder {wanted!r}: test it with run_steps")
+    def load_encoder(wanted: str | None, *_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"{name} uses encoder {wanted!r}: test it with run_steps")
 
     setup = Setup(
         name=name,
@@ -207,6 +209,7 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         device=CPU,
         generator=lambda what: generator(CPU, seed, "setup", name, what),
         load_encoder=load_encoder,
+        text_encoder=load_encoder,
     )
     return dataclasses.replace(setup, **changes)
 

@@ -89,7 +89,7 @@ class _Run:
         options = self.options_of(found)
         if options is None:
             return
-        needs = [*found.spec.required(options)]
+        needs = [*found.spec.declared("requires", options)]
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
             needs += [f"view:{view}" for view in views]
@@ -106,7 +106,7 @@ class _Run:
 
     def provided(self, part: Found) -> list[str]:
         options = self.options_of(part)
-        return [] if options is None else list(flatten(part.spec.provided(options)))
+        return [] if options is None else list(flatten(part.spec.declared("provides", options)))
 
     def meet(self, need: Requirement) -> None:
         """Meet a requirement, by the first of its alternatives that can be met."""

@@ -166,7 +166,7 @@ class PoolerSuite(PartSuite):
         for role, prompt in prompts.items():
             fine = isinstance(prompt, tuple) and [type(text) for text in prompt] == [str, str]
             assert fine, f"the prompt of role {role} is {prompt!r}, not two texts"
-        shown = cast(RowPoolerSpec, self.found().spec).has_prompts(self.trial().planned.options)
+        shown = self.found().spec.declared("prompts", self.trial().planned.options)
         has = any(any(prompt) for prompt in prompts.values())
         assert has == shown, f"its record says prompts = {shown}, but it has prompts: {has}"
         layers = self.trial().rig.assembly.online.encoder.layer_count

@@ -17,11 +17,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.plugins.record_checks import NAME
 from cse_cli.terminal.console import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind
+from cse_core.registry.record_checks import NAME
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: dict[AnyKind, tuple[str, str]] = {

@@ -204,7 +204,9 @@ class PartSuite(RecordSuite):
         Its corpus rows are no batch rows, so that nobody takes the one for the other.
         """
         trial, run = self.trial(), self.trial().composition
-        mined = [flatten(each.spec.provided(each.options)) for each in run.of("positives")]
+        mined = [
+            flatten(each.spec.declared("provides", each.options)) for each in run.of("positives")
+        ]
         groups = [name for each in mined for name in each if name.startswith("positives:")]
         return make_batch(
             sentences=sentences,

@@ -13,7 +13,7 @@ from typing import ClassVar
 from packaging.requirements import Requirement
 
 from cse_cli.plugins.installed_commands import Command, find_commands
-from cse_cli.plugins.manager import load_plugins
+from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
 from cse_core.runtime.loading import load_factory, package_path
 from cse_testkit.promises import NotMeant, Suite
@@ -23,14 +23,14 @@ HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pya
 _LIGHT = f"""
 import sys
 from importlib import import_module
-from cse_cli.plugins.manager import load_plugins
+from cse_core.registry.manager import load_plugins
 for name in sys.argv[2:]:
     import_module(name)
 for info in load_plugins(environ={{}}).infos:
     for part in info.parts if info.distribution == sys.argv[1] else ():
-        options = part.default_options() if hasattr(part, "provided") else None
+        options = part.default_options() if hasattr(part, "provides") else None
         if options is not None:
-            part.provided(options), part.required(options)
+            part.declared("provides", options), part.declared("requires", options)
 print(*(name for name in {HEAVY!r} if name in sys.modules))
 """
 

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cse_cli.plugins.manager import load_plugins
 from cse_cli.terminal.progress import libraries_quiet
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import Dropout
@@ -25,6 +24,7 @@ from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
 from cse_core.records import Kind
+from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.reporter import Reporter

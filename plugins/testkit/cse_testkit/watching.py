@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from cse_core.data import Corpus
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.part_calls import PartCalls, random_state
+from cse_core.functional import derive_seed
 from cse_core.parts import Part, Setup
-from cse_core.runtime.seeds import derive_seed
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import StepContext
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cse_core.builtins.poolers import row_means
+from cse_core.functional import row_means
 from cse_core.parts import (
     Augmenter,
     Branch,

@@ -13,8 +13,8 @@ import pytest
 from cse_testkit import PluginSuite, RecipeSuite, failures
 from cse_testkit.recipes import ENCODERS, OF_THE_RUN, settings_of
 
-from cse_cli.plugins.manager import load_plugins
 from cse_core.recipes.compose import resolve
+from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from tests.fixtures.distributions import Distributions, distributions, loss, plugin
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from cse_core.builtins.fifo import Fifo, Held
+from cse_core.memory import Fifo, Held
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from cse_core.engine.passes import StepPasses
-from cse_core.engine.row_keys import SLOTS_PER_TEXT, KeysOnDevice
+from cse_core.engine.row_keys import KeysOnDevice
 from cse_core.engine.views import PreparedView
 from cse_core.tokenization.tokenizer import TokenTable
-from cse_core.types import View
+from cse_core.types import SLOTS_PER_TEXT, View
 from tests.core.engine.test_branches import EMA
 from tests.core.engine.test_chunks import RECIPES
 from tests.core.engine.test_views_and_levels import CUT, LOCAL, work_of

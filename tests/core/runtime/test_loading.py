@@ -67,8 +67,8 @@ def test_package_path_errors(package: Path) -> None:
 
 def test_modules_import_nothing_heavy() -> None:
     heavy = {"torch", "transformers", "datasets", "scipy", "numpy", "sklearn", "packaging", "rich"}
-    modules = "cse_core.runtime.loading, cse_core.registry.registry, cse_cli.plugins.manager, "
-    modules += "cse_cli.plugins.discovery, cse_cli.plugins.record_checks"
+    modules = "cse_core.runtime.loading, cse_core.registry.registry, cse_core.registry.manager, "
+    modules += "cse_core.registry.discovery, cse_core.registry.record_checks"
     script = f"import sys, {modules}; print(*sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -19,7 +19,7 @@ from cse_core.evaluation.dev_sets import DEV, dev_sets
 from cse_core.evaluation.suites import DevSet, Suite
 from cse_core.recipes.settings import TrainOptions
 from cse_core.records import DatasetSpec, SuiteSpec
-from cse_core.registry.plugin_info import AnyKind
+from cse_core.registry.plugin_info import KnownPart
 from cse_core.registry.registry import Registered, Registry
 from cse_core.training.selection import Scorer
 
@@ -31,13 +31,7 @@ PAIRS = [
 """The suite of graded pairs, which is asked after the others."""
 
 
-class Knowing(Registry):
-    def how_to_get(self, kind: AnyKind, name: str) -> str:
-        return f"{kind} {name}: pip install cse-words"
-
-    def providers_elsewhere(self, token: str) -> list[tuple[AnyKind, str, str]]:
-        elsewhere = token == DEV and not self.has("suite", "words")
-        return [("suite", "words", "cse-words")] if elsewhere else []
+KNOWN = (KnownPart("suite", "words", "cse-words", (DEV,)),)
 
 
 class Words(DevSet):
@@ -61,7 +55,7 @@ def registry(*, dev: bool = True, installed: bool = True) -> Registry:
         SuiteSpec(name="words", summary="words", factory=f"{__name__}:WordSuite", dev=dev),
     ]
     parts = [Registered(each, "cse-words", "1", "cse-words:it") for each in records]
-    return Knowing([*PAIRS, *(parts if installed else ())])
+    return Registry([*PAIRS, *(parts if installed else ())], known=KNOWN)
 
 
 def read(registry: Registry, *names: str, warned: list[str] | None = None) -> list[DevSet]:
@@ -120,12 +114,14 @@ def test_without_a_suite_of_pairs_each_dev_set_is_refused_but_that_of_auto(tmp_p
         (found,) = read(Registry([tiny, *PAIRS]), name)
         assert (found.name, found.size) == ("tiny.dev", 3)
     printed = "no installed suite can read this dev set"
-    for registry in (Registry([tiny]), Knowing([tiny])):
+    for registry in (Registry([tiny]), Registry([tiny], known=KNOWN)):
         for name in ("tiny", pairs(tmp_path), str(tmp_path / "nowhere")):
             with pytest.raises(CseError, match=printed) as caught:
                 read(registry, name)
-            hint = "it may be one of suite words (suite words: pip install cse-words)"
-            assert str(caught.value).endswith(hint) == isinstance(registry, Knowing)
+            hint = "it may be one of suite words (it is a part of cse-words, not installed: "
+            assert str(caught.value).endswith(f"{hint}pip install cse-words)") == bool(
+                registry.known
+            )
         warned = ["first"]
         assert read(registry, "auto", warned=warned) == []
         assert len(warned) == 2 and warned[1].startswith(f"tiny.dev: {printed}")

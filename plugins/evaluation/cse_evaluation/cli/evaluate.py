@@ -81,7 +81,8 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             help="Documents with titles, each to find its own title among all: articles with "
-            "sections or paras, or rows with text, document and title; may be repeated.",
+            "sections or paras, rows with text, document and title, or an installed data set; may "
+            "be repeated.",
         ),
     ] = None,
     candidates: Annotated[

@@ -180,7 +180,10 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
             found.synthetic.append(f"{name}.test")
     if request.labelled:
         found.add_tasks(read_tasks(request.labelled), request.long_texts or "slice")
-    found.documents += [read_documents(file) for file in request.documents]
+    for file in request.documents:
+        found.documents.append(read_documents(file, plugins.datasets))
+        if file in plugins.datasets and plugins.datasets[file].synthetic:
+            found.synthetic.append(found.documents[-1].name)
     if request.candidates:
         others = list(chain.from_iterable(map(read_candidates, request.candidates)))
         found.documents = [each.among(others) for each in found.documents]

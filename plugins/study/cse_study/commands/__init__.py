@@ -23,5 +23,5 @@ COMPARE = CommandSpec(
 PLOT = CommandSpec(
     name="plot",
     summary="write a page with pictures of runs",
-    factory="cse_study.commands.plot:plot",
+    factory="cse_study.commands.runs:plot",
 )

@@ -1,8 +1,7 @@
-"""``cse runs`` and ``cse compare``: what was run with its scores, listed and side by side."""
+"""``cse runs``, ``compare`` and ``plot``: runs listed, side by side, and on a page of pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,14 +22,6 @@ def runs(
         list[Path] | None,
         typer.Argument(metavar="FOLDER", help="Folders with runs; by default runs."),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT=VALUE",
-            help="Only runs whose column or option holds this: recipe=simcse, train.lr=3e-05; may "
-            "be repeated.",
-        ),
-    ] = None,
     sort: Annotated[
         str,
         typer.Option(metavar="COLUMN", help="time, or a column; numbers with the best first."),
@@ -45,16 +36,6 @@ def runs(
 
     found = find_runs(folders or [Path("runs")], lambda error: warn(str(error)))
     rows = [(run, _row(run)) for run in found]
-    known = [*_COLUMNS, *dict.fromkeys(path for run in found for path in run.options)]
-    for text in where or ():
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            hint = "write recipe=simcse, or train.lr=3e-05"
-            raise CseError("is not WHAT=VALUE", where="--where", value=text, hint=hint)
-        if found and name not in known:
-            hint = did_you_mean(name, known)
-            raise CseError("no column or option of a run", where="--where", value=name, hint=hint)
-        rows = [(run, row) for run, row in rows if _holds(run, row, name, value)]
     if sort != "time":
         if sort not in _COLUMNS:
             hint = did_you_mean(sort, ["time", *_COLUMNS])
@@ -104,22 +85,6 @@ def _cell(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _holds(run: Run, row: Mapping[str, Any], name: str, text: str) -> bool:
-    """Tell whether a column holds a text, or an option or number is a value."""
-    if name in row and name not in ("steps", "seed", "state"):
-        return text.casefold() in _cell(row[name]).casefold()
-    value = row[name] if name in row else run.options.get(name)
-    return any(_equal(each, text) for each in (value if isinstance(value, list) else [value]))
-
-
-def _equal(found: Any, text: str) -> bool:
-    """Tell whether an option has a value; numbers are compared as numbers."""
-    try:
-        return float(found) == float(text)
-    except (TypeError, ValueError):
-        return str(found).casefold() == text.casefold()
-
-
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN", help="Folders of runs, two or more.")
@@ -161,3 +126,41 @@ def compare(
         say_table(table)
     else:
         echo("no scores are kept: cse eval RUN adds them")
+
+
+def plot(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN...", help="Folders of runs, or folders with runs in them."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page: one HTML file.")
+    ] = Path("plot.html"),
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the page, its pictures.")
+    ] = False,
+) -> None:
+    """Write one page with runs beside each other: settings, scores, pictures.
+
+    The page needs no network and no script. Runs that differ in their seed alone are one line.
+    """
+    if not runs:
+        raise CseError("names no run", where="cse plot", hint="name folders of runs")
+    from cse_study.pages.page import check_page
+    from cse_study.pages.run_page import run_page
+    from cse_study.pages.runs import find_runs
+
+    found = find_runs(runs, lambda error: warn(str(error)))
+    if not found:
+        raise CseError("there are no runs", where="cse plot", value=", ".join(map(str, runs)),
+                       hint="name folders that `cse train` made, or one above them")  # fmt: skip
+    check_page(out, "--out")
+    page = run_page(found)
+    page.write(out)
+    pictures = [picture.title for section in page.sections for picture in section.pictures]
+    if json:
+        say_json({"page": str(out), "runs": [str(run.path) for run in found],
+                  "pictures": pictures})  # fmt: skip
+        return
+    echo(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(found)} "
+        f"run{'s' * (len(found) != 1)}")  # fmt: skip

@@ -72,17 +72,9 @@ def study(
             "--out", "-o", metavar="DIR", help="Folder of all studies; their runs lie in DIR/runs."
         ),
     ] = Path("studies"),
-    executor: Annotated[
-        str,
-        _run(
-            metavar="NAME",
-            help="local, or submitit:slurm_partition=P,timeout_min=M for a cluster.",
-        ),
-    ] = "local",
     workers: Annotated[
-        int | None,
-        _run(min=1, metavar="N", help="Runs at a time on this machine; by default 1."),
-    ] = None,
+        int, _run(min=1, metavar="N", help="Runs at a time; they share the cores.")
+    ] = 1,
     drop_checkpoints: Annotated[
         bool,
         _run(
@@ -144,19 +136,17 @@ def study(
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
-    from cse_study.execution.running import check_executor
     from cse_study.pages.page import check_drawing, check_file, check_page
-    from cse_study.planning.inputs import Inputs
+    from cse_study.planning.composing import Inputs
     from cse_study.planning.plan import Wish
     from cse_study.planning.scoring import showing
     from cse_study.session import Session
 
-    check_executor(executor)
     inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins.registry)
     definition = showing(find_study(name, plugins), inputs)
     wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
                 data_dir)  # fmt: skip
-    session = Session(definition, wish, plugins, out, executor, workers, drop_checkpoints)
+    session = Session(definition, wish, plugins, out, workers, drop_checkpoints)
     for packed in unpack or ():
         session.unpack(packed)
     if pack is not None and definition.study.kind != "train":

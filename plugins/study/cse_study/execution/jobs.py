@@ -1,4 +1,4 @@
-"""One run from its recipe to its scores: what a worker does, on whichever machine it is."""
+"""Making the runs of a plan: each in a process of its own, those first that others start from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import tomlkit
@@ -22,12 +24,14 @@ import tomlkit
 from cse_cli.machine.processor import processor
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import atomic_write
+from cse_study.definition.reading import RUN
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
 from cse_study.planning.composing import PlannedRun
-from cse_study.planning.inputs import RUN
+from cse_study.planning.plan import Plan
 
 Status = Literal["done", "failed", "stopped"]
+_POLL_SECONDS = 0.5
 _INTERRUPTED = 130
 """Exit code of a run that was asked to stop."""
 
@@ -53,17 +57,17 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a worker makes.
+    """A run or call to make.
 
     Attributes:
-        folder: The folder of all studies.
+        place: The folder of all studies.
         run: The run or call.
         scoring: How the run is scored; None where it is only one to start from, or a call.
         threads: CPU threads of its process; None leaves them.
         drop_checkpoints: Whether the run's checkpoints are deleted at the end.
     """
 
-    folder: str
+    place: StudyFolder
     run: PlannedRun
     scoring: Scoring | None = None
     threads: int | None = None
@@ -75,19 +79,14 @@ class Job:
         return self.run.key
 
     @property
-    def place(self) -> StudyFolder:
-        """Return the folder of all studies."""
-        return StudyFolder(Path(self.folder))
-
-    @property
     def done(self) -> bool:
         """Tell whether everything that it makes is there."""
-        place, files = self.place, []
+        files = []
         if not self.run.recipe:
-            files.append(place.beside(self.key, "output.json"))
+            files.append(self.place.beside(self.key, "output.json"))
         if self.scoring is not None:
-            files.append(place.scores(self.key, f"{self.scoring.key}.json"))
-        trained = not self.run.recipe or self.run.untrained or place.trained(self.key)
+            files.append(self.place.scores(self.key, f"{self.scoring.key}.json"))
+        trained = not self.run.recipe or self.run.untrained or self.place.trained(self.key)
         return trained and all(file.is_file() for file in files)
 
 
@@ -104,6 +103,92 @@ class Done:
     status: Status
     line: str = ""
     seconds: float = 0.0
+
+
+def jobs_of(
+    plan: Plan,
+    place: StudyFolder,
+    scoring: Scoring | None,
+    workers: int = 1,
+    *,
+    drop_checkpoints: bool = False,
+) -> dict[str, Job]:
+    """Return the jobs of a plan by key.
+
+    Checkpoints of runs that commands or functions look into are never dropped. Runs at a time share
+    the cores, where ``OMP_NUM_THREADS`` does not say how many each has.
+    """
+    place = StudyFolder(place.path.absolute())
+    kept = {key for run in plan.runs.values() if not run.recipe for key in run.needs}
+    shared = workers > 1 and not os.environ.get("OMP_NUM_THREADS")
+    return {
+        key: Job(
+            place=place,
+            run=run,
+            scoring=scoring if key in plan.scored else None,
+            threads=max(1, (os.cpu_count() or 1) // workers) if shared else None,
+            drop_checkpoints=drop_checkpoints and key not in kept,
+        )
+        for key, run in plan.runs.items()
+    }
+
+
+def carry_out(
+    jobs: Mapping[str, Job],
+    workers: int,
+    hear: Callable[[Done], object],
+    before: Mapping[str, Done] = MappingProxyType({}),
+    *,
+    look: Callable[[Collection[str]], object] = len,
+    function: Callable[[Job], Done] | None = None,
+) -> Mapping[str, Done]:
+    """Make every job that is not there, and return what became of each.
+
+    A job that needs one that failed is not begun.
+
+    Args:
+        jobs: The jobs by key.
+        workers: How many at a time.
+        hear: Is called with what became of each when it ends.
+        before: What became of jobs in an earlier pass; those that failed are not tried again.
+        look: Is called again and again with the keys of those under way.
+        function: What makes one, by default :func:`make`.
+
+    Raises:
+        KeyboardInterrupt: If it was interrupted; every process was asked to stop and has ended, as
+            after any other error.
+    """
+    ended = dict(before)
+    waiting = {key: job for key, job in jobs.items() if key not in ended and not job.done}
+    running: dict[Future[Done], str] = {}
+    stopping.clear()
+    for job in jobs.values():
+        if job.drop_checkpoints and job.done:
+            job.place.drop_checkpoints(job.key)
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while waiting or running:
+                under_way = {*waiting, *running.values()}
+                for key in [k for k, job in waiting.items() if not under_way & {*job.run.needs}]:
+                    job = waiting.pop(key)
+                    lost = [k for k in job.run.needs if k in ended and ended[k].status != "done"]
+                    if lost:
+                        line = f"run {lost[0]}, which it starts from, failed"
+                        ended[key] = Done(key, "failed", line)
+                        hear(ended[key])
+                    else:
+                        running[pool.submit(function or make, job)] = key
+                finished, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    key = running.pop(future)
+                    ended[key] = future.result()
+                    hear(ended[key])
+                look(running.values())
+        except BaseException:
+            stop_children()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return ended
 
 
 class Stop(Exception):
@@ -143,10 +228,11 @@ def make(job: Job) -> Done:
             if job.drop_checkpoints:
                 place.drop_checkpoints(job.key)
     except Stop:
-        status, line = "stopped", "its process was asked to stop, and goes on when started again"
-    except _Failed as error:
+        status, line = "stopped", "was asked to stop, and goes on when the study is started again"
+    except (_Failed, OSError) as error:
         status, line = "failed", str(error)
-        write_json(failed, {"line": line})
+        with suppress(OSError):
+            write_json(failed, {"line": line})
     return Done(job.key, status, line, time.monotonic() - began)
 
 

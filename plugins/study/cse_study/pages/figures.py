@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cse_study.results.text_table import plain_number
+from cse_study.results.table import plain_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

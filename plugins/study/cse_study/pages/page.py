@@ -15,7 +15,7 @@ from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
 from cse_study.pages.figures import Picture
-from cse_study.results.text_table import Table
+from cse_study.results.table import Table
 
 _NUMBER = re.compile(r"[-+−]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ± [\d.,e-]+)?( \(n = \d+\))?%?")
 

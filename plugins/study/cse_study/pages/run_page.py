@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cse_study.measures.pair_scores import Cosines, read_cosines
+from cse_study.measures import Cosines, read_cosines
 from cse_study.pages.figures import Picture, Series, lines_picture, scatter_picture
 from cse_study.pages.page import Page, Section
 from cse_study.pages.runs import (
@@ -21,7 +21,7 @@ from cse_study.pages.runs import (
     over_steps,
     scores_beside,
 )
-from cse_study.results.text_table import Table, plain_number
+from cse_study.results.table import Table, plain_number
 
 _SOURCES = re.compile(r"(?P<loss>.+)\.negatives\.(?P<source>[^.]+)(?P<age>\.age)?")
 _LOG_RATIO = 30

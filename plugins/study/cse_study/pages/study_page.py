@@ -10,14 +10,13 @@ from typing import Any
 from cse_core.errors import CseError
 from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
-from cse_study.measures.pair_scores import Cosines, read_cosines
+from cse_study.measures import Cosines, read_cosines
 from cse_study.pages import run_page as pictures
 from cse_study.pages.figures import Picture, Series, box_picture, lines_picture, scatter_picture
 from cse_study.pages.page import Page, Section
 from cse_study.pages.runs import Group, over_steps, read_run
 from cse_study.results.rows import Row, at
-from cse_study.results.table import Line, Results
-from cse_study.results.text_table import Table, plain_number
+from cse_study.results.table import Line, Results, Table, plain_number
 
 _FIRST = "Of the first seed of each point."
 _MAX_ROWS = 60

@@ -17,8 +17,7 @@ from cse_core.training.run_folder import RESULT
 from cse_study.definition.reading import Definition, Point, chosen_points, texts_of
 from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_json
-from cse_study.planning.composing import Composer, PlannedRun, digest
-from cse_study.planning.inputs import RUN, Inputs, filled, is_role
+from cse_study.planning.composing import RUN, Composer, Inputs, PlannedRun, digest, filled, is_role
 
 _OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
 """First words of the command line's own commands."""

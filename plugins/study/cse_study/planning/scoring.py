@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cse_cli.plugins.folders import cache_folder, data_folder, known_set
+from cse_cli.plugins.folders import data_folder, known_set
 from cse_cli.plugins.installed import Installed
 from cse_cli.texts.tables import stem
 from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_file
-from cse_core.runtime.loading import load_factory
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
-from cse_study.planning.composing import digest
-from cse_study.planning.inputs import STARTER, Inputs, filled, is_role
+from cse_study.planning.composing import STARTER, Inputs, digest, filled, is_role
 from cse_study.planning.plan import Wish
 
 _GRADED = ("sts", "chinese", "pairs", "data")
@@ -90,7 +85,7 @@ class _Words:
     def _file(self, name: str, value: str) -> str | None:
         """Return a value of an option: a file by its whole path, None where it is not here."""
         if name == "documents" and self.plugins.registry.has("dataset", value):
-            return str(documents_of(value, self.plugins))
+            return value
         if os.path.isfile(value):
             return os.path.abspath(value)
         if name not in _FILES or hub_name(value) is not None:
@@ -158,22 +153,3 @@ def showing(definition: Definition, inputs: Inputs) -> Definition:
         shown += map(stem, files) if is_role(each) else [each]
     scores = scores.model_copy(update={"shown": shown})
     return replace(definition, study=definition.study.model_copy(update={"scores": scores}))
-
-
-def documents_of(name: str, plugins: Installed) -> Path:
-    """Return a file with the documents and titles of an installed data set.
-
-    It is made where it is not there, in the folder of caches.
-    """
-    found = plugins.registry.dataset(name)
-    folder = (cache_folder() or Path(tempfile.gettempdir(), "cse")) / "study"
-    file = folder / f"{found.distribution}-{found.version}-{found.name}.jsonl"
-    if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        rows: list[Mapping[str, str]] = list(load_factory(found.spec.factory)().rows())
-        wanted = ("text", "document", "title")
-        with atomic_file(file) as beside, beside.open("w", encoding="utf-8") as lines:
-            for row in rows:
-                kept = {column: row[column] for column in wanted}
-                lines.write(json.dumps(kept, ensure_ascii=False) + "\n")
-    return file

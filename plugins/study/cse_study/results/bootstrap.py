@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cse_core.runtime.atomic_files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.measures.pair_scores import Cosines, read_cosines, read_items
+from cse_study.measures import Cosines, read_cosines, read_items
 from cse_study.results.rows import Row, Shown
 
 DRAWS = 10_000

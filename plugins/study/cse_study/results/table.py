@@ -16,7 +16,6 @@ from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, draws_of_run, holm
 from cse_study.results.rows import ANY_TEST, Row, Shown, find_shown, first_score
-from cse_study.results.text_table import Table
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
@@ -27,6 +26,28 @@ HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
 
 Scored = Mapping[int, tuple[Row, Shown]]
 """The runs of a point by seed, each with the score that is looked at."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; its first column names the rows.
+
+    Attributes:
+        caption: What its columns are, in a line or two.
+        title: What is in it; empty where that is said elsewhere.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    title: str = ""
+
+    def markdown(self) -> str:
+        """Return it as a table of Markdown."""
+        lines = [self.heads, ["---"] * len(self.heads), *self.rows]
+        return "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
 
 
 @dataclass(frozen=True)
@@ -379,3 +400,14 @@ def _interval(found: Difference | None) -> str:
 
 def _p(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
+
+
+def plain_number(value: object) -> str:
+    """Return a number with as many digits as can be read."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or (abs(value) >= 1e4 and value == int(value)):
+        return f"{int(value):,}"
+    return f"{value:.2f}" if 1 <= abs(value) < 1e4 else f"{value:.4g}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cse_adapter.options import AdapterOptions, FrequentWordsOptions
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, BranchSpec, RecipeSpec, RunInfo
-from cse_core.specs import hookimpl
 
 PAPER = "Houlsby et al.: Parameter-Efficient Transfer Learning for NLP, ICML 2019"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cse_arcloss.options import ArcOptions
+from cse_core.hookspecs import hookimpl
 from cse_core.records import LossSpec, RecipeSpec
-from cse_core.specs import hookimpl
 
 PAPER = (
     "Zhang et al.: A Contrastive Framework for Learning Sentence Representations from Pairwise "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import MetricSpec, RecipeSpec, StoreSpec
-from cse_core.specs import hookimpl
 from cse_distinct.options import DistinctOptions
 
 

@@ -1,7 +1,7 @@
 """The records of the broken parts."""
 
+from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, HeadSpec, LossSpec, MinerSpec, Record, StoreSpec
-from cse_core.specs import hookimpl
 
 BROKEN = "breaks a promise"
 

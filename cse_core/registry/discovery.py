@@ -8,8 +8,8 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, distributions
 
 from cse_core import __version__
+from cse_core.hookspecs import GROUP
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
-from cse_core.specs import GROUP
 
 COMMANDS_GROUP = f"{GROUP}.commands"
 """The entry-point group of commands; a dot in a name stands for the space of a nested command."""

@@ -1,0 +1,230 @@
+"""The hooks of cse: what a plugin may implement.
+
+A plugin is a module that an entry point of group ``cse`` names. It has a function for each hook
+that it implements, marked with ``@hookimpl``; each takes no argument and returns records
+(``cse_core.records``), in a list or any other iterable. The module must import nothing heavy: a
+record names the code of a part, which is imported when a run needs it.
+"""
+
+# mypy: disable-error-code="empty-body"
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pluggy import HookimplMarker, HookspecMarker
+
+from cse_core.records import (
+    RECORD_KINDS,
+    AdapterSpec,
+    AugmenterSpec,
+    BranchSpec,
+    DatasetSpec,
+    EncoderSpec,
+    LossSpec,
+    MetricSpec,
+    MinerSpec,
+    PoolSpec,
+    RecipeSpec,
+    Record,
+    ReporterSpec,
+    StoreSpec,
+    StudySpec,
+    SuiteSpec,
+)
+
+CSE_API_VERSION = 1
+"""Raised when a change of hooks or contracts breaks plugins; a plugin may state the one it needs as
+``CSE_API_VERSION`` in its plugin module."""
+GROUP = "cse"
+"""The entry-point group of plugins, and pluggy's project name."""
+HOOK_RECORDS: dict[str, type[Record]] = {each.hook: each.record for each in RECORD_KINDS}
+"""Each hook, and the class of its records."""
+
+hookimpl = HookimplMarker(GROUP)
+_hookspec = HookspecMarker(GROUP)
+
+
+@_hookspec
+def cse_augmenters() -> Iterable[AugmenterSpec]:
+    """Return parts that change the texts, tokens or embeddings of a view: ``--aug``.
+
+    Example::
+
+        @hookimpl
+        def cse_augmenters():
+            summary = "repeats some words"
+            factory = "my_package.repetition:Repetition"
+            return [AugmenterSpec(name="repetition", summary=summary, factory=factory)]
+    """
+
+
+@_hookspec
+def cse_poolers() -> Iterable[PoolSpec]:
+    """Return parts between token states and sentence vectors: ``--pool``.
+
+    A ``RowPoolerSpec`` turns the states of a row into its vector, a ``HeadSpec`` maps vectors to
+    vectors, a ``SliceSpec`` cuts texts and joins the vectors of the slices.
+
+    Example::
+
+        @hookimpl
+        def cse_poolers():
+            summary = "the largest value of each dimension"
+            return [RowPoolerSpec(name="max", summary=summary, factory="my_package.pool:Max")]
+    """
+
+
+@_hookspec
+def cse_positive_miners() -> Iterable[MinerSpec]:
+    """Return parts that find positives, in a step or between rounds: ``--positives``.
+
+    Example::
+
+        @hookimpl
+        def cse_positive_miners():
+            summary = "the next sentence of the document"
+            return [MinerSpec(name="next", summary=summary, factory="my_package.miner:Next")]
+    """
+
+
+@_hookspec
+def cse_negative_stores() -> Iterable[StoreSpec]:
+    """Return parts that hold negatives beyond the batch, or weigh existing ones: ``--negatives``.
+
+    Example::
+
+        @hookimpl
+        def cse_negative_stores():
+            summary = "keys of earlier batches"
+            return [StoreSpec(name="queue", summary=summary, factory="my_package.queue:Queue")]
+    """
+
+
+@_hookspec
+def cse_losses() -> Iterable[LossSpec]:
+    """Return parts that turn anchors, positives and negatives into a scalar: ``--loss``.
+
+    Example::
+
+        @hookimpl
+        def cse_losses():
+            summary = "a margin between positives and negatives"
+            return [LossSpec(name="margin", summary=summary, factory="my_package.margin:Margin")]
+    """
+
+
+@_hookspec
+def cse_branches() -> Iterable[BranchSpec]:
+    """Return parts that say which copy of the encoder encodes a view: ``--branch``.
+
+    Example::
+
+        @hookimpl
+        def cse_branches():
+            summary = "an encoder that never changes"
+            return [BranchSpec(name="frozen", summary=summary, factory="my_package.branch:Frozen")]
+    """
+
+
+@_hookspec
+def cse_metrics() -> Iterable[MetricSpec]:
+    """Return numbers about a model, shown by ``cse eval`` and logged in training: ``--metric``.
+
+    Example::
+
+        @hookimpl
+        def cse_metrics():
+            summary = "mean cosine of two random sentences"
+            return [MetricSpec(name="hubness", summary=summary, factory="my_package.hub:Hubness")]
+    """
+
+
+@_hookspec
+def cse_adapters() -> Iterable[AdapterSpec]:
+    """Return parts that say which weights of the encoder train, and add some: ``--adapter``.
+
+    Example::
+
+        @hookimpl
+        def cse_adapters():
+            summary = "trains the biases alone"
+            return [AdapterSpec(name="biases", summary=summary, factory="my_package.bias:Biases")]
+    """
+
+
+@_hookspec
+def cse_recipes() -> Iterable[RecipeSpec]:
+    """Return compositions with a paper's settings, each a TOML file in the package: ``--recipe``.
+
+    Example::
+
+        @hookimpl
+        def cse_recipes():
+            path = "my_package:recipes/mine.toml"
+            return [RecipeSpec(name="mine", summary="Lee (2024), Table 1", path=path)]
+    """
+
+
+@_hookspec
+def cse_encoders() -> Iterable[EncoderSpec]:
+    """Return encoders that come with the package, as Hugging Face folders: ``--model``.
+
+    Example::
+
+        @hookimpl
+        def cse_encoders():
+            summary = "2 layers of 128, for trials"
+            return [EncoderSpec(name="small", summary=summary, path="my_package:encoder")]
+    """
+
+
+@_hookspec
+def cse_datasets() -> Iterable[DatasetSpec]:
+    """Return texts and graded pairs that come with the package: ``--data``.
+
+    Example::
+
+        @hookimpl
+        def cse_datasets():
+            summary = "2,000 questions of a forum"
+            return [DatasetSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
+    """
+
+
+@_hookspec
+def cse_suites() -> Iterable[SuiteSpec]:
+    """Return sets that encoders are scored on, as ``cse eval --suite NAME``.
+
+    Example::
+
+        @hookimpl
+        def cse_suites():
+            summary = "questions and their answers"
+            return [SuiteSpec(name="answers", summary=summary, factory="my_package.suite:Answers")]
+    """
+
+
+@_hookspec
+def cse_reporters() -> Iterable[ReporterSpec]:
+    """Return receivers of the numbers of a run, as ``cse train --report NAME``.
+
+    Example::
+
+        @hookimpl
+        def cse_reporters():
+            summary = "a message at the end of a run"
+            return [ReporterSpec(name="mail", summary=summary, factory="my_package.mail:Mail")]
+    """
+
+
+@_hookspec
+def cse_studies() -> Iterable[StudySpec]:
+    """Return runs that are compared, as in a table of a paper, for ``cse study``.
+
+    Example::
+
+        @hookimpl
+        def cse_studies():
+            path = "my_package:studies/table-3.toml"
+            return [StudySpec(name="mine/table-3", summary="Size of the queue", path=path)]
+    """

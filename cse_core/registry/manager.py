@@ -1,0 +1,252 @@
+"""Load installed plugins, and say what became of every one.
+
+A plugin that raises or returns faulty records is left out, with a status, a reason and what to do
+about it; the others and the command go on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pluggy
+
+from cse_core import __version__, hookspecs
+from cse_core.errors import CseError, did_you_mean
+from cse_core.hookspecs import CSE_API_VERSION, HOOK_RECORDS
+from cse_core.records import Record
+from cse_core.registry.discovery import (
+    ALL,
+    blocked,
+    describe,
+    find_entry_points,
+    is_meant,
+    left_out_by,
+    point_of,
+    update_command,
+)
+from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo
+from cse_core.registry.record_checks import PluginFault, check_names, check_records
+
+BUILTINS = ("cse_core.builtins.plugin",)
+"""Modules of the toolkit itself that register parts as any plugin does."""
+
+
+class PluginManager(pluggy.PluginManager):
+    """pluggy's manager of the installed plugins: ``manager.hook.cse_losses()`` and the like.
+
+    Attributes:
+        infos: What became of each, sorted by distribution and entry point.
+        unmatched: Names that were to be left out and that no installed plugin has.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(hookspecs.GROUP)
+        self.add_hookspecs(hookspecs)
+        self.infos: tuple[PluginInfo, ...] = ()
+        self.unmatched: tuple[str, ...] = ()
+
+    def find(self, name: str) -> tuple[PluginInfo, ...]:
+        """Return the plugins that a name means: a key, an entry point, or a distribution.
+
+        Raises:
+            CseError: If there is none.
+        """
+        found = tuple(info for info in self.infos if is_meant(info, name))
+        if not found:
+            known = {text for info in self.infos for text in (info.name, info.distribution)}
+            hint = did_you_mean(name, known)
+            raise CseError("no plugin of this name is installed", value=name, hint=hint)
+        return found
+
+    def load(self, point: EntryPoint, left_out: Mapping[str, str]) -> PluginInfo:
+        """Import and register what an entry point names; what it prints goes to stderr.
+
+        Nothing that a plugin raises gets out, except ``KeyboardInterrupt``.
+
+        Args:
+            point: The entry point.
+            left_out: Names of plugins that are never imported, and what leaves each out.
+        """
+        info = describe(point)
+        for name, origin in left_out.items():
+            if is_meant(info, name) or (name == ALL and point.dist is not None):
+                return blocked(info, origin)
+        plugin = None
+        try:
+            with redirect_stdout(sys.stderr):
+                plugin = point.load()
+                return self._register(plugin, info)
+        except (Exception, SystemExit) as error:
+            if self.get_name(plugin) == info.key:
+                self.unregister(plugin)
+            return _broken(info, error)
+
+    def _register(self, plugin: object, info: PluginInfo) -> PluginInfo:
+        if (other := self.get_name(plugin)) is not None:
+            raise PluginFault(f"its module {info.module} is already loaded as {other}")
+        stated: Any = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
+        if not isinstance(stated, int) or isinstance(stated, bool):
+            raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
+        if stated != CSE_API_VERSION:
+            has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
+            reason = f"it is made for API version {stated}, {has}"
+            fix = update_command(TOOLKIT if stated > CSE_API_VERSION else info.distribution)
+            return replace(info, status="incompatible", reason=reason, fix=fix)
+        self.register(plugin, info.key)
+        info = replace(info, hooks=self._hooks_of(plugin))
+        return replace(info, parts=self._records(info))
+
+    def _hooks_of(self, plugin: object) -> tuple[str, ...]:
+        """Return the hooks that a registered plugin implements.
+
+        Raises:
+            PluginFault: If one has no known name or lacks ``@hookimpl``, or if there is none.
+        """
+        names = tuple(caller.name for caller in self.get_hookcallers(plugin) or ())
+        for name in names:
+            if name not in HOOK_RECORDS:
+                raise PluginFault(f"unknown hook {name}: {did_you_mean(name, HOOK_RECORDS)}")
+        for name in HOOK_RECORDS:
+            if name not in names and inspect.isroutine(getattr(plugin, name, None)):
+                raise PluginFault(f"{name} has no @hookimpl in front (cse_core.hookspecs.hookimpl)")
+        if not names:
+            raise PluginFault(f"it implements no hook (known: {', '.join(sorted(HOOK_RECORDS))})")
+        return names
+
+    def _records(self, info: PluginInfo, *, wrapped: bool = False) -> tuple[Record, ...]:
+        """Return the records of a plugin, ``wrapped`` those that wrappers of others make of them.
+
+        Raises:
+            PluginFault: If what a hook returned is faulty.
+            Exception: What a hook raised.
+        """
+        plugin, records = self.get_plugin(info.key), list[Record]()
+        for hook in info.hooks:
+            implementations = getattr(self.hook, hook).get_hookimpls()
+            wrappers = [each.plugin for each in implementations if each.wrapper or each.hookwrapper]
+            own = [each for each in implementations if each.plugin is plugin]
+            if plugin in wrappers:
+                if len(own) > wrappers.count(plugin):
+                    what = f"{hook} is wrapped and implemented by one plugin"
+                    raise PluginFault(f"{what}: move the wrapper to an entry point of its own")
+                continue
+            kept = {plugin, *(wrappers if wrapped else ())}
+            others = [each for each in self.get_plugins() if each not in kept]
+            returned = self.subset_hook_caller(hook, others)()
+            if not wrapped and len(returned) < len(own):  # pluggy leaves None out
+                raise PluginFault(f"{hook} returned None; return its records, [] where it has none")
+            records += check_records(hook, returned)
+        check_names(records)
+        for record in records if info.distribution != TOOLKIT else ():
+            taken = (info.parts for info in self.infos if info.distribution == TOOLKIT)
+            if any(
+                (record.kind, record.name) == (p.kind, p.name) for parts in taken for p in parts
+            ):
+                what = f"{NOUNS[record.kind]} {record.name!r} has the name of a part of {TOOLKIT}"
+                raise PluginFault(f"{what}: choose another")
+        return tuple(records)
+
+    def apply_wrappers(self) -> None:
+        """Let plugins that wrap a hook change what each other plugin returned from it.
+
+        One that fails is broken, and the records are as if it were not installed.
+        """
+        wrapping = [
+            each.plugin_name
+            for hook in HOOK_RECORDS
+            for each in getattr(self.hook, hook).get_hookimpls()
+            if each.wrapper or each.hookwrapper
+        ]
+        if not wrapping:
+            return
+        try:
+            self.infos = tuple(
+                replace(info, parts=self._records(info, wrapped=True)) if info.hooks else info
+                for info in self.infos
+            )
+        except (Exception, SystemExit) as error:
+            self.unregister(name=wrapping[-1])
+            self.infos = tuple(
+                _broken(info, error) if info.key == wrapping[-1] else info for info in self.infos
+            )
+            self.apply_wrappers()
+
+
+def load_plugins(
+    disable: Iterable[str] = (),
+    *,
+    builtins: Sequence[str] = BUILTINS,
+    environ: Mapping[str, str] | None = None,
+) -> PluginManager:
+    """Load every installed plugin that is not left out; whoever calls it keeps the result.
+
+    ``disable`` names plugins to leave out (``--no-plugin``) by entry point, distribution or key, or
+    is ``all``, which leaves ``builtins``; they are never imported, nor what ``CSE_DISABLE_PLUGINS``
+    of ``environ`` names. Broken plugins are among ``infos`` too.
+    """
+    manager, left_out = PluginManager(), left_out_by(disable, environ)
+    found = sorted(find_entry_points(), key=lambda point: describe(point).key)
+    for point in (*map(point_of, builtins), *found):
+        manager.infos += (manager.load(point, left_out),)
+    manager.apply_wrappers()
+    infos = sorted(manager.infos, key=lambda info: (info.distribution, info.name))
+    manager.infos = tuple(_with_clashes(infos))
+    manager.unmatched = tuple(
+        name for name in left_out if name != ALL and not any(is_meant(info, name) for info in infos)
+    )
+    return manager
+
+
+def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
+    """Yield the plugins, with those marked whose parts share a name with another's."""
+    owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
+    for info in infos:
+        for part in info.parts:
+            owners[part.kind, part.name].append(info)
+    for info in infos:
+        reasons, fix = [], ""
+        for part in info.parts:
+            others = [other for other in owners[part.kind, part.name] if other is not info]
+            if others:
+                near = any(other.distribution == info.distribution for other in others)
+                names = ", ".join(other.key if near else other.label for other in others)
+                reasons.append(f"{NOUNS[part.kind]} {part.name} is also in {names}")
+                owner = info.key if near else info.distribution
+                fix = fix or f"write {owner}/{part.name} to use this one"
+        if reasons:
+            info = replace(info, status="conflicting", reason="; ".join(reasons), fix=fix)
+        yield info
+
+
+def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:
+    """Return a plugin that raised, or returned what is faulty, with the place and what to do."""
+    reason, fix, raised = str(error), f"correct {info.module}", error.__cause__
+    if not isinstance(error, PluginFault):
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+        ]
+        at = ""
+        if frames and os.path.dirname(frames[-1].filename) != os.path.dirname(__file__):
+            at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+        reason = f"{''.join(traceback.format_exception_only(error)).strip()}{at}"
+        fix, raised = update_command(info.distribution), error
+    return replace(
+        info,
+        status="broken",
+        reason=" ".join(reason.split()),
+        fix=f"{fix}, or leave it out: --no-plugin {info.name}",
+        hooks=(),
+        parts=(),
+        traceback="".join(traceback.format_exception(raised)) if raised is not None else "",
+    )

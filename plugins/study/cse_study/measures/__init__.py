@@ -1,1 +1,0 @@
-"""Functions that studies of several papers call: what is measured without training."""
