@@ -78,10 +78,6 @@ class PartCalls:
         """Keep what was noted in a step, whose number this is."""
         if self._flags:
             self._steps.append((step, self._made, torch.stack(self._flags)))
-        self.forget_step()
-
-    def forget_step(self) -> None:
-        """Forget what was noted in a step that was not made."""
         self._made, self._flags = [], []
 
     def first_bad(self) -> Bad | None:

@@ -57,14 +57,6 @@ def test_without_out_the_folder_is_named_by_recipe_and_time(
     assert (tmp_path / said.out.strip() / "run.toml").is_file()
 
 
-def test_a_folder_that_holds_a_run_is_refused(cse: Cse, sentences: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    words = short(sentences, out, "-q", "--train.max_steps", "1")
-    assert cse(*words).code == 0
-    refused(cse(*words), "already holds a run", str(out), "--resume")
-    refused(cse("train", "--resume", str(out)), "finished", str(out))
-
-
 def test_an_interrupted_run(
     cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

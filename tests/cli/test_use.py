@@ -248,9 +248,12 @@ def test_texts_that_are_cut_are_counted(cse: Cse, tmp_path: Path) -> None:
 
 
 def test_the_plan_says_how_many_texts_are_cut(cse: Cse, tmp_path: Path) -> None:
+    """A text of 30 words fits in 32 tokens; of many texts a sample is spread over the file."""
     texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(["word " * 40, *["a few words"] * 3]) + "\n", encoding="utf-8")
+    short, fits, long = (["the " * words] for words in (3, 30, 31))
+    texts.write_text("\n".join(long + fits + short * 2) + "\n", encoding="utf-8")
     said = cse("train", "--data", str(texts), "--dry-run")
     assert "length: at most 32 tokens: the end is cut off 25.0 % of the texts (1 of 4 " in said.out
-    said = cse("train", "--data", str(texts), "--dry-run", "--model.max_length", "64", "--json")
-    assert json.loads(said.out)["length"] == {"max_length": 64, "longer": 0, "seen": 4}
+    texts.write_text("\n".join(short * 1000 + long * 1000) + "\n", encoding="utf-8")
+    said = cse("train", "--data", str(texts), "--dry-run", "--json")
+    assert json.loads(said.out)["length"] == {"max_length": 32, "longer": 500, "seen": 1000}
