@@ -56,10 +56,11 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
         yield from leaves(each, f"{path}.{name}".lstrip("."), seen)
 
 
-def random_state() -> tuple[bytes, bytes, object]:
+def random_state() -> tuple[object, ...]:
     """Return the state of the generators that a plugin shares with everybody."""
-    numbers = np.random.get_state(legacy=True)
-    return torch.get_rng_state().numpy().tobytes(), repr(numbers).encode(), random.getstate()
+    numbers = np.random.get_state(legacy=False)
+    keys = numbers["state"].pop("key").tobytes()
+    return torch.get_rng_state().numpy().tobytes(), keys, numbers, random.getstate()
 
 
 def snapshot(value: Any) -> dict[str, Any]:
