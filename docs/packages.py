@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CORE = "cse_core"
 CONTRACT = (
-    "__init__", "capabilities", "errors", "functional", "hookspecs", "options", "parts",
+    "__init__", "capabilities", "errors", "functional", "hookspecs", "memory", "options", "parts",
     "records", "schedule", "token_batch", "types",
 )  # fmt: skip
 """Modules at the root of the core: what an author imports."""

@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
-    "Functions": ("cse_core.functional",),
+    "Functions and memory": ("cse_core.functional", "cse_core.memory"),
     "Errors": ("cse_core.errors",),
     "Names": ("cse_core.capabilities", "cse_core.hookspecs"),
     "Evaluation suites": ("cse_core.evaluation.suites",),
