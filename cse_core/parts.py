@@ -65,10 +65,9 @@ class Setup:
         load_encoder: ``load_encoder(model, option="model")`` is a second encoder by name, with its
             tokenizer; where it cannot be loaded, the error names that option of the part.
         text_encoder: ``text_encoder(model, pooling="mean", option="model")`` makes
-            ``encode(texts, longest=None)``: ``[N, D]`` float32 vectors on the CPU, of another
-            encoder or with None of the run's own as it is at each call, without heads, in
-            evaluation mode. Pooling is ``cls`` or ``mean``, ``longest`` a bound on the tokens of a
-            row. Every process asks for the same texts and encodes its share of them.
+            ``encode(texts, longest=None)``: ``[N, D]`` vectors as ``RoundContext.encode`` gives
+            them, without heads, of another encoder, or with None of the run's own as it is then.
+            Pooling is ``cls`` or ``mean``, ``longest`` the tokens of a row at most.
     """
 
     name: str

@@ -59,7 +59,7 @@ HIDDEN = {
 """Names of these modules that are not for authors."""
 CORE_ONLY = {
     "Batch.row", "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line",
-    "Corpus.fingerprint", "Corpus.report", "Corpus.text_ids", "Embeddings.detach",
+    "Corpus.fingerprint", "Fifo.after", "Held.part", "Corpus.report", "Corpus.text_ids", "Embeddings.detach",
     "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Hidden.selected_only",
     "Negatives.join", "PackedEncoder.load", "PackedEncoder.load_with_tokenizer",
     "PackedEncoder.own_pooler", "PackedEncoder.packed", "PackedEncoder.use_dropout",
