@@ -78,10 +78,6 @@ class PartCalls:
         """Keep what was noted in a step, whose number this is."""
         if self._flags:
             self._steps.append((step, self._made, torch.stack(self._flags)))
-        self.forget_step()
-
-    def forget_step(self) -> None:
-        """Forget what was noted in a step that was not made."""
         self._made, self._flags = [], []
 
     def first_bad(self) -> Bad | None:
@@ -235,7 +231,8 @@ def _equal(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def random_state() -> tuple[bytes, bytes, object]:
+def random_state() -> tuple[object, ...]:
     """Return the state of the generators that a plugin shares with everybody."""
-    numbers = np.random.get_state(legacy=True)
-    return torch.get_rng_state().numpy().tobytes(), repr(numbers).encode(), random.getstate()
+    numbers = np.random.get_state(legacy=False)
+    keys = numbers["state"].pop("key").tobytes()
+    return torch.get_rng_state().numpy().tobytes(), keys, numbers, random.getstate()
