@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from cse_core.capabilities import Role
-    from cse_core.data import Corpus
-    from cse_core.encoders.encoder import PackedEncoder
-    from cse_core.tokenization.tokenizer import TextTokenizer
-    from cse_core.tokenization.training_rows import TrainingRows
+    from cse_core.protocols import Corpus, Encoder, Rows, Tokenizer
     from cse_core.types import Hidden
 
 
@@ -75,18 +72,18 @@ class Setup:
     hidden_size: int
     embedding_size: int
     layers: int
-    tokenizer: TextTokenizer
-    encoder: PackedEncoder | None
+    tokenizer: Tokenizer
+    encoder: Encoder | None
     heads: Mapping[str, torch.nn.Module]
     corpus: Corpus | None
     total_steps: int | None
     seed: int
     device: torch.device
     generator: Callable[[str], torch.Generator]
-    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]]
+    load_encoder: Callable[..., tuple[Encoder, Tokenizer]]
     text_encoder: Callable[..., Callable[..., Tensor]]
 
-    def online_encoder(self) -> PackedEncoder:
+    def online_encoder(self) -> Encoder:
         """Return the online encoder of a run in training.
 
         Raises:
@@ -125,7 +122,7 @@ class Part:
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Commit what the step leaves behind, after the optimiser's step."""
 
-    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+    def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """See the rows of a round before its first step, on resume too, after state is restored."""
 
     def next_round(self, ctx: RoundContext) -> Round | None:
@@ -284,9 +281,9 @@ class Branch(Part):
             In a branch that is a module it is set after ``super().__init__()``.
     """
 
-    encoder: PackedEncoder
+    encoder: Encoder
     heads: Mapping[str, torch.nn.Module]
-    tokenizer: TextTokenizer | None = None
+    tokenizer: Tokenizer | None = None
     training: bool = True
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 CORE = "cse_core"
 CONTRACT = (
     "__init__", "capabilities", "errors", "functional", "hookspecs", "memory", "options", "parts",
-    "records", "schedule", "token_batch", "types",
+    "protocols", "records", "schedule", "token_batch", "types",
 )  # fmt: skip
 """Modules at the root of the core: what an author imports."""
 PACKAGES = (
