@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cse_cli.models.saved_model import SentenceModel
-    from cse_core.parts import Augmenter
     from cse_core.data import Corpus
+    from cse_core.parts import Augmenter
     from cse_core.recipes.composition import PlannedPart
     from cse_core.types import StepContext
 
@@ -100,9 +100,9 @@ def changed(
     """
     import torch
 
+    from cse_core.data import Corpus
     from cse_core.encoders.dropout import DropoutSource
     from cse_core.models.part_factory import PartFactory
-    from cse_core.data import Corpus
 
     sentences = model.sentence_encoder
     columns = {"text": list(translations), _TRANSLATION: list(translations.values())}
