@@ -139,7 +139,7 @@ def build(
     for planned in composition.of("branch"):
         branch = cast(Branch, factory(planned, dimension, dict(online.heads)))
         branches[planned.name] = branch
-        branch.encoder.use_dropout(source)
+        cast(PackedEncoder, branch.encoder).use_dropout(source)
         for head in branch.heads.values():
             replace_dropout(head, source)
     encoders = {
