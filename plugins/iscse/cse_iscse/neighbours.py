@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo, echo_err
+from cse_cli.api import echo, echo_err, installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
