@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,10 +72,9 @@ def texts_of(
             raise CseError("no text to encode", hint=hint)
         file = STDIN
     columns = named_columns(sets)
-    found = iter(given) if given else iter(())
     if file is None:
-        return found
-    return _both(found, _of_file(file, datasets, columns))
+        return iter(given)
+    return chain(given, _of_file(file, datasets, columns))
 
 
 def rows_of(
@@ -94,21 +94,16 @@ def rows_of(
     return list(corpus.column("text"))
 
 
-def _both(first: Iterator[str], second: Iterator[str]) -> Iterator[str]:
-    yield from first
-    yield from second
-
-
 def _of_file(file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str]) -> Iterator[str]:
     if file == STDIN:
         return _filled(_stdin(), "stdin")
-    from cse_core.data.files import format_of, line_blocks, open_file
+    from cse_core.data.files import file_lines, format_of, open_file
 
     known = format_of(file)
     if file in datasets or known is None or known[0] != "txt":
         return iter(rows_of(file, datasets, columns))
     opened = open_file(file, Path(file).expanduser())
-    return _filled((line for _, lines in line_blocks(opened) for line in lines), file)
+    return _filled(file_lines(opened), file)
 
 
 def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
@@ -117,16 +112,15 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
     for line in lines:
         held.append(line)
         if line.strip():
-            return _both(iter(held), lines)
+            return chain(held, lines)
     state = "has only blank lines" if held else "is empty"
     raise CseError(f"expected one text per line, but {truncate(where, 200)} {state}")
 
 
 def _stdin() -> Iterator[str]:
-    from cse_core.data.files import read_error, text_blocks
+    from cse_core.data.files import read_error, text_lines
 
     try:
-        for _, lines in text_blocks(sys.stdin.buffer, "stdin", block=1 << 16, longest=1 << 28):
-            yield from lines
+        yield from text_lines(sys.stdin.buffer, "stdin")
     except OSError as error:
         raise read_error("stdin", error) from None

@@ -1,6 +1,6 @@
 """Text files on disk, plain or gzip: their lines, and their rows as Arrow tables of text.
 
-A reader holds some megabytes at a time. What it drops or leaves out it notes in a ``Reading``.
+A reader holds some thousand rows at a time. What it drops or leaves out it notes in a ``Reading``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
-from cse_core.data.tables import BLOCK, Reading, Unit, arrow_text, record_tables, text_table
+from cse_core.data.tables import Reading, Unit, arrow_text, record_tables, text_table
 from cse_core.errors import CseError, did_you_mean
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
@@ -26,7 +26,8 @@ FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
 _GZIP_MAGIC = b"\x1f\x8b"
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE_BYTES = 2**28
-_BYTE_ORDER_MARK = "\ufeff"
+_BLOCK = 2**16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
                 what = f"{negated}compressed with gzip, unlike its name says"
                 raise CseError(what, where=file.name, hint=f"{change} .gz at the end of its name")
             if file.gzipped:
-                yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+                yield io.BufferedReader(gzip.GzipFile(fileobj=raw))
             else:
                 yield raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -138,76 +139,65 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
         raise read_error(file.name, error) from error
 
 
-def line_blocks(file: TextFile, *, block: int = BLOCK) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a UTF-8 file as ``text_blocks`` does, and raise what that raises."""
+def file_lines(file: TextFile) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file as ``text_lines`` does, and raise what that raises."""
     with open_bytes(file) as source:
-        longest = None if file.format == "json" else _MAX_LINE_BYTES
-        yield from text_blocks(source, file.name, block=block, longest=longest)
+        yield from text_lines(source, file.name, None if file.format == "json" else _MAX_LINE_BYTES)
 
 
-def text_blocks(
-    source: IO[bytes], name: str, *, block: int = BLOCK, longest: int | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield the lines of UTF-8 bytes, ``block`` bytes at a time.
+def text_lines(
+    source: IO[bytes], name: str, longest: int | None = _MAX_LINE_BYTES
+) -> Iterator[str]:
+    r"""Yield the lines of UTF-8 bytes, without their ends.
 
     ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
 
-    Yields:
-        The number of the first line, from 1, and lines without their ends.
-
     Raises:
-        CseError: It is not UTF-8, holds NUL bytes, or has a line too long for a text;
+        CseError: It is not UTF-8, holds NUL bytes, or has a line of more than ``longest`` bytes;
             the line is named.
     """
-    number, held, length = 1, [b""], 0
-    while True:
-        data = source.read(block)
-        if number == 1 and not length:
+    return chain.from_iterable(_line_blocks(source, name, longest))
+
+
+def _line_blocks(source: IO[bytes], name: str, longest: int | None) -> Iterator[list[str]]:
+    number, data = 1, b""
+
+    def refused(what: str, hint: str, start: int = 0, value: bytes | None = None) -> CseError:
+        line = number + data.count(b"\n", 0, start)
+        return CseError(what, where=f"{name}, line {line}", value=value, hint=hint)
+
+    while data := source.read(_BLOCK):
+        data += (rest := source.readline(-1 if longest is None else longest + 1))
+        if number == 1:
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-                raise CseError("not UTF-8 but UTF-16", where=f"{name}, line 1", hint=hint)
-        cut = data.rfind(b"\n") + 1
-        if data and not cut:
-            held.append(data)
-            length += len(data)
-            if b"\0" in data:
-                _decode(name, b"\0", number)
-            if longest is not None and length > longest:
-                what = f"a line of more than {longest:,} bytes"
-                raise CseError(what, where=f"{name}, line {number}", hint="write one text per line")
-            continue
-        text = _decode(name, b"".join((*held, data[:cut])), number)
-        if number == 1:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
-        held, length = [data[cut:]], len(data) - cut
-        if text:
-            lines = text.split("\n")
-            if not lines[-1]:
-                lines.pop()
-            yield number, lines
-            number += len(lines)
-        if not data:
-            return
+                raise refused("not UTF-8 but UTF-16", hint)
+            data = data.removeprefix(_BYTE_ORDER_MARK)
+        if (nul := data.find(b"\0")) >= 0:
+            hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
+            raise refused("contains a NUL byte, so it is not text", hint, nul)
+        if longest is not None and len(rest) > longest:
+            what = f"a line of more than {longest:,} bytes"
+            raise refused(what, "write one text per line", len(data) - 1)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+            start, value = error.start, data[error.start : error.end]
+            raise refused("not UTF-8", hint, start, value) from error
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        yield lines
+        number += len(lines)
 
 
-def _decode(name: str, data: bytes, number: int) -> str:
-    if (nul := data.find(b"\0")) >= 0:
-        line = number + data[:nul].count(b"\n")
-        what = "contains a NUL byte, so it is not text"
-        hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
-        raise CseError(what, where=f"{name}, line {line}", hint=hint)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = number + data[: error.start].count(b"\n")
-        what = "not UTF-8"
-        hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
-        raise CseError(
-            what, where=f"{name}, line {line}", value=data[error.start : error.end], hint=hint
-        ) from error
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    lines = file_lines(file)
+    while batch := list(islice(lines, reading.batch)):
+        yield text_table({"text": batch})
 
 
 def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -226,8 +216,8 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
         The number of a record's first line, and its fields, as many as the header has.
     """
     names: list[str] = []
-    tsv = ((number, line.split("\t")) for number, line in _lines(file, reading))
-    for number, fields in tsv if file.format == "tsv" else _csv(file, reading):
+    tsv = ((number, line.split("\t")) for number, line in enumerate(file_lines(file), 1))
+    for number, fields in tsv if file.format == "tsv" else _csv(file):
         if not any(map(str.strip, fields)):
             reading.blank += 1
         elif not names:
@@ -251,14 +241,9 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
             yield number, fields
 
 
-def _lines(file: TextFile, reading: Reading) -> Iterator[tuple[int, str]]:
-    for first, lines in line_blocks(file, block=reading.block):
-        yield from enumerate(lines, first)
-
-
-def _csv(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+def _csv(file: TextFile) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-    records = csv.reader((line + "\n" for _, line in _lines(file, reading)), strict=True)
+    records = csv.reader((line + "\n" for line in file_lines(file)), strict=True)
     start = 1
     try:
         for record in records:
@@ -280,7 +265,7 @@ def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
 
 def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
     """Yield the place and the value of each line that is not blank."""
-    for number, line in _lines(file, reading):
+    for number, line in enumerate(file_lines(file), 1):
         if not line.strip():
             reading.blank += 1
             continue
@@ -295,13 +280,12 @@ def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
 
 def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     """Read JSON lines, or one array of objects."""
-    lines = _lines(file, Reading.peek(file.name))
-    opening = next((line.lstrip() for _, line in lines if line.strip()), "")
+    opening = next((line.lstrip() for line in file_lines(file) if line.strip()), "")
     if not opening.startswith("["):
         yield from record_tables(json_lines(file, reading), unit, reading)
         return
     try:
-        values = json.loads("\n".join(line for _, line in _lines(file, reading)))
+        values = json.loads("\n".join(file_lines(file)))
     except (ValueError, RecursionError) as error:
         what = f"not valid JSON: {_json_problem(error, lines=True)}"
         hint = "write an array of objects, or one object per line"
@@ -339,9 +323,7 @@ def parquet_tables(
 
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
-    "txt": lambda file, unit, reading: (
-        text_table({"text": lines}) for _, lines in line_blocks(file, block=reading.block)
-    ),
+    "txt": _read_txt,
     "tsv": _read_separated,
     "csv": _read_separated,
     "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 Unit = Literal["sentence", "paragraph", "document"]
 BODIES = ("sections", "paras")
 """Fields that make a JSON object an article."""
-BLOCK = 1 << 22
-"""Bytes of a file read at once."""
 ROWS = 20_000
 """Rows of a table that a reader yields, about."""
 _HALF = re.compile("[\ud800-\udfff]")
@@ -35,7 +33,6 @@ class Reading:
 
     Attributes:
         name: The source as the user gave it, for messages.
-        block: Bytes of a file read at once.
         batch: Rows of a table that a reader yields, about; small where only a look is wanted.
         blank: Lines and rows without any text, which are dropped.
         incomplete: Rows dropped because a positive, negative or fraternal text is blank.
@@ -49,7 +46,6 @@ class Reading:
     """
 
     name: str
-    block: int = BLOCK
     batch: int = ROWS
     blank: int = 0
     incomplete: int = 0
@@ -64,7 +60,7 @@ class Reading:
     @classmethod
     def peek(cls, name: str) -> Reading:
         """Return one that reads as little as a look at the beginning needs."""
-        return cls(name, block=1 << 16, batch=100)
+        return cls(name, batch=100)
 
     def say(self, message: str) -> None:
         """Note what a user should know of the source."""

@@ -55,20 +55,12 @@ class DropoutSource:
         words: list[int] = self._words.random_raw(1).tolist()
         return words[0] >> 1
 
-    def effective_p(self, p: float) -> float:
-        """Return the probability with which values are dropped where ``p`` is asked for (CPU)."""
-        return min(max(round(p * 2**16), 0), 2**16) / 2**16
-
-    def draw(self, shape: torch.Size, p: float) -> tuple[Tensor, int]:
-        """Draw an integer for each value of ``shape``, and the least one that keeps a value.
-
-        ``p`` is what :meth:`effective_p` returned.
-        """
+    def draw(self, shape: torch.Size) -> Tensor:
+        """Draw an int16 for each value of ``shape``, uniformly."""
         count = shape.numel()
         with record_function("cse.dropout"):  # no operator of torch tells a profiler of it
             words = self._words.random_raw(-(-count // 4))
-        drawn = torch.from_numpy(words.view(np.int16)[:count])
-        return drawn.view(shape), int(p * 2**16) - 2**15
+        return torch.from_numpy(words.view(np.int16)[:count]).view(shape)
 
 
 class _Masked(torch.autograd.Function):
@@ -106,14 +98,13 @@ def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
     """
     if source is None or values.device.type != "cpu":
         return functional.dropout(values, p)
-    dropped = source.effective_p(p)
-    if dropped == 0.0:
+    threshold = round(p * 2**16)
+    if threshold == 0:
         return values
-    if dropped == 1.0:
+    if threshold == 2**16:
         return values * 0.0
-    drawn, least = source.draw(values.shape, dropped)
     masked: Tensor = _Masked.apply(  # type: ignore[no-untyped-call]
-        values, drawn, least, 1.0 / (1.0 - dropped)
+        values, source.draw(values.shape), threshold - 2**15, 1.0 / (1.0 - threshold / 2**16)
     )
     return masked
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,18 +112,9 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
 
 
 def checked_name(path_or_name: str | Path) -> str:
-    """Return the name if it may be one, or the folder with the config.json."""
-    name = os.path.expanduser(str(path_or_name))
-    folder = Path(name)
-    if folder.is_dir():
-        return str(model_folder(folder, name))
-    if folder.exists():
-        raise CseError("not a folder", where=WHERE, value=name, hint="name the folder it is in")
-    looks_like_path = isinstance(path_or_name, Path) or name.count("/") > 1 or name[:1] in "./"
-    if looks_like_path or "\\" in name:
-        hint = "give the path of an encoder's folder"
-        raise CseError("no such folder", where=WHERE, value=name, hint=hint)
-    return name
+    """Return the folder with the ``config.json`` of a model's folder, and another name as it is."""
+    folder = Path(path_or_name).expanduser()
+    return str(model_folder(folder, str(folder))) if folder.is_dir() else str(path_or_name)
 
 
 def check_weights(folder: Path) -> None:

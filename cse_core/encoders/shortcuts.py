@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from cse_core.encoders.architecture import transformer_layers
+from cse_core.encoders.attention import RowLayout
 from cse_core.encoders.dropout import DropoutSource
-from cse_core.encoders.row_layout import RowLayout
 from cse_core.errors import CseError
 
 _KEYS, _VALUES = ("key", "k_lin", "k_proj"), ("value", "v_lin", "v_proj")
@@ -217,32 +217,24 @@ def _forward(forward: Callable[..., Any], source: DropoutSource, *given: Any, **
     if not torch.is_grad_enabled():
         return forward(*given, **named)
     layout: RowLayout | None = named.get("row_layout")
-    again = _Again(forward, source, layout, source.state, layout.memory if layout else None)
-    return checkpoint(again, *given, use_reentrant=False, **named)
+    state, memory = source.state, layout.memory if layout else None
 
-
-@dataclass
-class _Again:
-    """A layer's forward pass, made for the first time as it is and later as it was."""
-
-    forward: Callable[..., Any]
-    source: DropoutSource
-    layout: RowLayout | None
-    state: Any
-    memory: tuple[torch.Tensor, torch.Tensor] | None
-    made: bool = field(default=False, init=False)
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        if not self.made:
-            self.made = True
-            return self.forward(*given, **named)
-        before = self.source.state
-        self.source.state = self.state
-        if self.layout is not None:
-            self.layout.memory = self.memory
+    @contextmanager
+    def as_it_was() -> Iterator[None]:
+        before, source.state = source.state, state
+        if layout is not None:
+            layout.memory = memory
         try:
-            return self.forward(*given, **named)
+            yield
         finally:
-            self.source.state = before
-            if self.layout is not None:
-                self.layout.memory = None
+            source.state = before
+            if layout is not None:
+                layout.memory = None
+
+    return checkpoint(
+        forward,
+        *given,
+        use_reentrant=False,
+        context_fn=lambda: (nullcontext(), as_it_was()),
+        **named,
+    )

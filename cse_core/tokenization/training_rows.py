@@ -1,11 +1,12 @@
-"""The rows that a round trains on: the corpus itself, or the pairs that a miner found."""
+"""The rows that a round trains on: the corpus, perhaps cut, or the pairs that a miner found."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
+from cse_core.data.tables import text_table
 from cse_core.errors import CseError
+from cse_core.protocols import Tokenizer
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
-from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch
 
 _ROUND = 2**40
@@ -25,6 +28,48 @@ _ROUND = 2**40
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
 TableMaker = Callable[[Sequence[str], TextTokenizer, int, Reporter], TokenTable]
 """Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
+
+
+def split_texts(
+    corpus: Corpus, tokenizer: TextTokenizer, tokens: int, columns: Sequence[str] = ()
+) -> Corpus:
+    """Return a corpus of the pieces of its texts, which keep their document and title.
+
+    A piece has so many tokens, special ones not counted; the last of a text has those left. A cut
+    may stand inside a word; the rest of the word is then read as a word of its own.
+
+    Raises:
+        CseError: If the run encodes further ``columns``, since only texts are cut.
+    """
+    if columns:
+        raise CseError(
+            f"texts are split, but column {columns[0]}, which this run also encodes, is not",
+            where="data.split_tokens",
+            value=tokens,
+            hint="--set data.split_tokens=none, or a recipe with one column",
+        )
+    pieces: list[str] = []
+    parents: list[int] = []
+    whole = corpus.column("text")
+    for start in range(0, len(whole), AT_ONCE):
+        texts = list(whole[start : start + AT_ONCE])
+        rows = tokenizer.hf(texts, add_special_tokens=False, verbose=False).encodings
+        for place, (text, row) in enumerate(zip(texts, rows, strict=True), start):
+            cuts = [0, *(begin for begin, _ in row.offsets[tokens::tokens]), len(text)]
+            kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
+            pieces += kept
+            parents += [place] * len(kept)
+    columns_kept = {"text": pieces} | {
+        name: corpus.column(name).take(parents)
+        for name in ("document", "title")
+        if name in corpus.names
+    }
+    said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
+    return Corpus(
+        text_table(columns_kept),
+        None if corpus.documents is None else corpus.documents[parents],
+        replace(corpus.report, messages=(*corpus.report.messages, said)),
+    )
 
 
 class ColumnTexts(list[str]):
@@ -62,7 +107,9 @@ class TrainingRows:
         self.pairs = pairs
         self._base = base
         self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
-        self.make_table: TableMaker = _table if base is None else base.make_table
+        self.make_table: TableMaker = lambda texts, tokenizer, most, _: tokenizer.table(texts, most)
+        if base is not None:
+            self.make_table = base.make_table
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
             self.corpus_row = torch.from_numpy(own.astype(np.int64))
@@ -99,9 +146,9 @@ class TrainingRows:
             self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
         return self._tables[key]
 
-    def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
+    def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
-        table, place = self.tokenise(column, tokenizer)
+        table, place = self.tokenise(column, cast(TextTokenizer, tokenizer))
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:
@@ -157,12 +204,6 @@ class TrainingRows:
             values = pa.chunked_array([pa.array(source, pa.large_string())])
         texts, place = _distinct(values)
         return self.make_table(texts, tokenizer, self.longest, reporter), place
-
-
-def _table(
-    texts: Sequence[str], tokenizer: TextTokenizer, longest: int, reporter: Reporter
-) -> TokenTable:
-    return tokenizer.table(texts, longest)
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:

@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from cse_core.encoders import attention
-from cse_core.encoders.row_layout import RowLayout
+from cse_core.encoders.attention import RowLayout
 from tests.gpu.setting import Setting, exact
 
 LENGTHS = (5, 1, 64, 17, 33, 2, 50, 31)

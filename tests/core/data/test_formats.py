@@ -6,13 +6,15 @@ import csv
 import gzip
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cse_core.data import load_corpus, peek_columns
+from cse_core.data import files, load_corpus, peek_columns
+from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 
 TEXTS = [
@@ -106,19 +108,16 @@ def test_line_ends_and_byte_order_mark(write: Callable[[Path], None], tmp_path: 
         assert list(corpus.column("text")) == EXPECTED
 
 
-def test_blocks_smaller_than_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cse_core.data import files
-
+def test_blocks_smaller_than_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{'ä' * number} line {number}" for number in range(200)]
-    path = tmp_path / "texts.txt"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    file = files.open_file(str(path), path)
     for block in (1, 7, 64, 1 << 16):
-        blocks = list(files.line_blocks(file, block=block))
-        assert [line for _, part in blocks for line in part] == lines
-        assert [first for first, _ in blocks] == [
-            1 + sum(len(part) for _, part in blocks[:number]) for number in range(len(blocks))
-        ]
+        monkeypatch.setattr(files, "_BLOCK", block)
+        assert list(files.text_lines(BytesIO("\n".join(lines).encode()), "a")) == lines
+        with pytest.raises(CseError, match="a, line 201: not UTF-8"):
+            list(files.text_lines(BytesIO("\n".join([*lines, "x"]).encode() + b"\xff"), "a"))
+    monkeypatch.setattr(files, "_BLOCK", 8)
+    with pytest.raises(CseError, match="a, line 2: a line of more than 9 bytes"):
+        list(files.text_lines(BytesIO(b"123456\n" + b"x" * 20), "a", longest=9))
 
 
 def test_csv_field_over_lines_and_very_long(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 from cse_core.encoders import attention
-from cse_core.encoders.row_layout import RowLayout
+from cse_core.encoders.attention import RowLayout
 
 LENGTHS = (3, 1, 7, 4)
 HEADS, SIZE = 4, 8

@@ -420,7 +420,7 @@ def edit(folder, **changes):
 
 
 DAMAGES = {
-    "no such folder": shutil.rmtree,
+    "no folder of this name": shutil.rmtree,
     "without config.json": lambda f: (f / "config.json").unlink(),
     "no weights": lambda f: (f / "model.safetensors").unlink(),
     "cut short": lambda f: os.truncate(f / "model.safetensors", 100_000),

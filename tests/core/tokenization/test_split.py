@@ -8,8 +8,8 @@ from cse_testkit import shared_encoder, tiny_corpus
 from cse_core.data import Corpus
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.tokenization.split import split_texts
 from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import split_texts
 
 
 @pytest.fixture(scope="module")
