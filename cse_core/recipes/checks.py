@@ -13,7 +13,7 @@ from cse_core.capabilities import CAPABILITIES, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
-from cse_core.records import HeadSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
 
@@ -230,13 +230,7 @@ def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Check the heads and the slicing of the saved model; its row pooler was looked up before."""
-    heads = [part.name for part in run.pools(HeadSpec)]
-    for name in run.inference.heads or ():
-        if name not in heads:
-            what = "unknown head"
-            hint = did_you_mean(name, heads) if heads else "this run has no head"
-            yield CseError(what, where="inference.heads", value=name, hint=hint)
+    """Check the slicing of the saved model; its row pooler was looked up before."""
     if run.inference.slice and not run.pools(SliceSpec):
         names = installed_poolers(registry, SliceSpec)
         hint = f"add --pool +{names[0]}" if names else "--set inference.slice=false"
