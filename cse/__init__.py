@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from cse.evaluation import evaluate
     from cse.models import Model, load
     from cse.plans import Plan, plan
-    from cse.runs import Run, resume, train
+    from cse.runs import Run, open_run, resume, train
+    from cse_cli.training.stored_run import StoredRun
     from cse_core import __version__
     from cse_core.errors import CseError, CseErrors
 
@@ -29,9 +30,11 @@ __all__ = [
     "Model",
     "Plan",
     "Run",
+    "StoredRun",
     "__version__",
     "evaluate",
     "load",
+    "open_run",
     "plan",
     "resume",
     "train",
@@ -43,9 +46,11 @@ _PLACES = {
     "Model": "cse.models",
     "Plan": "cse.plans",
     "Run": "cse.runs",
+    "StoredRun": "cse_cli.training.stored_run",
     "__version__": "cse_core",
     "evaluate": "cse.evaluation",
     "load": "cse.models",
+    "open_run": "cse.runs",
     "plan": "cse.plans",
     "resume": "cse.runs",
     "train": "cse.runs",

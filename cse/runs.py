@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from cse.plans import Chosen, File, Plan, compose
 from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
+from cse_cli.training.stored_run import StoredRun
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -102,6 +103,19 @@ def train(
         composition, _, plugins = compose(recipe, chosen)
     check_reporters(composition, plugins)
     return _run(composition, None if out is None else Path(out), plugins, quiet, force)
+
+
+def open_run(run: File, *, plugins: Installed | None = None) -> StoredRun:
+    """Open the folder of a run to read what it holds; nothing in it is changed.
+
+    Args:
+        run: The folder.
+        plugins: The installed plugins; by default they are loaded.
+
+    Raises:
+        CseError: If it is not a run.
+    """
+    return StoredRun(run, plugins)
 
 
 def resume(run: File, *, quiet: bool = False) -> Run:

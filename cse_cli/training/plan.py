@@ -18,7 +18,7 @@ from cse_core.training.recipe_file import as_recipe
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
-    from cse_cli.texts.lengths import Lengths
+    from cse_cli.texts.corpus_facts import Lengths
     from cse_core.evaluation.suites import DevSet
     from cse_core.training.intervals import Intervals
 
@@ -146,14 +146,13 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     train, facts = composition.train, composition.facts
     rows = "" if facts.rows is None else f"; {facts.rows} rows"
     columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
-    scaled = " with a loss scale" if train.precision == "fp16" else ""
     lines = [
         f"recipe: {composition.recipe or 'default'}",
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
         f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
         f"{format_steps(composition)}, "
-        f"seed {train.seed}, precision {train.precision}{scaled}",
+        f"seed {train.seed}, precision {train.precision}",
         *run,
     ]
     if composition.params:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -213,7 +212,7 @@ def _of_sizes(run: Composition) -> Iterator[str]:
             f"train.chunk_size {train.chunk_size} is larger than train.batch_size "
             f"{train.batch_size}: nothing is chunked"
         )
-    if train.warmup > max(1, facts.steps or math.inf):
+    if facts.steps is not None and train.warmup > facts.steps:
         yield f"train.warmup {train.warmup:g} is longer than the run ({facts.steps} steps)"
     if facts.rows is not None and facts.rows < train.batch_size:
         yield (

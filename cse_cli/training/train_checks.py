@@ -106,7 +106,7 @@ def planned_run(
         CseError: As :func:`check_out`, :func:`check_read` and :func:`adapted` raise it.
     """
     from cse_cli.plugins.adapters import adapted
-    from cse_cli.texts.lengths import lengths
+    from cse_cli.texts.corpus_facts import lengths
     from cse_cli.training.plan import PlannedRun
 
     if out is not None:
@@ -246,7 +246,7 @@ def _written(folder: RunFolder) -> bytes | None:
     """Return ``run.toml`` as it was written, None where no copy of it is whole."""
     from cse_core.runtime.atomic_files import verify_checksums
 
-    for path in (folder.start, *reversed(folder.checkpoints())):
+    for path in reversed(folder.checkpoints()):
         if verify_checksums(path, folder.recipe.name) is None:
             return (path / folder.recipe.name).read_bytes()
     return None

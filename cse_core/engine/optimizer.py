@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.amp import GradScaler
 
 from cse_core.engine.assembly import Assembly
-from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.schedule import Schedule
-
-
-@dataclass(frozen=True)
-class Update:
-    """What became of a step.
-
-    Attributes:
-        norm: Of the gradient before it was clipped, None where nothing asks for it.
-        applied: Whether the weights moved.
-    """
-
-    norm: Tensor | None
-    applied: bool = True
 
 
 class Optimizer:
     """AdamW with the run's learning-rate schedule and clipping.
 
     The learning rate depends on the step alone, so nothing but the moments is state.
-
-    Attributes:
-        overflows: Steps that were skipped since their gradient left the range of fp16.
     """
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
         self.options = options
-        self.overflows = 0
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
@@ -66,40 +46,21 @@ class Optimizer:
             return step / warmup
         return Schedule(options.schedule, 1.0, 0.0).at(step - warmup, total - warmup)
 
-    def update(self, step: int, scaler: GradScaler) -> Update:
+    def update(self, step: int) -> Tensor | None:
         """Clip, move the weights with the learning rate of ``step``, forget the gradients.
 
-        In fp16 ``scaler`` has scaled the gradients. A step with one that is not finite is skipped,
-        the same in every process, for which this waits for the device.
-
-        Raises:
-            CseError: If every scale is too large.
+        Returns:
+            The norm of the gradient before it was clipped, None where nothing clips it.
         """
         share = self.rate(step)
         for group in self.adamw.param_groups:
             group["lr"] = group["peak"] * share
-        norm, options, scaled = None, self.options, scaler.is_enabled()
-        if scaled:
-            scaler.unscale_(self.adamw)
-        if options.clip or scaled:
-            norm = nn.utils.clip_grad_norm_(self.named.values(), options.clip or math.inf)
-        overflowed = scaled and not math.isfinite(float(cast(Tensor, norm)))
-        if overflowed:
-            self.overflows += 1
-            if scaler.get_scale() <= 1.0:
-                raise self._overflow()
-        else:
-            self.adamw.step()
-        if scaled:
-            scaler.update()
+        norm = None
+        if self.options.clip:
+            norm = nn.utils.clip_grad_norm_(self.named.values(), self.options.clip)
+        self.adamw.step()
         self.adamw.zero_grad(set_to_none=True)
-        return Update(norm, not overflowed)
-
-    def _overflow(self) -> CseError:
-        what = "the gradient leaves the range of fp16 whatever it is scaled by: "
-        what += f"{self.overflows} steps were skipped"
-        hint = "use bf16 or fp32, or lower train.lr"
-        return CseError(what, where="train.precision", value="fp16", hint=hint)
+        return norm
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments by parameter name."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from torch import Tensor, nn
-from torch.amp import GradScaler
+from torch import Tensor
 
 from cse_core.capabilities import Role
 from cse_core.engine.assembly import BoundAugmenter
@@ -30,7 +28,6 @@ from cse_core.recipes.composition import PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
-from cse_core.runtime.gradients import NO_REDUCER, GradientReducer
 from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext, TokenBatch
 
@@ -49,7 +46,6 @@ class RoundSetup:
     builder: ViewBuilder
     train: TrainOptions
     precision: Precision
-    scaler: GradScaler
     input_level: bool
 
 
@@ -294,35 +290,24 @@ class StepPasses:
 
     # -- backward ---------------------------------------------------------------------------
 
-    def backward(
-        self, value: Tensor, capture: GradientCapture, reducer: GradientReducer = NO_REDUCER
-    ) -> None:
+    def backward(self, value: Tensor, capture: GradientCapture) -> None:
         """Send the gradient back; chunk by chunk where the vectors are leaves.
 
-        A probe takes it for the inputs alone, and no weight gets one. ``reducer`` sums gradients
-        over the processes while the last backward pass runs.
+        A probe takes it for the inputs alone, and no weight gets one.
         """
         inputs_only = bool(self.off)
         if not value.requires_grad:
             return
-        value = self.setup.scaler.scale(value)
         if len(self.chunks) == 1:
-            with reducer.overlap_backward():
-                found = backward_to_inputs([value], [None], capture.tensors, inputs_only)
-            capture.collect(self._unscaled(found))
+            found = backward_to_inputs([value], [None], capture.tensors, inputs_only)
+            capture.collect(found)
             return
         found = backward_to_inputs([value], [None], list(self.leaves.values()), inputs_only)
         gradients = dict(zip(self.leaves, found, strict=True))
-        trained = [(p.branch, names) for p, names in self.of_the_objective() if p.gradient]
-        for branch, names in trained:
-            last = reducer if branch == trained[-1][0] else NO_REDUCER
-            with torch.enable_grad(), self.setup.precision.autocast():
-                self._backward(branch, names, gradients, capture, last)
-
-    def _weights(self, branch: str) -> set[nn.Parameter]:
-        """Return what a branch encodes with; one process has nothing to do with it."""
-        modules = self.assembly.encoders[branch].modules() if self.size > 1 else ()
-        return {parameter for module in modules for parameter in module.parameters()}
+        for planned, names in self.of_the_objective():
+            if planned.gradient:
+                with torch.enable_grad(), self.setup.precision.autocast():
+                    self._backward(planned.branch, names, gradients, capture)
 
     def _backward(
         self,
@@ -330,7 +315,6 @@ class StepPasses:
         names: list[str],
         gradients: Mapping[tuple[str, str], Tensor | None],
         capture: GradientCapture,
-        reducer: GradientReducer,
     ) -> None:
         """Encode each chunk again, and send its part of the vectors' gradients back."""
         done: dict[tuple[str, str], int] = {}
@@ -345,19 +329,9 @@ class StepPasses:
                     if gradient is not None and rows.vectors.requires_grad:
                         roots.append(rows.vectors)
                         seeds.append(gradient[start : start + len(rows)])
-            last = chunk == self.numbers[-1]
-            overlap = reducer.overlap_backward(self._weights(branch)) if last else nullcontext()
-            with torch.autocast(self.device.type, enabled=False), overlap:
+            with torch.autocast(self.device.type, enabled=False):
                 found = backward_to_inputs(roots, seeds, capture.tensors, bool(self.off))
-                capture.collect(self._unscaled(found))
-
-    def _unscaled(self, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        """Return gradients of the inputs without the scale of fp16, zero where they overflowed."""
-        scaler = self.setup.scaler
-        if not scaler.is_enabled():
-            return gradients
-        scale = scaler.scale(torch.ones((), device=self.device))
-        return [g if g is None else (g.float() / scale).nan_to_num(0, 0, 0) for g in gradients]
+                capture.collect(found)
 
 
 def encode_views(

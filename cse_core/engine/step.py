@@ -23,12 +23,11 @@ from torch.profiler import record_function
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
-from cse_core.engine.optimizer import Update
 from cse_core.engine.passes import Levels, RoundSetup, StepPasses
 from cse_core.engine.views import ViewBuilder
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.device import Precision
-from cse_core.runtime.gradients import GradientReducer
+from cse_core.runtime.distributed import sum_gradients
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
@@ -39,7 +38,8 @@ class StepResult:
     """What a step leaves for the log: tensors on the device, not waited for.
 
     Attributes:
-        update: What became of the weights; None where no loss had a positive.
+        norm: Of the gradient before it was clipped; None where nothing clips it, or no loss had
+            a positive.
         rows: Of the batch, over all processes.
         tokens: Of this process's share.
         anchors: ``[A, D]`` vectors of the plain sentences.
@@ -47,7 +47,7 @@ class StepResult:
 
     loss: Tensor
     parts: dict[str, Tensor]
-    update: Update | None
+    norm: Tensor | None
     rows: int
     tokens: int
     anchors: Tensor
@@ -55,10 +55,7 @@ class StepResult:
 
 
 class Engine:
-    """Runs the steps of a round, with its losses by name (None is all) and its settings.
-
-    ``inputs_only``: the pass that runs now is for the gradient of the inputs alone.
-    """
+    """Runs the steps of a round, with its losses by name (None is all) and its settings."""
 
     def __init__(
         self,
@@ -75,10 +72,8 @@ class Engine:
         input_level = INPUT in self.objectives.levels or any(
             (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
         )
-        self.scaler = precision.scaler()
-        self.setup = RoundSetup(self.builder, train, precision, self.scaler, input_level)
+        self.setup = RoundSetup(self.builder, train, precision, input_level)
         self.previous: Fields = {}
-        self.inputs_only = False
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
         self.input_sizes = {
@@ -92,23 +87,20 @@ class Engine:
         self,
         index: Tensor,
         position: StepPosition,
-        update: Callable[[], Update],
+        update: Callable[[], Tensor | None],
         *,
         count_negatives: bool = False,
     ) -> StepResult:
         """Run one step on the ``[B]`` rows of a batch, over all processes.
 
-        ``update`` clips and moves the weights and the learning rate; nothing is committed of a step
-        that it drops.
+        ``update`` clips, moves the weights and the learning rate, and returns the gradient's norm.
         """
         logged: dict[str, Tensor | float] = {}
         with record_function("cse.views"):
             work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
         if self.off:
-            self.inputs_only = True
             with record_function("cse.input_gradients"):
                 fresh = self._fresh_gradients(work)
-            self.inputs_only = False
             work.fields = {"previous": self.previous, "fresh": fresh}
         capture = GradientCapture(self.previous_points)
         with record_function("cse.encode"):
@@ -117,22 +109,23 @@ class Engine:
         work.over = True
         with record_function("cse.backward"):
             if objective.value is not None:
-                reducer = self._reducer()
-                work.backward(objective.value, capture, reducer)
-                reducer.finish()
+                work.backward(objective.value, capture)
+                self._sum_gradients()
             fields = capture.fields(work.views, self.input_sizes, self.device)
         with record_function("cse.update"):
-            done = update() if objective.value is not None else None
-        if done is None or done.applied:
-            self.previous = fields
-            with record_function("cse.commit"):
-                self._commit(objective, work)
-        value = objective.value
-        self._note(value, done, position.step)
+            norm = update() if objective.value is not None else None
+        self.previous = fields
+        with record_function("cse.commit"):
+            self._commit(objective, work)
+        value, calls = objective.value, self.assembly.calls
+        for what, number in (("the sum of the losses", value), ("the gradient", norm)):
+            if number is not None:
+                calls.note("train", what, number)
+        calls.end_step(position.step)
         return StepResult(
             loss=torch.zeros((), device=self.device) if value is None else value.detach(),
             parts=objective.parts,
-            update=done,
+            norm=norm,
             rows=len(index),
             tokens=work.tokens,
             anchors=objective.batches[SENTENCE].anchors.detach(),
@@ -160,26 +153,14 @@ class Engine:
             level = self.objectives.level_of.get(path, SENTENCE)
             self.assembly.calls(parts[path], "after_step", batches[level], ctx)
 
-    def _note(self, value: Tensor | None, done: Update | None, step: int) -> None:
-        """Note whether the numbers of a step are finite, unless it was dropped."""
-        calls = self.assembly.calls
-        if done is not None and not done.applied:
-            calls.forget_step()
-            return
-        if value is not None:
-            calls.note("train", "the sum of the losses", value)
-        if done is not None and done.norm is not None:
-            calls.note("train", "the gradient", done.norm)
-        calls.end_step(step)
-
-    def _reducer(self) -> GradientReducer:
-        """Return what sums this step's gradients over the processes."""
+    def _sum_gradients(self) -> None:
+        """Sum this step's gradients over the processes."""
         encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             shared = path.startswith(("loss.", "negatives.", "positives."))
             (objective if shared else encoding).extend(module.parameters())
-        return GradientReducer(encoding, objective)
+        sum_gradients(encoding, objective)
 
     def _points(self, mode: str) -> frozenset[str]:
         return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)

@@ -93,14 +93,14 @@ class TrainOptions(Options):
     """Steps between evaluations on the dev sets; 0 means never. By default 125, or a tenth of a
     shorter run."""
     save_steps: int | None = Field(default=None, ge=0)
-    """Steps between checkpoints; 0 means only at the end. By default as eval_steps."""
+    """Steps between checkpoints, by default as eval_steps; 0 means only at the end. A better dev
+    score always writes one."""
     save_rounds: bool = True
     """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
     """Steps between lines of metrics.jsonl; by default 10, or 1 in runs under 100 steps."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Number format of the encoder; auto is bf16 where the hardware computes in it, fp16 with a
-    loss scale on other GPUs, else fp32."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Number format of the encoder; auto is bf16 where the hardware computes in it, else fp32."""
     seed: int = Field(default=42, ge=0, le=2**63 - 1)
     """Random seed."""
     dev: tuple[Location, ...] = ("auto",)
@@ -117,9 +117,6 @@ class TrainOptions(Options):
     """Device: auto, cpu, mps, cuda, or one GPU of several, cuda:1."""
     threads: int | None = Field(default=None, ge=1, le=1024)
     """CPU threads; by default as many as the machine has."""
-    check: bool = False
-    """Check more of what parts do in every step, at a cost: the global random state, and whether a
-    second call returns the same."""
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""

@@ -10,7 +10,7 @@ import torch
 
 from cse_core.errors import CseError
 
-DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"fp32": None, "bf16": torch.bfloat16}
 """Number formats, by what autocast casts to."""
 
 
@@ -33,16 +33,12 @@ class Precision:
         context: AbstractContextManager[None] = torch.autocast(self.device_type, dtype=self.dtype)
         return context
 
-    def scaler(self) -> torch.amp.GradScaler:
-        """Return what keeps gradients in the range of fp16; for other formats it does nothing."""
-        return torch.amp.GradScaler(self.device_type, enabled=self.dtype is torch.float16)
-
 
 def resolve_precision(name: str, device: torch.device) -> Precision:
     """Return the number format called ``name``, or for ``auto`` the fastest safe one.
 
     ``auto`` goes by the hardware alone: bf16 on a GPU that computes in it and on a CPU with bf16
-    instructions (AVX512-BF16 or AMX), fp16 on other GPUs, else fp32.
+    instructions (AVX512-BF16 or AMX), else fp32.
 
     Raises:
         CseError: If the format is unknown.
@@ -51,12 +47,10 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
     fast = fast_bf16(device) if name in ("auto", "bf16") else None
     why = "it was asked for"
     if name == "auto":
-        name = "bf16" if fast else "fp16" if kind == "cuda" else "fp32"
+        name = "bf16" if fast else "fp32"
         why = f"{fast} computes bf16 fast" if fast else f"this {kind} has no fast bf16"
     elif name == "bf16" and not fast:
         why += f", though this {kind} has no fast bf16: expect no gain"
-    elif name == "fp16" and kind == "cpu":
-        why += ", though a cpu has no fast fp16: expect a run many times slower than in fp32"
     elif name not in DTYPES:
         hint = "known: " + ", ".join(["auto", *DTYPES])
         raise CseError("no such precision", where="train.precision", value=name, hint=hint)

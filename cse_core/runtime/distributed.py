@@ -1,7 +1,7 @@
 """Many processes: every process sees the whole batch, and the parts never know.
 
 Vectors are gathered in rank order, every process computes the whole loss, and the gradients of the
-encoder, which each process has for its own rows alone, are summed (:mod:`.gradients`).
+encoder, which each process has for its own rows alone, are summed (:func:`sum_gradients`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.constants import default_pg_timeout
 from torch.distributed.rendezvous import rendezvous
+from torch.nn import Parameter
 
 from cse_core.errors import CseError
 from cse_core.runtime.device import resolve_device
@@ -119,6 +120,35 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
         torch.cat(pieces).view(each.dtype).view(-1, *each.shape[1:])
         for each, pieces in zip(several, zip(*parts, strict=True), strict=True)
     ]
+
+
+def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) -> None:
+    """Sum the gradients of a step; every process calls it after its backward passes.
+
+    A gradient that no process had stays None: the optimiser then leaves its parameter alone, as in
+    one process.
+
+    Args:
+        shared: Parameters of which each process has the gradient for its own rows.
+        whole: Those of which each has it in full, from the objective over all rows.
+    """
+    size = rank_and_size()[1]
+    if size == 1:
+        return
+    factors = {**dict.fromkeys(whole, 1.0 / size), **dict.fromkeys(shared, 1.0)}
+    trained = [parameter for parameter in factors if parameter.requires_grad]
+    used = all_reduce_max([int(parameter.grad is not None) for parameter in trained])
+    alike: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
+    for parameter, anybody in zip(trained, used, strict=True):
+        if anybody:
+            alike.setdefault((parameter.dtype, parameter.device), []).append(parameter)
+    for parameters in alike.values():
+        found = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = torch.cat([gradient.reshape(-1) for gradient in found])
+        dist.all_reduce(flat)
+        parts = torch.split(flat, [parameter.numel() for parameter in parameters])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter).mul_(factors[parameter])
 
 
 def all_reduce_sum(count: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,8 +155,14 @@ def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
 
 
 def begin(folder: RunFolder, settings: bytes) -> None:
-    """Write ``run.toml``, and before it a checkpoint of nothing but a copy of it."""
-    Checkpoint({}, {}, {RUN_FILE: settings}).write(folder.start)
+    """Write ``run.toml``, and before it the checkpoint of step 0 with nothing but a copy of it."""
+    start = {"round": 0, "step": 0}
+    Checkpoint({}, start, {RUN_FILE: settings}).write(folder.checkpoint(0, 0))
+    restore_settings(folder, settings)
+
+
+def restore_settings(folder: RunFolder, settings: bytes) -> None:
+    """Write ``run.toml``."""
     with disk_errors(folder.recipe):
         atomic_write(folder.recipe, settings.decode())
 
@@ -164,55 +170,35 @@ def begin(folder: RunFolder, settings: bytes) -> None:
 def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
     """Return the newest checkpoint that is whole, and what is wrong with newer ones.
 
-    Where none was written yet it is that of the start, without tensors.
-
     Raises:
         CseError: If there is none.
     """
     wrong: list[CseError] = []
-    for path in reversed(folder.checkpoints() or [folder.start]):
+    for path in reversed(folder.checkpoints()):
         try:
             found = Checkpoint.read(path)
         except CseError as error:
             wrong.append(error)
             continue
-        of = found.values.get("round"), found.values.get("step")
-        if path == folder.start or place_of(path) == of:
+        if place_of(path) == (found.values.get("round"), found.values.get("step")):
             return found, [error.line() for error in wrong]
         what, hint = "is of another step or run", "delete this folder to resume from the one before"
         wrong.append(CseError(what, where="checkpoint", value=str(path), hint=hint))
-    if folder.checkpoints():
+    if wrong:
         raise wrong[0]
     hint = f"start again: cse train --recipe {folder.recipe} --out DIR"
     raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
 
 
-def write_best(folder: RunFolder, best: Best, weights: Mapping[str, Tensor]) -> None:
-    """Write weights as the best of a round so far."""
-    Checkpoint(dict(weights), {"step": best.step, **best.scores}).write(folder.best(best.round))
-
-
-def repair_best(folder: RunFolder, bests: Iterable[Best], names: Collection[str]) -> None:
+def check_best(folder: RunFolder, bests: Iterable[Best]) -> None:
     """See before the first step that the best weights so far are there and whole.
 
-    Those of a step whose checkpoint is there are written again.
-
-    Args:
-        folder: The run's.
-        bests: Of the round and of the run.
-        names: Of the weights.
-
     Raises:
-        CseError: If they are not whole, and cannot be written again.
+        CseError: If a file of theirs is missing or is not what was written.
     """
     for best in bests:
-        path = folder.best(best.round)
-        if best.score is None or not (wrong := verify_checksums(path, STATE, TENSORS)):
-            continue
-        try:
-            kept = Checkpoint.read(folder.checkpoint(best.round, best.step)).tensors
-        except CseError:
+        path = folder.checkpoint(best.round, best.step)
+        if best.score is not None and (wrong := verify_checksums(path, STATE, TENSORS)):
             what = f"the best weights so far are damaged: {wrong}"
             hint = "restore it from a copy, or start a new run"
-            raise CseError(what, where=str(path), hint=hint) from None
-        write_best(folder, best, {name: kept[name] for name in names})
+            raise CseError(what, where=str(path), hint=hint)

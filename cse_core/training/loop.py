@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import GradientField
-from cse_core.engine.optimizer import Optimizer, Update
+from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
@@ -91,9 +91,7 @@ class TrainingLoop:
         for (point, view), gradients in self.engine.previous.items():
             tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
             tensors[f"gradient.{point}.{view}.values"] = gradients.values
-        scaler = {**self.engine.scaler.state_dict(), "overflows": self.optimizer.overflows}
-        state = {"step": self.done, "parts": values, "scaler": scaler}
-        return Checkpoint(tensors, state)
+        return Checkpoint(tensors, {"step": self.done, "parts": values})
 
     def idle(self, seen: Container[str]) -> Iterator[str]:
         """Yield what took no part: losses without a number among ``seen``, views nobody made."""
@@ -108,9 +106,6 @@ class TrainingLoop:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
-        scaler = dict(checkpoint.values["scaler"])
-        self.optimizer.overflows = scaler.pop("overflows")
-        self.engine.scaler.load_state_dict(scaler)
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
         previous: dict[tuple[str, str], GradientField] = {}
         for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
@@ -120,7 +115,7 @@ class TrainingLoop:
         self.engine.previous = previous
         self.done = checkpoint.values["step"]
 
-    def _update(self) -> Update:
+    def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
-        return self.optimizer.update(self.done, self.engine.scaler)
+        return self.optimizer.update(self.done)

@@ -31,7 +31,7 @@ from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import all_gather_objects
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import split_texts
-from cse_core.training.checkpoint import begin, last_checkpoint
+from cse_core.training.checkpoint import begin, last_checkpoint, restore_settings
 from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.run_folder import RESULT, RunFolder, versions
@@ -109,7 +109,7 @@ def resume(
     checkpoint, damaged = last_checkpoint(folder)
     settings = checkpoint.files[RUN_FILE]
     if os.environ.get("RANK", "0") == "0":
-        begin(folder, settings)
+        restore_settings(folder, settings)
     written = tomlkit.parse(settings.decode()).unwrap()
     then = written["run"]
     composition = resolve(registry, recipe=folder.recipe)

@@ -42,7 +42,7 @@ class RunFolder:
     @staticmethod
     def check_free(path: Path) -> None:
         """Raise a ``CseError`` if the folder holds a run."""
-        if (path / RUN_FILE).exists() or RunFolder(path).start.exists():
+        if (path / RUN_FILE).exists() or RunFolder(path).checkpoints():
             hint = f"`cse train --resume {path}` continues it, --force replaces it"
             raise CseError("already holds a run", where="--out", value=str(path), hint=hint)
 
@@ -64,7 +64,7 @@ class RunFolder:
     def open(path: Path) -> RunFolder:
         """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
         folder = RunFolder(path)
-        if not (folder.recipe.exists() or folder.start.parent.exists()):
+        if not (folder.recipe.exists() or folder.checkpoints()):
             what = "is not a run: it has no run.toml"
             hint = "name the folder that `cse train` made, such as runs/NAME"
             raise CseError(what, where="--resume", value=str(path), hint=hint)
@@ -104,11 +104,6 @@ class RunFolder:
         """Return where the finished model is."""
         return self.path / "model"
 
-    def best(self, round_number: int) -> Path:
-        """Return where the best weights of a round are."""
-        name = "best" if round_number == 0 else f"best-of-round-{round_number}"
-        return self.path / "checkpoints" / name
-
     @property
     def recipe(self) -> Path:
         """Return the file that repeats the run."""
@@ -136,11 +131,6 @@ class RunFolder:
         """Return the folder of a checkpoint."""
         name = f"step-{step}" if round_number == 0 else f"round-{round_number}-step-{step}"
         return self.path / "checkpoints" / name
-
-    @property
-    def start(self) -> Path:
-        """Return the checkpoint that keeps what is known before the first step."""
-        return self.path / "checkpoints" / "start"
 
     def checkpoints(self) -> list[Path]:
         """Return complete checkpoints, the newest last."""

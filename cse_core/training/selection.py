@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pydantic import NonNegativeInt
 from torch import Tensor
@@ -29,17 +28,10 @@ class Best:
         """Return whether a score is strictly better."""
         return self.score is None or score > self.score
 
-    def as_saved(self, values: Mapping[str, Any], select: str | None) -> Best:
-        """Return what the saved weights reached, of which ``values`` holds the step and all scores.
-
-        A run that was killed may have saved better ones after the checkpoint that it went on from,
-        and come no higher the second time.
-        """
-        if values["step"] == self.step:
-            return self
-        scores = {name: value for name, value in values.items() if name != "step"}
-        score = scores.get(select or "", self.score)
-        return replace(self, step=values["step"], scores=scores, score=score)
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return the round and step of its checkpoint."""
+        return self.round, self.step
 
 
 class Scorer:

@@ -26,7 +26,7 @@ from cse_core.runtime.model_files import RUN_FILE
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
-from cse_core.training.checkpoint import Checkpoint, not_finite, repair_best, write_best
+from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
@@ -51,9 +51,8 @@ class Meters:
         self._began = time.perf_counter()
 
     def add(self, result: StepResult) -> None:
-        """Count a step; one that was dropped has no loss."""
-        if result.update is None or result.update.applied:
-            self.losses.append(result.loss.float())
+        """Count a step."""
+        self.losses.append(result.loss.float())
         self.seen.update(result.parts)
         self.rows += result.rows
         self.tokens += result.tokens
@@ -145,6 +144,7 @@ class Trainer:
         self._prepared = False
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
+        self._kept = [{(0, 0)}]
 
     def prepare(self) -> None:
         """Try what would stop the first step, and let every part see the corpus; writes nothing.
@@ -179,9 +179,8 @@ class Trainer:
             self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
             vars(self.rounds).update(resume.values["rounds"])
             self._steps_before = resume.values["steps_before"]
-            weights = saved.weights(self.assembly)
-            if self.main:
-                repair_best(self.folder, (self.scorer.of_round, self.scorer.of_run), weights)
+            check_best(self.folder, (self.scorer.of_round, self.scorer.of_run))
+            self._kept = [self._places(resume.values["round"], resume.values["step"])]
         with ExitStack() as stack:
             if self.main:
                 lines = resume.files.get(METRICS, b"") if resume is not None else b""
@@ -229,7 +228,7 @@ class Trainer:
             distributed.barrier()
             if best.score is not None:
                 saved.restore_weights(
-                    self.assembly, Checkpoint.read(self.folder.best(current.number))
+                    self.assembly, Checkpoint.read(self.folder.checkpoint(*best.place))
                 )
             self.rounds.scores.append(best.score)
             if loop.options.save_rounds:
@@ -268,7 +267,7 @@ class Trainer:
                 continue
             self._refuse_not_finite(loop)
             meters.pause()
-            scores = self._evaluate(loop) if scoring else {}
+            scores, better = self._evaluate(loop) if scoring else ({}, False)
             if logging:
                 scores = {**scores, **self.callback.numbers(result.anchors)}
                 self._log(loop, result, meters, scores)
@@ -277,7 +276,7 @@ class Trainer:
                     sizes = {"batch": len(result.anchors)}
                 for warning in self.callback.warnings(scores, sizes):
                     self.reporter.warning(warning)
-            if saving or self._enough(patience):
+            if saving or better or self._enough(patience):
                 self._save(loop, meters)
             if stopping:
                 # A launcher that sees one process end stops the one that writes.
@@ -291,19 +290,15 @@ class Trainer:
             online = inference_encoder(self.assembly)
             return online.encode(texts, self.assembly.device, share=share)
 
-    def _evaluate(self, loop: TrainingLoop) -> dict[str, float]:
+    def _evaluate(self, loop: TrainingLoop) -> tuple[dict[str, float], bool]:
         current, step = loop.current, loop.done
         self.reporter.scoring(list(self.scorer.dev))
         encode = partial(self.encode, share="first")
         scores, better = self.scorer.score(
             encode, step, current.number, current.score, self.assembly.metrics
         )
-        if better:
-            weights = saved.weights(self.assembly)
-            if self.main:
-                write_best(self.folder, self.scorer.of_round, weights)
         self.reporter.scores(step, scores, better)
-        return scores
+        return scores, better
 
     def _enough(self, patience: int | None) -> bool:
         return patience is not None and self.scorer.of_round.evals_since_best >= patience
@@ -317,11 +312,8 @@ class Trainer:
             "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
             **meters.flush(),
         }
-        if result.update is not None and result.update.norm is not None:
-            line["gradient_norm"] = float(result.update.norm)
-        if loop.engine.scaler.is_enabled():
-            line["loss_scale"] = loop.engine.scaler.get_scale()
-            line["skipped_steps"] = loop.optimizer.overflows
+        if result.norm is not None:
+            line["gradient_norm"] = float(result.norm)
         for source in (result.parts, result.logged):
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)
@@ -368,17 +360,24 @@ class Trainer:
             self._metrics.seek(0)
             checkpoint.files[METRICS] = self._metrics.read()
         checkpoint.write(self.folder.checkpoint(number, loop.done))
-        made = [p for p in self.folder.checkpoints() if place_of(p) <= (number, loop.done)]
-        for old in made[:-2]:
-            shutil.rmtree(old, ignore_errors=True)
+        self._kept = [self._kept[-1], self._places(number, loop.done)]
+        for path in self.folder.checkpoints():
+            if place_of(path) <= (number, loop.done) and not any(
+                place_of(path) in places for places in self._kept
+            ):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _places(self, number: int, step: int) -> set[tuple[int, ...]]:
+        """Return rounds and steps of what a checkpoint rests on: itself and the best so far."""
+        bests = (self.scorer.of_round, self.scorer.of_run)
+        return {(number, step), *(best.place for best in bests if best.score is not None)}
 
     def _finish(self, seconds: float) -> Outcome:
         best, select, steps = self.scorer.of_run, self.scorer.select, self._steps_before
         distributed.barrier()
         if best.score is not None:
-            chosen = Checkpoint.read(self.folder.best(best.round))
+            chosen = Checkpoint.read(self.folder.checkpoint(*best.place))
             saved.restore_weights(self.assembly, chosen)
-            best = best.as_saved(chosen.values, select)
             why = f"step {best.step} by {select} = {best.score:.2f}"
         else:
             self.reporter.message("no dev set chose a checkpoint: the last weights are kept")

@@ -27,8 +27,9 @@ def test_no_plugin_is_taken_out_wherever_it_stands() -> None:
     words = ["--no-plugin", "a", "train", "--no-plugin=b", "--loss", "x", "--no-plugin", "c"]
     assert take_no_plugin(words) == (["train", "--loss", "x"], ["a", "b", "c"])
     assert take_no_plugin(["encode", "--", "--no-plugin", "a"])[1] == []
-    with pytest.raises(CseError, match="no name follows"):
-        take_no_plugin(["train", "--no-plugin"])
+    for words in (["train", "--no-plugin"], ["--no-plugin", "--json"]):
+        with pytest.raises(CseError, match="no name follows"):
+            take_no_plugin(words)
 
 
 def test_peek_reads_the_choice_past_mistakes() -> None:
@@ -37,8 +38,5 @@ def test_peek_reads_the_choice_past_mistakes() -> None:
     assert choice.recipe == "simcse"
     assert choice.kinds == {"loss": ["+infonce:b", "~infonce"]}
     assert (choice.model, choice.data, choice.sets) == ("starter", ["a.txt"], ["train.lr=1"])
-
-
-def test_peek_of_a_flag_without_its_value() -> None:
     assert peek(["train", "--recipe", "--help"]).recipe is None
     assert peek(["train", "--loss"]).kinds == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cse_cli.plugins.directory import Listing, directory, known_commands, known_parts
+from cse_cli.plugins.directory import directory, known_commands, known_parts
 from cse_cli.plugins.installed import Installed
 from cse_core.capabilities import flatten
 from cse_core.errors import CseError
@@ -19,42 +19,31 @@ from tests.docs.pages import ROOT
 DISTRIBUTIONS = sorted({part.distribution for part in known_parts()})
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_the_list_is_what_the_distribution_brings(distribution: str) -> None:
-    infos = [info for info in load_plugins(environ={}).infos if info.distribution == distribution]
-    if not infos:
-        pytest.skip(f"{distribution} is not installed")
+def test_the_list_is_what_the_distributions_bring() -> None:
+    infos = load_plugins(environ={}).infos
+    here = {info.distribution for info in infos}
     brought = set()
-    for record in (part for info in infos for part in info.parts):
-        provides: tuple[str, ...] = ()
-        if isinstance(record, ComponentSpec):
-            provides = tuple(flatten(record.declared("provides", record.options())))
-        elif isinstance(record, SuiteSpec) and record.dev:
-            provides = (DEV,)
-        if record.kind == "study":  # many, and no message asks for one that is not installed
-            continue
-        brought.add(KnownPart(record.kind, record.name, distribution, provides))
-    assert brought == {part for part in known_parts() if part.distribution == distribution}
-
-
-@pytest.mark.parametrize("listing", directory(), ids=lambda listing: listing.distribution)
-def test_a_listing_has_one_line_and_the_paper_of_its_parts(listing: Listing) -> None:
-    assert listing.summary and "\n" not in listing.summary
-    infos = [i for i in load_plugins(environ={}).infos if i.distribution == listing.distribution]
-    papers = {getattr(part, "paper", "") for info in infos for part in info.parts}
-    assert not papers or listing.paper in {*papers, ""}
-    assert listing.paper or not any(papers)
-
-
-def test_every_plugin_with_parts_is_in_the_list() -> None:
+    for info in infos:
+        for record in info.parts:
+            provides: tuple[str, ...] = ()
+            if isinstance(record, ComponentSpec):
+                provides = tuple(flatten(record.declared("provides", record.options())))
+            elif isinstance(record, SuiteSpec) and record.dev:
+                provides = (DEV,)
+            # Studies are many, and no message asks for one that is not installed.
+            if info.distribution in DISTRIBUTIONS and record.kind != "study":
+                brought.add(KnownPart(record.kind, record.name, info.distribution, provides))
+    assert brought == {part for part in known_parts() if part.distribution in here}
+    for listing in directory():
+        assert listing.summary and "\n" not in listing.summary
+        own = [info for info in infos if info.distribution == listing.distribution]
+        papers = {getattr(part, "paper", "") for info in own for part in info.parts}
+        assert not papers or listing.paper in {*papers, ""}
+        assert listing.paper or not any(papers)
     folders = [path.parents[1].name for path in ROOT.glob("plugins/*/cse_*/plugin.py")]
-    listed = {*DISTRIBUTIONS, *known_commands().values()}
-    assert {f"cse-{name}" for name in folders} <= listed
-
-
-def test_the_commands_are_those_that_are_installed() -> None:
-    found = {each.name: each.info.distribution for each in Installed().commands.all}
-    assert known_commands().items() <= found.items()
+    assert {f"cse-{name}" for name in folders} <= {*DISTRIBUTIONS, *known_commands().values()}
+    commands = {each.name: each.info.distribution for each in Installed().commands.all}
+    assert known_commands().items() <= commands.items()
 
 
 def info(key: str, *parts: ComponentSpec, status: Status = "active") -> PluginInfo:

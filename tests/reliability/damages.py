@@ -226,16 +226,13 @@ def _checkpoints() -> Iterator[Damage]:
         yield Damage("simple", "checkpoints/step-4", moved(name), SAME, strange=(name,))
     yield Damage("simple", "checkpoints/step-4", remove, SAME)
     yield Damage("simple", "checkpoints/step-4", taken_from("rounds"), SAME)
-    yield Damage("simple", "checkpoints/start", remove, SAME)
     yield Damage("simple", "checkpoints", remove, REFUSED, ("no checkpoint", "start again"))
     yield Damage("rounds", "checkpoints", remove, REFUSED, ("no checkpoint", "start again"))
-    for file in ("state.safetensors", "state.json", "checksums.json"):
-        for how in ANY:
-            yield Damage("simple", f"checkpoints/best/{file}", how, SAME)
-            yield Damage("rounds", f"checkpoints/best-of-round-1/{file}", how, REFUSED,
-                         ("best-of-round-1",))  # fmt: skip
-    yield Damage("simple", "checkpoints/best", remove, SAME)
-    yield Damage("rounds", "checkpoints/best-of-round-1", remove, REFUSED, ("best-of-round-1",))
+    for run, best in (("simple", "step-2"), ("rounds", "round-1-step-2")):
+        for file in ("state.safetensors", "state.json", "checksums.json"):
+            for how in ANY:
+                yield Damage(run, f"checkpoints/{best}/{file}", how, REFUSED, (best,))
+        yield Damage(run, f"checkpoints/{best}", remove, REFUSED, (best,))
 
 
 def _rounds() -> Iterator[Damage]:

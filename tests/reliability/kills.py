@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from cse_core.training.run_folder import RunFolder
 from tests.reliability.faults import Fault, label
 from tests.reliability.outcomes import GOOD, Answer, Outcome, classify
 from tests.reliability.runs import base, difference, resume, writes
@@ -73,7 +74,7 @@ def tried(kill: Kill, server: Server) -> tuple[Outcome, Answer, str]:
                 return outcome, answer, "the full disk"
         elif answer.code != -9:
             return Outcome.SILENT, answer, "it was not killed"
-        begun = (run / "checkpoints" / "start").exists()
+        begun = bool(RunFolder(run).checkpoints())
         finished = (run / "result.json").exists()
         answer = resume(run, server) if begun else start.train(run, server)
         if finished:

@@ -16,14 +16,10 @@ from torch import Tensor
 
 from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_cards.options import RetrievedOptions
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import NegativeStore, RoundContext, Setup
-from cse_core.runtime.distributed import rank_and_size, share
-from cse_core.runtime.sharing import gather_rows
-from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.tokenization.training_rows import TrainingRows
+from cse_core.protocols import Corpus, Rows, Tokenizer
 from cse_core.types import Batch, Negatives, StepContext, TokenBatch, View
 
 Encode = Callable[..., Tensor]
@@ -40,7 +36,7 @@ class RoundTexts:
         distinct: ``[U]`` int64, in order: the first place of each text among the round's keys.
     """
 
-    def __init__(self, rows: TrainingRows, corpus: Corpus) -> None:
+    def __init__(self, rows: Rows, corpus: Corpus) -> None:
         self.longest = rows.longest
         self.first, self.text_ids = rows.keys.first, rows.keys.text_ids
         self.distinct = torch.unique(self.text_ids)
@@ -66,7 +62,7 @@ class RoundTexts:
             return self._texts("text", places)
         return self._corpus.column("text").take(places.numpy())
 
-    def tokens(self, numbers: Tensor, tokenizer: TextTokenizer) -> TokenBatch | None:
+    def tokens(self, numbers: Tensor, tokenizer: Tokenizer) -> TokenBatch | None:
         """Return some of the U texts as content tokens, where they are tokenised already."""
         if self._content is None:
             return None
@@ -100,7 +96,7 @@ class Retrieved(NegativeStore):
         self.first = 0
         self.known: RoundTexts | None = None
 
-    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+    def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """Find the neighbours of the round's texts, where they are not found yet.
 
         A static table holds the texts of the corpus; those that a round brings are searched before
@@ -220,23 +216,23 @@ class Retrieved(NegativeStore):
         texts = len(vectors)
         count = min(self.options.knn, texts) - 1
         what = f"{self.name}: texts searched"
-        blocks = share(-(-texts // QUERIES), *rank_and_size())
-        start, stop = (min(block * QUERIES, texts) for block in blocks)
         if not chosen_index(self.options.index, texts, texts, self.where):
-            search = partial(
-                nearest,
-                vectors,
-                vectors[start:stop],
-                count,
-                torch.arange(start, stop),
-                device=self.setup.device,
-                progress=lambda done, of: ctx.progress(done, of, what),
+            return ctx.shared(
+                texts,
+                lambda start, stop: nearest(
+                    vectors,
+                    vectors[start:stop],
+                    count,
+                    torch.arange(start, stop),
+                    device=self.setup.device,
+                    progress=lambda done, of: ctx.progress(done, of, what),
+                ),
+                QUERIES,
             )
-            return gather_rows(search)
         held, own = vectors.numpy(), np.arange(texts)
         index = FaissIndex(held, held, count, own)
 
-        def found() -> Tensor:
+        def found(start: int, stop: int) -> Tensor:
             rows = [np.empty((0, count), np.int32)]
             for first in range(start, stop, QUERIES):
                 some = slice(first, min(first + QUERIES, stop))
@@ -244,7 +240,7 @@ class Retrieved(NegativeStore):
                 ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
-        return gather_rows(found)
+        return ctx.shared(texts, found, QUERIES)
 
     def _encoder(self) -> Encode:
         """Return what encodes by the named encoder, or by the run's own as it is then."""

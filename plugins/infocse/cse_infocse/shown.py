@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 SENTENCES = 8
@@ -28,15 +27,12 @@ def graph_of_document(point: Mapping[str, Any]) -> dict[str, Any]:
         CseError: If no document is long enough.
     """
     from cse import load
-    from cse_cli.plugins.installed import Installed
-    from cse_core.data import load_corpus
+    from cse_cli.api import Installed, load_texts
     from cse_core.errors import CseError
-    from cse_core.recipes.settings import DataOptions
     from cse_infocse.documents import Documents, documents_of
     from cse_infocse.graph import components, nearest_edges
 
-    options = DataOptions(path=(point["data"],), limit=_ROWS)
-    corpus = load_corpus(options, datasets=Installed([]).datasets)
+    corpus = load_texts(point["data"], Installed([]), limit=_ROWS)
     documents = documents_of(corpus, "data")
     for one in documents.shards(1):
         if (count := int(one.lengths[0])) >= SENTENCES:
@@ -82,27 +78,21 @@ def clusters_of_rounds(point: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CseError: If it is not such a run, or no document has pairs.
     """
-    from cse_cli.commands.pairs import rounds_of
-    from cse_cli.plugins.installed import Installed
-    from cse_core.errors import CseError
-    from cse_core.recipes.compose import resolve
-    from cse_core.training.run import training_corpus
-    from cse_core.training.run_folder import RunFolder
+    from cse import CseError, open_run
 
-    run = Path(point["run"])
-    registry = Installed([]).registry
-    corpus = training_corpus(resolve(registry, recipe=RunFolder(run).recipe), registry)
-    names = list(dict.fromkeys(corpus.column("document")))
+    run = open_run(point["run"])
+    names = list(dict.fromkeys(run.corpus.column("document")))
     for name in names[:100]:
-        rounds = rounds_of(run, registry, name)
-        if rounds[-1]["pairs"]:
+        rounds = [{"round": number, **run.clusters(number, name)} for number in run.rounds]
+        if rounds and rounds[-1]["pairs"]:
             break
     else:
-        raise CseError("no document has pairs in the last round", where="run", value=str(run))
+        what = "no document has pairs in the last round"
+        raise CseError(what, where="run", value=str(point["run"]))
     together = [
         {
             frozenset((one, other))
-            for cluster in each.get("clusters", [])
+            for cluster in each["clusters"]
             for one in cluster
             for other in cluster
             if one != other

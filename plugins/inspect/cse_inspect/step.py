@@ -89,7 +89,8 @@ def watch(
     if isinstance(made_of, Path):
         folder = RunFolder.open(made_of)
         found = folder.checkpoints()
-        checkpoint = Checkpoint.read(found[-1]) if found else None
+        read = Checkpoint.read(found[-1]) if found else None
+        checkpoint = read if read is not None and read.tensors else None  # none yet at step 0
         made_of = resolve(registry, recipe=folder.recipe)
     train = made_of.train.model_copy(update={"dev": (), "select": None, "report": ()})
     prepared = Prepared(replace(made_of, train=train), registry, reporter, corpus)

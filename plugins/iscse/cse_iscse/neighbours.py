@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo, echo_err
+from cse_cli.api import echo, echo_err, installed
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from cse import StoredRun
     from cse_core.memory import Held
-    from cse_core.recipes.composition import Composition
-    from cse_core.registry.registry import Registry
-    from cse_core.training.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,7 @@ class Shown:
 
 
 def neighbours_of_run(
-    run: Path,
-    registry: Registry,
+    run: StoredRun,
     *,
     part: str | None = None,
     step: int | None = None,
@@ -53,8 +49,7 @@ def neighbours_of_run(
     Of ``kmeans-smoothing`` only sentences of the same cluster count as near.
 
     Args:
-        run: The run's folder.
-        registry: The installed parts.
+        run: The run.
         part: Name of the miner; by default the run's first that has a buffer.
         step: Of the checkpoint; by default the last.
         find: A part of the text of the sentences wanted; by default the newest are taken.
@@ -65,27 +60,18 @@ def neighbours_of_run(
         Where the vectors are from, in words, and the sentences.
 
     Raises:
-        CseError: If the run, checkpoint, buffer or sentence is missing, or its data has changed.
+        CseError: If the checkpoint, buffer or sentence is missing, or the data has changed.
     """
     from cse_core.memory import Held
-    from cse_core.recipes.compose import resolve
-    from cse_core.training.checkpoint import Checkpoint
-    from cse_core.training.run_folder import RunFolder
 
-    folder = RunFolder(run)
-    if not folder.recipe.is_file():
-        raise CseError("is not a run: it has no run.toml", where="RUN", value=str(run))
-    composition = resolve(registry, recipe=folder.recipe)
-    name = _miner(composition, part)
-    path = _checkpoint(folder, step)
-    state = Checkpoint.read(path).part(f"part.positives.{name}")
+    name = _miner(run, part)
+    state = run.state(f"positives.{name}", step)
     if "vectors" not in state:
-        raise CseError("the buffer is empty", where=f"positives.{name}", value=str(path))
+        raise CseError("the buffer is empty", where=f"positives.{name}", value=str(run.path))
     held = Held(state["vectors"], state["row"], state["age"])
-    texts = _texts(folder, composition, registry, held)
-    shown = _shown(held, texts, state.get("centroids"), find, sentences, k)
-    said = f"positives.{name} at {path.name}: {len(held)} vectors in the buffer"
-    return said, shown
+    shown = _shown(held, _texts(run, held), state.get("centroids"), find, sentences, k)
+    at = run.checkpoints[-1][1] if step is None else step
+    return f"positives.{name} at step {at}: {len(held)} vectors in the buffer", shown
 
 
 def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,10 +84,10 @@ def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CseError: As of ``neighbours_of_run``.
     """
-    from cse_cli.plugins.installed import Installed
+    from cse import open_run
 
     wanted = {name: point[name] for name in ("find", "sentences", "k") if name in point}
-    said, shown = neighbours_of_run(Path(point["run"]), Installed([]).registry, **wanted)
+    said, shown = neighbours_of_run(open_run(point["run"]), **wanted)
     cosines = [cosine for each in shown for cosine, _ in each.near]
     return {
         "buffer": said,
@@ -113,12 +99,12 @@ def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _miner(composition: Composition, part: str | None) -> str:
+def _miner(run: StoredRun, part: str | None) -> str:
     from cse_iscse.options import SmoothingOptions
 
     names = [
         each.name
-        for each in composition.of("positives")
+        for each in run.composition.of("positives")
         if isinstance(each.options, SmoothingOptions)
     ]
     if not names:
@@ -129,36 +115,9 @@ def _miner(composition: Composition, part: str | None) -> str:
     return part or names[0]
 
 
-def _checkpoint(folder: RunFolder, step: int | None) -> Path:
-    found = folder.checkpoints()
-    chosen = [each for each in found if step is None or each.name.endswith(f"step-{step}")]
-    if chosen:
-        return chosen[-1]
-    if step is None:
-        raise CseError("has no checkpoint yet", where="RUN", value=str(folder.path))
-    there = ", ".join(each.name for each in found) or "none"
-    hint = f"there are {there}"
-    raise CseError("no checkpoint for this step", where="--step", value=step, hint=hint)
-
-
-def _texts(
-    folder: RunFolder, composition: Composition, registry: Registry, held: Held
-) -> list[str]:
+def _texts(run: StoredRun, held: Held) -> list[str]:
     """Return the texts of the rows in the buffer."""
-    import tomllib
-
-    from cse_core.training.run import training_corpus
-
-    corpus = training_corpus(composition, registry)
-    written = tomllib.loads(folder.recipe.read_text(encoding="utf-8"))
-    if written.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
-        raise CseError(
-            "the data has changed since this run, so rows have no texts",
-            where="data.path",
-            value=", ".join(composition.data.path),
-            hint="restore the old files",
-        )
-    rows = held.row.tolist()
+    corpus, rows = run.corpus, held.row.tolist()
     known = [row for row in rows if row < len(corpus)]
     texts = iter(corpus.column("text").take(known))
     return [next(texts) if row < len(corpus) else "(a text of a round)" for row in rows]
@@ -223,9 +182,15 @@ def neighbours(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Show what the buffer of a run holds near its sentences."""
-    registry = installed(context).registry
+    from cse import open_run
+
     said, shown = neighbours_of_run(
-        run, registry, part=part, step=step, find=find, sentences=sentences, k=k
+        open_run(run, plugins=installed(context)),
+        part=part,
+        step=step,
+        find=find,
+        sentences=sentences,
+        k=k,
     )
     echo_err(said)
     for each in shown:

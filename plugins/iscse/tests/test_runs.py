@@ -20,6 +20,7 @@ from cse_testkit import (
     tiny_corpus,
 )
 
+from cse import open_run
 from cse_cli.main import run as cse
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
@@ -146,8 +147,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neighbours_are_shown_as_sentences(run: Path) -> None:
-    printed, shown = neighbours_of_run(run, installed_registry(), sentences=4, k=2)
-    assert printed == "positives.knn-smoothing at step-5: 12 vectors in the buffer"
+    printed, shown = neighbours_of_run(open_run(run), sentences=4, k=2)
+    assert printed == "positives.knn-smoothing at step 5: 12 vectors in the buffer"
     texts = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
     assert len({each.text for each in shown}) == 4
     for each in shown:
@@ -161,7 +162,7 @@ def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
     state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
     lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
     texts = [lines[row] for row in state["row"]]
-    _, (found,) = neighbours_of_run(run, installed_registry(), step=4, sentences=1, k=11)
+    _, (found,) = neighbours_of_run(open_run(run), step=4, sentences=1, k=11)
     cosines = state["vectors"] @ state["vectors"][-1]
     order = sorted(range(11), key=lambda place: -float(cosines[place]))
     assert (found.text, [text for _, text in found.near]) == (texts[-1], [texts[i] for i in order])
@@ -169,9 +170,7 @@ def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
 
 def test_clusters_are_shown_as_sentences(run: Path) -> None:
     """Near are those of the same cluster alone, so twelve sentences have eleven others at most."""
-    printed, shown = neighbours_of_run(
-        run, installed_registry(), part="kmeans-smoothing", sentences=12, k=11
-    )
+    printed, shown = neighbours_of_run(open_run(run), part="kmeans-smoothing", sentences=12, k=11)
     assert printed.startswith("positives.kmeans-smoothing")
     groups = {frozenset([each.text, *(text for _, text in each.near)]) for each in shown}
     assert 1 < len(groups) <= 4 and sum(map(len, groups)) == 12
@@ -191,7 +190,10 @@ def test_mistakes_of_the_command(run: Path, capsys: pytest.CaptureFixture[str]) 
     here = str(run)
     for words, wanted in (
         (["nowhere"], "RUN: is not a run: it has no run.toml (got 'nowhere')"),
-        ([here, "--step", "3"], "--step: no checkpoint for this step (got 3); there are"),
+        (
+            [here, "--step", "3"],
+            "step: no checkpoint of this step (got 3); there are those of steps",
+        ),
         ([here, "--part", "x"], "--part: has no buffer in this run (got 'x'); this run has knn"),
         ([here, "--find", "qqq"], "--find: no sentence in the buffer has this text (got 'qqq')"),
     ):
@@ -211,6 +213,6 @@ def test_texts_that_changed_are_not_shown(run: Path) -> None:
     try:
         texts.write_text(kept.replace("the", "a"), encoding="utf-8")
         with pytest.raises(CseError, match="the data has changed since this run"):
-            neighbours_of_run(run, installed_registry())
+            neighbours_of_run(open_run(run))
     finally:
         texts.write_text(kept, encoding="utf-8")

@@ -7,7 +7,7 @@ from cse_mocose.options import FgsmOptions
 
 ENTRY = 0.04
 """Typical size of an entry of BERT's word embeddings; their standard deviation is 0.042."""
-SPACING = {"fp32": 2.0**-23, "bf16": 2.0**-7, "fp16": 2.0**-10}
+SPACING = {"fp32": 2.0**-23, "bf16": 2.0**-7}
 """Distance from 1 to the next number, by format."""
 HELD = 2.0
 """Units in the last place below which a step counts as not held."""

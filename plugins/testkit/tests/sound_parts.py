@@ -1,36 +1,56 @@
-"""Parts of every shape that keep every promise: what the kit must let pass."""
+"""A part of each shape that keeps every promise; ``wrong_parts`` changes a line of each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from cse_core.options import LossOptions
+from cse_core.functional import row_means
 from cse_core.parts import (
     Augmenter,
+    Branch,
+    Head,
     Loss,
     Metric,
     NegativeStore,
     PositiveMiner,
+    RowPooler,
     SlicePooler,
 )
 from cse_core.records import (
     AugmenterSpec,
+    BranchSpec,
+    ComponentSpec,
+    HeadSpec,
     LossSpec,
+    MetricSpec,
     MinerSpec,
-    Record,
+    RowPoolerSpec,
     SliceSpec,
     StoreSpec,
 )
-from cse_core.types import LossOutput, Negatives, Positives, Round
+from cse_core.types import LossOutput, Negatives, Positives, Round, View
 
-__all__ = ["Metric"]
+Class = TypeVar("Class", bound=type)
+RECORDS: dict[str, ComponentSpec] = {}
+"""The record of each class below, by the class's name."""
 
-HERE = __name__
+
+def part(record: type[ComponentSpec], **fields: Any) -> Callable[[Class], Class]:
+    """Enter a class; ``fields`` are those of its record."""
+
+    def entered(made: Class) -> Class:
+        name = made.__name__
+        values = {"name": name.lower(), "factory": f"{made.__module__}:{name}", **fields}
+        RECORDS[name] = record(summary="made up", **values)
+        return made
+
+    return entered
 
 
 class Made:
@@ -40,15 +60,8 @@ class Made:
         self.options, self.setup, self.name = options, setup, setup.name
 
 
-class MadeAugmenter(Made, Augmenter):
-    """The base of augmenters."""
-
-
-class MadeStore(Made, NegativeStore):
-    """The base of stores."""
-
-
-class Repeat(MadeAugmenter):
+@part(AugmenterSpec)
+class Repeat(Made, Augmenter):
     """Doubles a token of each row."""
 
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
@@ -63,8 +76,29 @@ class Repeat(MadeAugmenter):
         return x.take_tokens(torch.tensor(index), torch.tensor(lengths))
 
 
-class Kept(MadeStore):
-    """The last eight positives."""
+@part(AugmenterSpec, point="text", provides=("view:aux",))
+class Texts(Made, Augmenter):
+    """Adds a view, and a word to some texts."""
+
+    def views(self, rows: Any, ctx: Any) -> list[View]:
+        return [View("aux", "aux", "online", texts=ctx.texts("text"))]
+
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        draws = torch.rand(len(x), generator=ctx.generator(self.name, shared=False))
+        return [f"{t} indeed" if float(d) < 0.5 else t for t, d in zip(x, draws, strict=True)]
+
+
+@part(AugmenterSpec, point="word_embeddings")
+class Scales(Made, Augmenter):
+    """Scales embeddings."""
+
+    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
+        return x * 1.5
+
+
+@part(StoreSpec)
+class Kept(Made, NegativeStore):
+    """The last eight positives, and less weight for every negative."""
 
     def __init__(self, options: Any, setup: Any) -> None:
         super().__init__(options, setup)
@@ -75,56 +109,81 @@ class Kept(MadeStore):
         if not len(self.kept):
             return None
         age = torch.ones(len(self.kept), dtype=torch.long)
-        mask = self.masked(batch)
+        mask = batch.row.unsqueeze(1) == self.rows.unsqueeze(0)
         anchors = len(batch.anchors)
         return Negatives.of(self.kept, anchors, name=self.name, mask=mask, row=self.rows, age=age)
 
-    def masked(self, batch: Any) -> Tensor:
-        return batch.row.unsqueeze(1) == self.rows.unsqueeze(0)
-
-    def of(self, batch: Any) -> Tensor:
-        return batch.row
+    def weigh(self, negatives: Any, batch: Any, ctx: Any) -> Any:
+        return replace(negatives, log_weights=negatives.log_weights - 0.5)
 
     def after_step(self, batch: Any, ctx: Any) -> None:
         new = batch.targets["positive"].vectors[:, 0]
         self.kept = torch.cat([self.kept, new])[-8:]
-        self.rows = torch.cat([self.rows, self.of(batch)])[-8:]
+        self.rows = torch.cat([self.rows, batch.row])[-8:]
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {"kept": self.kept, "rows": self.rows}
 
     def load_state_dict(self, state: Any, *args: Any, **kwargs: Any) -> None:
-        self.kept, self.rows = state["kept"], state["rows"]
+        vars(self).update(state)
 
 
-def cosines(one: Tensor, other: Tensor) -> Tensor:
-    return functional.normalize(one, dim=-1) @ functional.normalize(other, dim=-1).T
+@part(LossSpec)
+class Plain(nn.Module, Loss):
+    """InfoNCE in its plain form, with everything that the options ask for, and a learned scale."""
 
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__()
+        self.options, self.name = options, setup.name
+        self.scale = nn.Parameter(torch.tensor(2.0))
 
-class Plain(Made, Loss):
-    """InfoNCE in its plain form, with everything that the options ask for."""
-
-    options: LossOptions
-
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        return LossOutput(self.value(batch, targets, negatives))
+    def forward(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
+        value = self.value(batch, targets, negatives)
+        return LossOutput(value)
 
     def value(self, batch: Any, targets: Any, negatives: Any) -> Tensor:
-        anchors = functional.normalize(batch.anchors, dim=-1).unsqueeze(1)
-        close = (anchors * functional.normalize(targets.vectors, dim=-1)).sum(-1)
-        weights = self.weights(close, targets)
+        anchors, positives, candidates = (
+            functional.normalize(each, dim=-1)
+            for each in (batch.anchors, targets.vectors, negatives.vectors)
+        )
+        close = (anchors.unsqueeze(1) * positives).sum(-1)
+        far = anchors @ candidates.T
         there = ~negatives.mask * negatives.log_weights.exp()
-        mass = (cosines(batch.anchors, negatives.vectors).exp() * there).sum(dim=1, keepdim=True)
-        losses = (close.exp() + mass).log() - close
-        return self.reduced((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1e-9))
-
-    def weights(self, close: Tensor, targets: Any) -> Tensor:
-        return torch.ones_like(close) if targets.weights is None else targets.weights
-
-    def reduced(self, terms: Tensor) -> Tensor:
+        mass = (far.exp() * there).sum(dim=1, keepdim=True)
+        losses = self.scale * ((close.exp() + mass).log() - close)
+        weights = torch.ones_like(close) if targets.weights is None else targets.weights
+        terms = (losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1e-9)
         return terms.sum() if self.options.reduction == "sum" else terms.mean()
 
 
+@part(RowPoolerSpec)
+class Means(RowPooler):
+    """The mean of a row's states."""
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        self.dimension = setup.dimension
+
+    def pool(self, hidden: Any, tokens: Any) -> Tensor:
+        return row_means(hidden.last, tokens)
+
+
+@part(HeadSpec)
+class Dense(nn.Module, Head):
+    """A layer."""
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__()
+        self.dimension = setup.dimension
+        self.layer: nn.Module = nn.Linear(setup.dimension, setup.dimension)
+        for each in self.parameters():
+            nn.init.normal_(each, std=0.1, generator=setup.generator("layer"))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        mapped: Tensor = self.layer(vectors)
+        return mapped
+
+
+@part(SliceSpec, provides=("level:segment",))
 class Halves(Made, SlicePooler):
     """Cuts content into rows of four tokens, joined by their mean."""
 
@@ -151,15 +210,16 @@ class Halves(Made, SlicePooler):
         )
 
 
+@part(MinerSpec, provides=("positives:neighbours",))
 class Neighbour(Made, PositiveMiner):
     """The next sentence of the batch."""
 
-    group = "neighbours"
-
     def mine(self, batch: Any, ctx: Any) -> Any:
-        return {self.group: Positives(batch.anchors.roll(1, 0).detach().unsqueeze(1))}
+        weights = torch.ones(len(batch.anchors), 1)
+        return {"neighbours": Positives(batch.anchors.roll(1, 0).detach().unsqueeze(1), weights)}
 
 
+@part(MinerSpec, rounds=True, provides=("pairs",))
 class Pairs(Made, PositiveMiner):
     """Each row with the next."""
 
@@ -168,18 +228,22 @@ class Pairs(Made, PositiveMiner):
         return Round({"text": texts[:-1], "positive": texts[1:]}) if ctx.round == 1 else None
 
 
-def _record(kind: Any, made: type, **fields: Any) -> Record:
-    factory = f"{HERE}:{made.__name__}"
-    values = {"name": made.__name__.lower(), "summary": "made up", "factory": factory, **fields}
-    record: Record = kind(**values)
-    return record
+@part(BranchSpec, provides=("branch:copy",))
+class Copy(Branch):
+    """The online encoder as it was."""
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        online = setup.online_encoder()
+        self.encoder, self.heads = online.copy(), {}
+        self.encoder.requires_grad_(False)
 
 
-RECORDS: list[Record] = [
-    _record(AugmenterSpec, Repeat),
-    _record(StoreSpec, Kept),
-    _record(LossSpec, Plain),
-    _record(SliceSpec, Halves, provides=("level:segment",)),
-    _record(MinerSpec, Neighbour, provides=("positives:neighbours",)),
-    _record(MinerSpec, Pairs, rounds=True, provides=("pairs",)),
-]
+@part(MetricSpec)
+class Spread(Metric):
+    """The deviation of all numbers."""
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        pass
+
+    def compute(self, encode: Any, pairs: Any) -> dict[str, float]:
+        return {"spread": float(encode(pairs.texts).std())}

@@ -19,7 +19,7 @@ from cse_core.errors import CseError
 from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint, weights
 from cse_core.training.run import resume, train
-from cse_core.training.selection import Best, Scorer
+from cse_core.training.selection import Scorer
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Trainer
 from tests.fixtures.small_parts import Near, TwoRounds
@@ -103,7 +103,6 @@ def dev() -> Scorer:
 
 
 def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(encoder: str, folder: Path) -> None:
-    """In chunks; test_fp16.py resumes the same run without."""
     sets = ["train.chunk_size=5", "train.epochs=2", "train.log_steps=3"]
     whole, _ = begin(encoder, folder, EVERYTHING, "whole", *sets)
     whole.run()
@@ -148,15 +147,13 @@ def test_two_rounds(encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     }
     assert outcome.score == max(scores.values())
     assert outcome.round == max(scores, key=lambda number: (scores[number], -number))
-    best = Checkpoint.read(whole.folder.best(outcome.round))
+    best = Checkpoint.read(whole.folder.checkpoint(outcome.round, outcome.step))
     for name, value in weights(whole.assembly).items():
         assert torch.equal(value, best.tensors[name])
-    for number in (1, 2):
-        # The better of the rounds is the run's model; each can be loaded as one, too.
-        kept = load(str(folder / "whole" / "rounds" / str(number)), installed_registry())
-        of_round = Checkpoint.read(whole.folder.best(number))
-        for name, value in kept.sentence_encoder.encoder.state_dict().items():
-            assert torch.equal(value, of_round.part("encoder")[name]), (number, name)
+    # The better of the rounds is the run's model; it can be loaded as that of its round, too.
+    kept = load(str(folder / "whole" / "rounds" / str(outcome.round)), installed_registry())
+    for name, value in kept.sentence_encoder.encoder.state_dict().items():
+        assert torch.equal(value, best.part("encoder")[name]), name
 
 
 def test_models_of_rounds_are_written_or_not(encoder: str, folder: Path) -> None:
@@ -318,13 +315,3 @@ def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
     file.write_text(rows, encoding="utf-8")
     assert resume(out, registry, reporter=Reporter()).steps == 3
     assert seen == [False, False, True]
-
-
-def test_a_run_tells_of_the_weights_that_it_saved() -> None:
-    """Killed after it saved better weights than the second attempt reached."""
-    best = Best(score=70.0, step=5, round=1, scores={"dev.spearman": 70.0}, evals_since_best=2)
-    assert best.as_saved({"step": 5, "dev.spearman": 70.0}, "dev.spearman") == best
-    better = {"step": 7, "dev.spearman": 80.0, "dev.uniformity": -2.0}
-    found = best.as_saved(better, "dev.spearman")
-    assert (found.step, found.round, found.score) == (7, 1, 80.0)
-    assert found.scores == {"dev.spearman": 80.0, "dev.uniformity": -2.0}

@@ -78,12 +78,12 @@ class StudyFolder:
     def begun(self, key: str) -> bool:
         """Tell whether a run can be resumed."""
         folder = RunFolder(self.run(key))
-        return (folder.path / RUN_FILE).is_file() or folder.start.is_dir()
+        return folder.recipe.is_file() or bool(folder.checkpoints())
 
     def drop_checkpoints(self, key: str) -> None:
         """Delete the checkpoints of a finished run; its model and its metrics stay."""
         if self.trained(key):
-            shutil.rmtree(RunFolder(self.run(key)).start.parent, ignore_errors=True)
+            shutil.rmtree(self.run(key) / "checkpoints", ignore_errors=True)
 
     def step(self, key: str) -> int | None:
         """Return the last step in the metrics of a run that is under way."""

@@ -1,0 +1,177 @@
+"""A run's folder, read: what was trained, on which rows, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.plugins.installed import Installed
+from cse_core.errors import CseError, did_you_mean
+
+if TYPE_CHECKING:
+    from cse_core.data import Corpus
+    from cse_core.recipes.composition import Composition
+    from cse_core.training.run_folder import RunFolder
+    from cse_core.types import Round
+
+
+class StoredRun:
+    """A run that was begun, finished or not; nothing in its folder is changed.
+
+    Args:
+        folder: The run's folder.
+        plugins: The installed plugins; by default they are loaded.
+
+    Raises:
+        CseError: If it is not a run.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], plugins: Installed | None = None) -> None:
+        from cse_core.training.run_folder import RunFolder
+
+        self.path, self._plugins = Path(folder), plugins or Installed()
+        self._folder: RunFolder = RunFolder(self.path)
+        if not self._folder.recipe.is_file():
+            hint = "name the folder that `cse train` made, such as runs/NAME"
+            what = "is not a run: it has no run.toml"
+            raise CseError(what, where="RUN", value=str(folder), hint=hint)
+
+    @cached_property
+    def composition(self) -> Composition:
+        """The parts, their options and the settings of the core.
+
+        Raises:
+            CseError: If a part is not installed.
+        """
+        from cse_core.recipes.compose import resolve
+
+        return resolve(self._plugins.registry, recipe=self._folder.recipe)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The rows that it was trained on, numbered as its parts saw them.
+
+        Raises:
+            CseError: If a file is missing, or the rows are others than they were then.
+        """
+        from cse_core.training.run import training_corpus
+
+        corpus = training_corpus(self.composition, self._plugins.registry)
+        written = tomllib.loads(self._folder.recipe.read_text(encoding="utf-8"))
+        if written.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
+            raise CseError(
+                "the data has changed since this run",
+                where="data.path",
+                value=", ".join(self.composition.data.path),
+                hint="restore the old files",
+            )
+        return corpus
+
+    @cached_property
+    def rounds(self) -> dict[int, Round]:
+        """The rounds that its miners asked for, by number from 1; none in a run without rounds."""
+        from cse_core.training.rounds import read_round
+
+        numbers = sorted(int(each.name) for each in (self.path / "rounds").glob("[0-9]*"))
+        return {number: read_round(self._folder.round(number), number) for number in numbers}
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """What each step logged, as ``metrics.jsonl`` has it; none before the first line."""
+        if not self._folder.metrics.is_file():
+            return []
+        lines = self._folder.metrics.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    @cached_property
+    def result(self) -> dict[str, Any] | None:
+        """What came of it, as ``result.json`` has it: the chosen step and its scores."""
+        from cse_core.training.run_folder import RESULT
+
+        path = self.path / RESULT
+        found: dict[str, Any] | None = None
+        if path.is_file():
+            found = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    @property
+    def checkpoints(self) -> list[tuple[int, int]]:
+        """Round and step of each checkpoint that is there, the newest last."""
+        from cse_core.training.run_folder import place_of
+
+        places = (place_of(path) for path in self._folder.checkpoints())
+        return [(number, step) for number, step in places]
+
+    def state(self, part: str, step: int | None = None) -> dict[str, Any]:
+        """Return what a part's ``state_dict`` was at a checkpoint.
+
+        Args:
+            part: Its path, such as ``negatives.queue``.
+            step: Of the checkpoint, in the last round that has it; by default the newest.
+
+        Raises:
+            CseError: If there is no such checkpoint, it is damaged, or has nothing of the part.
+        """
+        from cse_core.training.checkpoint import Checkpoint
+
+        places = [place for place in self.checkpoints if step in (None, place[1])]
+        if not places:
+            steps = ", ".join(str(at) for _, at in self.checkpoints)
+            hint = f"there are those of steps {steps}" if steps else "train first"
+            raise CseError("no checkpoint of this step", where="step", value=step, hint=hint)
+        saved = Checkpoint.read(self._folder.checkpoint(*places[-1]))
+        values = saved.values.get("parts", {}).get(part, {})
+        found = {**saved.part(f"part.{part}"), **values}
+        if not found:
+            what = "has no state in this checkpoint"
+            raise CseError(what, where=part, value=str(self.path), hint="name another part or step")
+        return found
+
+    def clusters(self, number: int, document: str) -> dict[str, Any]:
+        """Return the sentences of a document that pairs of a round connect, and those in no pair.
+
+        Args:
+            number: Of the round.
+            document: Its name in column ``document``.
+
+        Returns:
+            ``pairs``, how many; ``clusters`` and ``unpaired``, texts.
+
+        Raises:
+            CseError: If the data has no such document, or the round pairs texts that are no rows.
+        """
+        import numpy as np
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        corpus, pairs = self.corpus, self.rounds[number].pairs
+        names = corpus.column("document")
+        own = [row for row, name in enumerate(names) if name == document]
+        if not own:
+            hint = did_you_mean(document, list(dict.fromkeys(names))[:1000])
+            raise CseError("the data has no such document", where="--document", value=document,
+                           hint=hint)  # fmt: skip
+        first, second = pairs["text"], pairs["positive"]
+        if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
+            what = "this run pairs texts that its miner made, not sentences of a document"
+            raise CseError(what, where="--document", hint="leave it out to see the first pairs")
+        inside = np.isin(first, own) & np.isin(second, own)
+        # A capped document lacks pairs that would connect its clusters: the round names them.
+        marks = np.asarray(pairs.get("cluster", first))
+        ends = np.concatenate(
+            [[first[inside], second[inside]], [first[inside], marks[inside]]], axis=1
+        )
+        graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(len(corpus), len(corpus)))
+        _, label = connected_components(graph, directed=False)
+        groups: dict[int, list[str]] = {}
+        for row, text in zip(own, corpus.column("text").take(own), strict=True):
+            groups.setdefault(int(label[row]), []).append(text)
+        return {
+            "pairs": int(inside.sum()),
+            "clusters": [each for each in groups.values() if len(each) > 1],
+            "unpaired": [each[0] for each in groups.values() if len(each) == 1],
+        }
