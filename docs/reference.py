@@ -64,7 +64,7 @@ CORE_ONLY = {
     "Negatives.join", "PackedEncoder.load", "PackedEncoder.load_with_tokenizer",
     "PackedEncoder.own_pooler", "PackedEncoder.packed", "PackedEncoder.use_dropout",
     "PackedEncoder.why_padded", "Part.owner", "Part.path", "PairSet.file", "PairSet.fingerprint",
-    "Rig.bad_gradients", "Rig.begin", "Rig.state", "Rig.watch", "Schedule.parse",
+    "Rig.bad_gradients", "Rig.begin", "Rig.watch", "Schedule.parse",
     "SlicePooler.slices_wrapped",
     "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json", "TextColumn.arrow",
     "TextTokenizer.special_count", "TextTokenizer.table", "TokenBatch.join", "TokenBatch.to",

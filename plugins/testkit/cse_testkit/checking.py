@@ -22,10 +22,9 @@ from cse_testkit.encoding_suites import (
     AdapterSuite,
     AugmenterSuite,
     BranchSuite,
-    MetricSuite,
     PoolerSuite,
 )
-from cse_testkit.evaluation_suites import ReporterSuite
+from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
 from cse_testkit.promises import Asked, Suite, ask

@@ -15,8 +15,8 @@ from cse_testkit.completion import train_together as train_together
 from cse_testkit.encoding_suites import AdapterSuite as AdapterSuite
 from cse_testkit.encoding_suites import AugmenterSuite as AugmenterSuite
 from cse_testkit.encoding_suites import BranchSuite as BranchSuite
-from cse_testkit.encoding_suites import MetricSuite as MetricSuite
 from cse_testkit.encoding_suites import PoolerSuite as PoolerSuite
+from cse_testkit.evaluation_suites import MetricSuite as MetricSuite
 from cse_testkit.evaluation_suites import ReporterSuite as ReporterSuite
 from cse_testkit.evaluation_suites import SuiteSuite as SuiteSuite
 from cse_testkit.plugins import PluginSuite as PluginSuite

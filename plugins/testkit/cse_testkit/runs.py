@@ -211,10 +211,6 @@ class Rig:
         """Return a copy of all trained weights."""
         return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the tensors and the JSON values that the parts keep in a checkpoint."""
-        return saved.part_states(self.assembly)
-
     def save(self, folder: Path) -> None:
         """Write a checkpoint."""
         self.loop.checkpoint().write(folder)
@@ -265,16 +261,16 @@ def run_steps(
     corpus: Corpus | None = None,
     precision: str = "fp32",
 ) -> Rig:
-    """Resolve a composition, run some steps of it with a tiny encoder, and return the run.
+    """Resolve a composition as ``compose`` does, run some steps of it, and return the run.
 
     Args:
         kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
         sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
         recipe: An installed recipe or a TOML file.
         steps: How many.
-        registry: What is installed, by default everything.
-        encoder: Folder of the encoder; by default a shared uncased one.
-        corpus: The rows; by default ``tiny_corpus()``.
+        registry: As for ``compose``.
+        encoder: As for ``compose``.
+        corpus: As for ``compose``.
         precision: ``fp32`` or ``bf16``.
 
     Raises:
