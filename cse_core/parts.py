@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from cse_core.capabilities import Role
-    from cse_core.data import Corpus
-    from cse_core.encoders.encoder import PackedEncoder
-    from cse_core.tokenization.tokenizer import TextTokenizer
-    from cse_core.tokenization.training_rows import TrainingRows
+    from cse_core.protocols import Corpus, Encoder, Rows, Tokenizer
     from cse_core.types import Hidden
 
 
@@ -65,10 +62,9 @@ class Setup:
         load_encoder: ``load_encoder(model, option="model")`` is a second encoder by name, with its
             tokenizer; where it cannot be loaded, the error names that option of the part.
         text_encoder: ``text_encoder(model, pooling="mean", option="model")`` makes
-            ``encode(texts, longest=None)``: ``[N, D]`` float32 vectors on the CPU, of another
-            encoder or with None of the run's own as it is at each call, without heads, in
-            evaluation mode. Pooling is ``cls`` or ``mean``, ``longest`` a bound on the tokens of a
-            row. Every process asks for the same texts and encodes its share of them.
+            ``encode(texts, longest=None)``: ``[N, D]`` vectors as ``RoundContext.encode`` gives
+            them, without heads, of another encoder, or with None of the run's own as it is then.
+            Pooling is ``cls`` or ``mean``, ``longest`` the tokens of a row at most.
     """
 
     name: str
@@ -76,18 +72,18 @@ class Setup:
     hidden_size: int
     embedding_size: int
     layers: int
-    tokenizer: TextTokenizer
-    encoder: PackedEncoder | None
+    tokenizer: Tokenizer
+    encoder: Encoder | None
     heads: Mapping[str, torch.nn.Module]
     corpus: Corpus | None
     total_steps: int | None
     seed: int
     device: torch.device
     generator: Callable[[str], torch.Generator]
-    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]]
+    load_encoder: Callable[..., tuple[Encoder, Tokenizer]]
     text_encoder: Callable[..., Callable[..., Tensor]]
 
-    def online_encoder(self) -> PackedEncoder:
+    def online_encoder(self) -> Encoder:
         """Return the online encoder of a run in training.
 
         Raises:
@@ -126,7 +122,7 @@ class Part:
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Commit what the step leaves behind, after the optimiser's step."""
 
-    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+    def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """See the rows of a round before its first step, on resume too, after state is restored."""
 
     def next_round(self, ctx: RoundContext) -> Round | None:
@@ -285,9 +281,9 @@ class Branch(Part):
             In a branch that is a module it is set after ``super().__init__()``.
     """
 
-    encoder: PackedEncoder
+    encoder: Encoder
     heads: Mapping[str, torch.nn.Module]
-    tokenizer: TextTokenizer | None = None
+    tokenizer: Tokenizer | None = None
     training: bool = True
 
 

@@ -20,18 +20,15 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
-    "Functions": ("cse_core.functional",),
+    "Functions and memory": ("cse_core.functional", "cse_core.memory"),
     "Errors": ("cse_core.errors",),
     "Names": ("cse_core.capabilities", "cse_core.hookspecs"),
     "Evaluation suites": ("cse_core.evaluation.suites",),
     "Reporters": ("cse_core.runtime.reporter",),
 }
 """Sections of the page and the modules of each."""
-HANDED = {
-    "cse_core.encoders.encoder": ("PackedEncoder",),
-    "cse_core.tokenization.tokenizer": ("TextTokenizer",),
-    "cse_core.tokenization.training_rows": ("TrainingRows",),
-    "cse_core.data.corpus": ("Corpus", "TextColumn"),
+HANDED: dict[str, tuple[str, ...]] = {
+    "cse_core.protocols": ("Encoder", "Tokenizer", "Corpus", "Column", "Rows"),
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
 """Classes of other packages, and of the suites, whose objects are handed to parts."""
@@ -58,20 +55,14 @@ HIDDEN = {
 }
 """Names of these modules that are not for authors."""
 CORE_ONLY = {
-    "Batch.row", "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line",
-    "Corpus.fingerprint", "Corpus.report", "Corpus.text_ids", "Embeddings.detach",
-    "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Hidden.selected_only",
-    "Negatives.join", "PackedEncoder.load", "PackedEncoder.load_with_tokenizer",
-    "PackedEncoder.own_pooler", "PackedEncoder.packed", "PackedEncoder.use_dropout",
-    "PackedEncoder.why_padded", "Part.owner", "Part.path", "PairSet.file", "PairSet.fingerprint",
-    "Rig.bad_gradients", "Rig.begin", "Rig.watch", "Schedule.parse",
-    "SlicePooler.slices_wrapped",
-    "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json", "TextColumn.arrow",
-    "TextTokenizer.special_count", "TextTokenizer.table", "TokenBatch.join", "TokenBatch.to",
-    "TrainingRows.content_of", "TrainingRows.keys", "TrainingRows.make_table",
-    "TrainingRows.tokenise", "ComponentSpec.default_options", "ComponentSpec.declared",
-    "ElsewhereError", "GROUP", "HOOK_RECORDS", "LARGEST",
-    "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "PATIENCE_FORM", "PartError", "is_known",
+    "Batch.row", "ComponentSpec.declared", "ComponentSpec.default_options", "CorpusKeys.first",
+    "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError", "Embeddings.detach",
+    "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after", "GROUP",
+    "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
+    "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
+    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.begin",
+    "Rig.watch", "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
+    "SuiteFiles.there", "SuiteScore.to_json", "TokenBatch.join", "TokenBatch.to", "is_known",
     "is_location",
 }  # fmt: skip
 """What the core alone uses: it is not on the page."""

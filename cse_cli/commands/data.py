@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,15 +18,9 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from cse_core.data import Corpus
 
 UNITS = ("sentence", "paragraph", "document")
-LENGTHS = (32, 64, 96, 128, 256, 512)
-"""Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
-_BATCH = 10_000
 
 app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets.")
 
@@ -136,12 +130,12 @@ def stats(
     json: JsonOption = False,
 ) -> None:
     """Show how much text there is, how long its rows are, and what was dropped."""
-    from cse_cli.texts.corpus_facts import describe
+    from cse_cli.texts.corpus_facts import describe, token_counts
 
     plugins = installed(context)
     corpus = _load(paths, unit, plugins, sets)
     facts = describe(corpus)
-    tokens = _token_counts(corpus, model, plugins) if model is not None else None
+    tokens = token_counts(corpus, model, plugins.registry) if model is not None else None
     if json:
         say_json({**facts, "unit": unit, **({"tokens": tokens} if tokens else {})})
         return
@@ -237,61 +231,3 @@ def _load(
     given = {"path": tuple(paths), "unit": unit, "columns": named_columns(sets), "limit": limit}
     options = DataOptions.model_validate(given)
     return load_corpus(options, datasets=plugins.datasets)
-
-
-def _token_counts(corpus: Corpus, model: str, plugins: Installed) -> dict[str, Any]:
-    import numpy as np
-    from tokenizers import Tokenizer
-
-    from cse_core.runtime.loading import package_path
-    from cse_core.runtime.model_files import model_folder
-
-    registry = plugins.registry
-    if registry.has("encoder", model):
-        folder = package_path(registry.encoder(model).spec.path)
-    elif Path(model).exists():
-        folder = model_folder(Path(model), model)
-    else:
-        raise CseError(
-            "is neither an installed encoder nor a model folder",
-            where="--model",
-            value=model,
-            hint=did_you_mean(model, [each.name for each in registry.encoders()]),
-        )
-    file = folder / "tokenizer.json"
-    if not file.is_file():
-        raise CseError("the model has no tokenizer.json", where="--model", value=model,
-                       hint="save its tokenizer with save_pretrained")  # fmt: skip
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing more exact
-        raise CseError(f"tokenizer.json cannot be read: {error}", where="--model", value=model,
-                       hint="save the tokenizer again") from None  # fmt: skip
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    texts = corpus.column("text")
-    counts: list[int] = []
-    for start in range(0, len(texts), _BATCH):
-        batch = tokenizer.encode_batch_fast(texts[start : start + _BATCH])
-        counts += [len(encoding.ids) for encoding in batch]
-    values = np.asarray(counts)
-    return {
-        "model": model,
-        "mean": float(values.mean()),
-        "median": float(np.median(values)),
-        "p95": float(np.percentile(values, 95)),
-        "longest": int(values.max()),
-        "sum": int(values.sum()),
-        "shares": _shares(values),
-    }
-
-
-def _shares(counts: NDArray[np.int64]) -> dict[str, float]:
-    """Return the percentage of rows ``[N]`` in each range of ``LENGTHS``, and of longer ones."""
-    import numpy as np
-
-    found = np.bincount(np.searchsorted(LENGTHS, counts), minlength=len(LENGTHS) + 1)
-    first = (0, *(length + 1 for length in LENGTHS[:-1]))
-    names = [f"{low}-{high}" for low, high in zip(first, LENGTHS, strict=True)]
-    names.append(f"over {LENGTHS[-1]}")
-    return dict(zip(names, (100 * found / len(counts)).tolist(), strict=True))

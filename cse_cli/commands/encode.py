@@ -95,13 +95,14 @@ def encode(
     if out is None:
         for line in _lines(blocks):
             echo(line)
-        if encoder.note:
-            warn(encoder.note)
-        return
-    count, dimension = (
-        _write_npy(out, blocks) if out.suffix == ".npy" else _write_jsonl(out, blocks)
-    )
-    echo_err(f"{count:,} vectors of {dimension} numbers are in {out}")
+    elif out.suffix == ".npy":
+        _write_npy(out, blocks)
+    else:
+        with out_file(out) as made, made.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in _lines(blocks))
+    if out is not None:
+        dimension = loaded.sentence_encoder.dimension
+        echo_err(f"{encoder.texts:,} vectors of {dimension} numbers are in {out}")
     if encoder.note:
         warn(encoder.note)
 
@@ -129,23 +130,7 @@ def _check_out(path: Path) -> None:
     check_out_file(path)
 
 
-def _write_jsonl(path: Path, blocks: Blocks) -> tuple[int, int]:
-    count = dimension = 0
-
-    def counted() -> Blocks:
-        nonlocal count, dimension
-        for texts, vectors in blocks:
-            count += len(texts)
-            dimension = vectors.shape[1]
-            yield texts, vectors
-
-    with out_file(path) as made, made.open("wb") as file:
-        for line in _lines(counted()):
-            file.write(line.encode() + b"\n")
-    return count, dimension
-
-
-def _write_npy(path: Path, blocks: Blocks) -> tuple[int, int]:
+def _write_npy(path: Path, blocks: Blocks) -> None:
     """Write vectors block by block behind a header whose number of rows is filled in at the end."""
     from numpy.lib import format as npy
 
@@ -165,4 +150,3 @@ def _write_npy(path: Path, blocks: Blocks) -> tuple[int, int]:
             file.write(vectors.astype("<f4", copy=False).tobytes())
             count += len(vectors)
         write_header()
-    return count, dimension

@@ -119,8 +119,7 @@ def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
     Raises:
         CseError: If it is missing or damaged.
     """
-    if _team.together is None:
-        raise RuntimeError("no other process helps with this command")
+    assert _team.together is not None, "other processes help with this command"
     model: SentenceModel = _team.together(_load, name, options)
     return model
 
@@ -136,8 +135,7 @@ def _load(name: str, options: dict[str, Any]) -> SentenceModel:
 
     def make() -> SentenceModel:
         device = str(join(resolve_device(options["device"])))
-        if _team.plugins is None:
-            raise RuntimeError("the plugins are not known in this process")
+        assert _team.plugins is not None
         with libraries_quiet():
             return load(name, _team.plugins.registry, **{**options, "device": device})
 
@@ -168,7 +166,6 @@ def _same(one: SentenceEncoder, other: SentenceEncoder) -> bool:
 
 
 def _by_own(function: Callable[..., Made], max_length: int, arguments: tuple[Any, ...]) -> Made:
-    if _team.model is None:
-        raise RuntimeError("no model was loaded in this process")
+    assert _team.model is not None, "each process has loaded it"
     encoder = replace(_team.model.sentence_encoder, max_length=max_length)
     return function(replace(_team.model, sentence_encoder=encoder), "first", *arguments)

@@ -1,20 +1,31 @@
-"""Facts about a corpus, for a look before training."""
+"""Facts about a corpus, for a look before training: sizes, and what a model would cut."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import PAIR_COLUMNS, lacks_word_spaces
 from cse_core.data.corpus import Corpus
+from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+    from cse_cli.plugins.installed import Installed
+    from cse_core.recipes.composition import Composition
+    from cse_core.registry.registry import Registry
 
     Counts = NDArray[np.integer[Any]]
 
+TOKENS = (32, 64, 96, 128, 256, 512)
+"""Tokens up to which rows are counted together, as in Table 2 of HiCL (Wu et al., 2023)."""
+SAMPLE = 1000
+"""Texts whose tokens are counted for a plan, spread evenly over the data."""
 _SAMPLE = 10_000
+_BATCH = 10_000
 
 
 def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
@@ -91,3 +102,114 @@ def _characters(corpus: Corpus, column: str) -> Counts:
     import pyarrow.compute as pc
 
     return np.asarray(pc.utf8_length(corpus.table.column(column)).to_numpy())
+
+
+def tokenizer_of(model: str, registry: Registry) -> Tokenizer:
+    """Return the tokenizer of an installed encoder or a model's folder, which cuts nothing.
+
+    Raises:
+        CseError: If it is neither, or has no tokenizer that can be read.
+    """
+    from tokenizers import Tokenizer
+
+    from cse_core.recipes.model_facts import find_model
+    from cse_core.runtime.model_files import model_folder
+
+    try:
+        folder = find_model(model, registry)
+    except CseError as error:
+        raise CseError(error.what, where="--model", value=model, hint=error.hint) from None
+    if folder is None:
+        hint = did_you_mean(model, [each.name for each in registry.encoders()])
+        what = "is neither an installed encoder nor a model folder"
+        raise CseError(what, where="--model", value=model, hint=hint)
+    file = model_folder(folder, model) / "tokenizer.json"
+    if not file.is_file():
+        raise CseError("the model has no tokenizer.json", where="--model", value=model,
+                       hint="save its tokenizer with save_pretrained")  # fmt: skip
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing more exact
+        raise CseError(f"tokenizer.json cannot be read: {error}", where="--model", value=model,
+                       hint="save the tokenizer again") from None  # fmt: skip
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, Any]:
+    """Return how many tokens of a model the texts have, special tokens counted.
+
+    ``shares`` has the percentage of rows in each range of ``TOKENS``, and of longer ones.
+
+    Raises:
+        CseError: As :func:`tokenizer_of`.
+    """
+    import numpy as np
+
+    tokenizer = tokenizer_of(model, registry)
+    texts = corpus.column("text")
+    counts: list[int] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = tokenizer.encode_batch_fast(texts[start : start + _BATCH])
+        counts += [len(encoding.ids) for encoding in batch]
+    values = np.asarray(counts)
+    found = np.bincount(np.searchsorted(TOKENS, values), minlength=len(TOKENS) + 1)
+    first = (0, *(length + 1 for length in TOKENS[:-1]))
+    names = [f"{low}-{high}" for low, high in zip(first, TOKENS, strict=True)]
+    names.append(f"over {TOKENS[-1]}")
+    return {
+        "model": model,
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+        "p95": float(np.percentile(values, 95)),
+        "longest": int(values.max()),
+        "sum": int(values.sum()),
+        "shares": dict(zip(names, (100 * found / len(counts)).tolist(), strict=True)),
+    }
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What ``model.max_length`` cuts.
+
+    Attributes:
+        longest: Tokens that a row of a training batch may have.
+        longer: Texts of the sample that are longer.
+        seen: Texts of the sample.
+    """
+
+    longest: int
+    longer: int
+    seen: int
+
+    def line(self) -> str:
+        """Return it as a line for people."""
+        share = 100 * self.longer / self.seen
+        if not self.longer:
+            return f"length: at most {self.longest:,} tokens: no text of {self.seen:,} seen is cut"
+        return (
+            f"length: at most {self.longest:,} tokens: the end is cut off {share:.1f} % of the "
+            f"texts ({self.longer:,} of {self.seen:,} seen); --model.max_length N reads more"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for machines."""
+        return {"max_length": self.longest, "longer": self.longer, "seen": self.seen}
+
+
+def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
+    """Return what is cut; None where the data was not read or the tokenizer is not here."""
+    corpus = plugins.known_corpus(composition.data)
+    if corpus is None or not len(corpus):
+        return None
+    try:
+        tokenizer = tokenizer_of(composition.model.name, plugins.registry)
+    except CseError:  # the run says what is wrong with it
+        return None
+    count = min(SAMPLE, len(corpus))
+    column = corpus.column("text")
+    texts = [column[place * len(corpus) // count] for place in range(count)]
+    longest = composition.model.max_length
+    longer = sum(len(row.ids) > longest for row in tokenizer.encode_batch(texts))
+    return Lengths(longest, longer, count)

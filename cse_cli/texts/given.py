@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,10 +72,9 @@ def texts_of(
             raise CseError("no text to encode", hint=hint)
         file = STDIN
     columns = named_columns(sets)
-    found = iter(given) if given else iter(())
     if file is None:
-        return found
-    return _both(found, _of_file(file, datasets, columns))
+        return iter(given)
+    return chain(given, _of_file(file, datasets, columns))
 
 
 def rows_of(
@@ -92,11 +92,6 @@ def rows_of(
     for message in corpus.report.messages:
         echo_err(message)
     return list(corpus.column("text"))
-
-
-def _both(first: Iterator[str], second: Iterator[str]) -> Iterator[str]:
-    yield from first
-    yield from second
 
 
 def _of_file(file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str]) -> Iterator[str]:
@@ -117,7 +112,7 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
     for line in lines:
         held.append(line)
         if line.strip():
-            return _both(iter(held), lines)
+            return chain(held, lines)
     state = "has only blank lines" if held else "is empty"
     raise CseError(f"expected one text per line, but {truncate(where, 200)} {state}")
 

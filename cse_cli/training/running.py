@@ -13,7 +13,7 @@ from cse_cli.models.processes import is_first
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo, echo_err, warn
-from cse_cli.texts.lengths import lengths
+from cse_cli.texts.corpus_facts import lengths
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.train_checks import (
     check_links,

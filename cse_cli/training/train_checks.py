@@ -106,7 +106,7 @@ def planned_run(
         CseError: As :func:`check_out`, :func:`check_read` and :func:`adapted` raise it.
     """
     from cse_cli.plugins.adapters import adapted
-    from cse_cli.texts.lengths import lengths
+    from cse_cli.texts.corpus_facts import lengths
     from cse_cli.training.plan import PlannedRun
 
     if out is not None:

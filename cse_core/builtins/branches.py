@@ -17,7 +17,7 @@ from cse_core.parts import Branch, Setup
 from cse_core.types import Batch, StepContext
 
 if TYPE_CHECKING:
-    from cse_core.encoders.encoder import PackedEncoder
+    from cse_core.protocols import Encoder
 
 
 class Online(Branch):
@@ -98,7 +98,7 @@ class Frozen(Branch):
             module.requires_grad_(False)
 
 
-def _own_pooler(encoder: PackedEncoder, setup: Setup, model: str) -> Mlp:
+def _own_pooler(encoder: Encoder, setup: Setup, model: str) -> Mlp:
     """Return the trained pooler of an encoder as a head."""
     size = encoder.hidden_size
     own = replace(setup, encoder=encoder, dimension=size, hidden_size=size)

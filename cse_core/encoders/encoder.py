@@ -28,6 +28,7 @@ from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.pretrained import WHERE, load_model, load_tokenizer, translate_load_errors
 from cse_core.encoders.shortcuts import AutocastInputCache, LastLayer, WordTable
 from cse_core.errors import CseError
+from cse_core.protocols import Encoder
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
 
@@ -115,8 +116,8 @@ class _InputReached(Exception):  # noqa: N818
         self.states = states
 
 
-class PackedEncoder(nn.Module):
-    """A Hugging Face encoder that takes rows lying end to end.
+class PackedEncoder(Encoder):
+    """An encoder of transformers.
 
     Rows are packed as one sequence ``[1, T]`` where the model's attention goes through
     transformers' attention interface, so that no work is done on padding. Other models are padded
@@ -128,18 +129,8 @@ class PackedEncoder(nn.Module):
         attention: ``packed`` refuses a model that cannot be packed, ``padded`` never packs.
 
     Attributes:
-        model: The Hugging Face model. ``transformer_layers(model)`` of
-            ``cse_core.encoders.architecture`` are its layers; a forward hook on one, or a
-            module put into one, is part of every pass.
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
-        own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer that was trained
-            with the encoder on its first token (BERT's pooler), as loaded; None without one.
-        hidden_size: ``H``.
-        embedding_size: ``E``, the width of the word-embedding table.
-        layer_count: Number of transformer layers.
-        vocab_size: Rows of the word-embedding table.
-        max_positions: Tokens of the longest row the model takes.
 
     Raises:
         CseError: If the model takes no word embeddings, is not an encoder, or was to be packed and
@@ -281,27 +272,19 @@ class PackedEncoder(nn.Module):
         replace_dropout(self.model, source)
 
     def copy(self, share_embeddings: bool = False) -> PackedEncoder:
-        """Return a copy that draws its dropout from the same source.
-
-        Its weights are its own, but those that do not train, and the word embeddings where they
-        are shared.
-        """
+        """Return a copy (see ``Encoder``)."""
         table = self.model.get_input_embeddings()
         shared: list[nn.Module | nn.Parameter] = [table] if share_embeddings else []
         shared += [each for each in self.parameters() if not each.requires_grad]
         return copy.deepcopy(self, {id(each): each for each in shared})
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
-        """Look ``ids`` ``[T]`` up in the word-embedding table: ``[T, E]``, nothing added yet."""
+        """Return ``[T, E]`` word embeddings of ``[T]`` ids."""
         table = self.model.get_input_embeddings()
         return self._word_table(ids) if table is self._word_table.table else table(ids)
 
     def input_embeddings(self, words: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
-        """Return ``[T, H]``, what enters the first layer for ``[T, E]`` word embeddings.
-
-        That is with positions, token types, LayerNorm, and dropout where the encoder is in
-        training. No layer is run. The arguments are those of :meth:`forward`.
-        """
+        """Return ``[T, H]``, what enters the first layer."""
 
         def stop(states: Tensor) -> Tensor:
             raise _InputReached(states)
@@ -313,7 +296,7 @@ class PackedEncoder(nn.Module):
             return reached.states
 
     def drop_layers(self) -> None:
-        """Free the layers' weights; word and input embeddings are all that is left."""
+        """Free the layers' weights."""
         for layer in transformer_layers(self.model):
             layer.to("meta")
 
@@ -327,25 +310,7 @@ class PackedEncoder(nn.Module):
         layers: Collection[int] = (),
         read: Tensor | None = None,
     ) -> Hidden:
-        """Encode ``R`` rows of ``T`` tokens in all.
-
-        Args:
-            words: ``[T, E]`` word embeddings, as :meth:`word_embeddings` gives them.
-            positions: ``[T]`` int64, each token's place in its row, from 0; the places of a row are
-                0 up to its length in any order.
-            offsets: ``[R+1]`` int64 on the CPU; row ``r`` is ``offsets[r]:offsets[r+1]``.
-            on_input: Receives ``[T, H]``, what enters the first transformer layer (after the
-                embeddings' LayerNorm, dropout and projection), and returns what enters instead.
-            layers: Which layers' outputs to return too, 0 to ``layer_count``.
-            read: ``[R]`` int64, the one token of each row whose last state is wanted; the last
-                layer then runs for these alone, where the model allows it. None wants all.
-
-        Returns:
-            The last layer's output and the layers asked for.
-
-        Raises:
-            ValueError: If a row is longer than ``max_positions``, or the layer does not exist.
-        """
+        """Encode R rows of T tokens in all (see ``Encoder``)."""
         if wrong := [i for i in layers if not 0 <= i <= self.layer_count]:
             raise ValueError(f"no layer {wrong[0]}: the encoder has {self.layer_count}")
         if words.shape[0] == 0:

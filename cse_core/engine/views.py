@@ -127,11 +127,7 @@ class ViewBuilder:
     ) -> PreparedView:
         """Return a view as the rows of a branch's encoder."""
         owner = None if view.owner is None else view.owner.cpu()
-        count = len(index if owner is None else owner)
-        tokens = self._content(view, index, ctx, encoder)
-        if tokens.rows != count:
-            raise RuntimeError(f"view {view.name} has {tokens.rows} texts for {count} owners")
-        tokens = encoder.rows(tokens, view.role)
+        tokens = encoder.rows(self._content(view, index, ctx, encoder), view.role)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 before, drawing = tokens, self._drawing(ctx, augmenter, view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +50,9 @@ class SentenceEncoder:
             if name not in self.online_only and (branch.tokenizer is None or name in branch.heads)
         }
         own |= {name: head for name, head in branch.heads.items() if name not in self.heads}
-        tokenizer = branch.tokenizer or self.tokenizer
-        return replace(self, encoder=branch.encoder, heads=own, tokenizer=tokenizer)
+        tokenizer = cast(TextTokenizer, branch.tokenizer or self.tokenizer)
+        encoder = cast(PackedEncoder, branch.encoder)
+        return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer)
 
     @property
     def dimension(self) -> int:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from torch import Tensor
 from cse_core.data import Corpus, TextColumn
 from cse_core.data.tables import text_table
 from cse_core.errors import CseError
+from cse_core.protocols import Tokenizer
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
@@ -145,9 +146,9 @@ class TrainingRows:
             self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
         return self._tables[key]
 
-    def content(self, column: str, index: Tensor, tokenizer: TextTokenizer) -> TokenBatch:
+    def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
-        table, place = self.tokenise(column, tokenizer)
+        table, place = self.tokenise(column, cast(TextTokenizer, tokenizer))
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:

@@ -13,7 +13,7 @@ from tests.architecture.weight import BOUNDS
 MAX_MODULE_LINES = 500
 LIGHT = ("registry", "recipes", "data")
 """Packages that import no torch, beside the contract's light half."""
-HEAVY_CONTRACT = {"types", "token_batch", "functional", "parts"}
+HEAVY_CONTRACT = {"types", "token_batch", "functional", "memory", "parts", "protocols"}
 CARD = {"cse", "cse_core", "cse_cli", "docs", "plugins", "tests"}
 """Folders at the top of the repository, beside hidden ones."""
 

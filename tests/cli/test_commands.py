@@ -68,12 +68,6 @@ def test_own_names_are_those_of_the_application() -> None:
     assert named == set(OWN_COMMANDS)
 
 
-def test_a_command_runs(bring: Bring, cse: Cse) -> None:
-    bring("cse-words")
-    said = cse("count", "a b c", "--twice")
-    assert (said.code, said.out) == (0, "cse_words 6\n")
-
-
 def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
     bring("cse-words")
     modules = [f"cse_{name}" for name in ("words", "evaluation", "bench", "iscse")]
@@ -87,20 +81,21 @@ def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
     assert "Words of cse_words" in done.stdout and "Measure training" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["data count", "words count", "words deep count"])
-def test_a_nested_command(name: str, bring: Bring, cse: Cse) -> None:
-    bring("cse-words", name)
-    assert cse(*name.split(), "a b").out == "cse_words 2\n"
-    group = cse(*name.split()[:-1], "--help")
-    assert "Words of cse_words" in group.out
-    help_ = cse(*name.split(), "--help")
-    assert "Count the words of a text." in help_.out and "--twice" in help_.out
+def test_a_command_alone_and_in_groups(bring: Bring, cse: Cse) -> None:
+    for name in ("count", "data count", "words count", "words deep count", "list-recipes"):
+        bring(f"cse-{name.replace(' ', '-')}s", name)
+    said = cse("count", "a b c", "--twice")
+    assert (said.code, said.out) == (0, "cse_counts 6\n")
+    for name in ("data count", "words count", "words deep count"):
+        package = f"cse_{name.replace(' ', '_')}s"
+        assert cse(*name.split(), "a b").out == f"{package} 2\n"
+        assert f"Words of {package}" in cse(*name.split()[:-1], "--help").out
+        help_ = cse(*name.split(), "--help")
+        assert "Count the words of a text." in help_.out and "--twice" in help_.out
     assert cse("data", "list").code == 0
-
-
-def test_a_name_of_the_toolkit_is_not_replaced(bring: Bring, cse: Cse) -> None:
-    bring("cse-words", "list-recipes")
-    assert "simcse" in cse("list-recipes").out
+    assert "simcse" in cse("list-recipes").out, "a name of the toolkit is not replaced"
+    refused(cse("evl"), "no such command 'evl'. Did you mean 'eval'?", "see cse --help")
+    refused(cse("data", "cout"), "no such command 'cout'. Did you mean 'count'?")
 
 
 def test_two_distributions_with_one_command(bring: Bring, cse: Cse) -> None:
@@ -125,30 +120,17 @@ def test_left_out_with_its_distribution(
     refused(cse("count", "a"), "it is left out by CSE_DISABLE_PLUGINS=cse-words")
 
 
-def test_a_module_that_cannot_be_imported(bring: Bring, cse: Cse) -> None:
-    bring("cse-words", record="import no_such_module\n" + RECORD)
-    refused(cse("count", "a"), "cse count: cse-words 1.0 cannot be imported", "no_such_module",
-            "pip install -U cse-words")  # fmt: skip
-    refused(cse("count", "--help"), "cannot be imported")
-    assert cse("--help").code == 0 and cse("eval", "--help").code == 0
-
-
-def test_a_factory_that_cannot_be_imported(bring: Bring, cse: Cse) -> None:
-    folder = bring("cse-words")
-    (folder / "count.py").write_text("import no_such_module")
+def test_commands_that_cannot_be_loaded(bring: Bring, cse: Cse) -> None:
+    bring("cse-missing", "missing", record="import no_such_module\n" + RECORD)
+    bring("cse-renamed", "renamed", record=RECORD.replace("{name}", "other"))
+    (bring("cse-words") / "count.py").write_text("import no_such_module")
+    refused(cse("missing", "a"), "cse missing: cse-missing 1.0 cannot be imported",
+            "no_such_module", "pip install -U cse-missing")  # fmt: skip
+    refused(cse("missing", "--help"), "cannot be imported")
     refused(cse("count", "a"), "cse count: cse_words.count:count cannot be imported",
             "pip install no_such_module")  # fmt: skip
-
-
-def test_a_record_of_another_name_is_refused(bring: Bring, cse: Cse) -> None:
-    bring("cse-words", record=RECORD.replace("{name}", "other"))
-    refused(cse("count", "a"), "not a CommandSpec of this name")
-
-
-def test_unknown_commands(bring: Bring, cse: Cse) -> None:
-    bring("cse-words", "data count")
-    refused(cse("evl"), "no such command 'evl'. Did you mean 'eval'?", "see cse --help")
-    refused(cse("data", "cout"), "no such command 'cout'. Did you mean 'count'?")
+    refused(cse("renamed", "a"), "not a CommandSpec of this name")
+    assert cse("--help").code == 0 and cse("eval", "--help").code == 0
 
 
 def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,8 +140,11 @@ def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPat
     refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")
 
 
-def test_listed_with_their_distribution(bring: Bring, cse: Cse) -> None:
+def test_listed_with_their_distribution_and_completed(
+    bring: Bring, cse: Cse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bring("cse-words", "data count")
+    bring("cse-counts")
     assert "command: data count" in cse("list-plugins").out
     found = {each["key"]: each for each in json.loads(cse("list-plugins", "--json").out)["plugins"]}
     assert found["cse-words:data.count"]["commands"] == ["data count"]
@@ -168,10 +153,6 @@ def test_listed_with_their_distribution(bring: Bring, cse: Cse) -> None:
     assert "command data count: cse data count --help" in cse("show-plugin", "cse-words").out
     (shown,) = json.loads(cse("show-plugin", "cse-words", "--json").out)["plugins"]
     assert shown["commands"] == ["data count"]
-
-
-def test_completed_by_the_shell(bring: Bring, cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
-    bring("cse-words")
     monkeypatch.setenv("_CSE_COMPLETE", "complete_zsh")
     for typed, wanted in (("cse cou", "count"), ("cse count --tw", "--twice")):
         monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)

@@ -63,18 +63,8 @@ def test_all_unknown_flags_are_named_at_once_beside_other_mistakes(cse: Cse) -> 
     # Columns that an unknown flag would have brought are not missed.
     refused(cse("train", "--recipe", "simcse-supervised", "--train_file", "a.csv"), "--train_file")
     refused(cse("train", "-x"), "unknown option -x")
-    refused(cse("train", "--resume"), "option '--resume' requires an argument")
-
-
-def test_a_model_that_is_not_here_is_said_to_be_looked_for(cse: Cse) -> None:
-    said = cse("train", "--model", "someone/nothing", "--dry-run")
-    assert "model: someone/nothing (neither installed nor a folder: looked for on the hub)" in (
-        said.out
-    )
-
-
-def test_texts_without_their_flag_are_answered_with_it(cse: Cse) -> None:
     refused(cse("train", "texts.txt"), "unexpected argument (got 'texts.txt')", "--data texts.txt")
+    refused(cse("train", "--resume"), "option '--resume' requires an argument")
 
 
 def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
@@ -88,67 +78,44 @@ def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
                   "did you mean temperature?", "nothere.txt", "nodev.tsv"):  # fmt: skip
         assert words in said.err, words
     assert len(said.errors) == 8
-
-
-def test_a_mistake_in_the_data_options_looks_for_no_other_file(cse: Cse) -> None:
+    # A mistake in the options of data looks for no other file.
     refused(cse("train", "--data", "nothere.txt", "--data.limit", "0", "--dry-run"), "data.limit")
-
-
-def test_help_of_a_wrong_choice_shows_what_it_can(cse: Cse) -> None:
     said = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help-all")
-    assert said.code == 0
+    assert said.code == 0, "help of a wrong choice shows what it can"
     assert "--loss.infonce.temperature" in said.out
 
 
-def test_the_plan_says_parts_views_passes_and_steps(cse: Cse, sentences: Path) -> None:
-    said = cse("train", "--dry-run", "--data", str(sentences), "--train.batch_size", "8")
+def test_the_plan_says_model_parts_views_passes_and_steps(cse: Cse, sentences: Path) -> None:
+    words = ("train", "--dry-run", "--data", str(sentences))
+    said = cse(*words, "--train.batch_size", "8")
     assert said.code == 0
-    for words in ("loss.infonce (cse-toolkit ", "positive: column text, branch online",
-                  "24 rows", "3 steps", "train.batch_size = 8, from the command line"):  # fmt: skip
-        assert words in said.out
+    for line in ("loss.infonce (cse-toolkit ", "positive: column text, branch online",
+                 "24 rows", "3 steps", "train.batch_size = 8, from the command line"):  # fmt: skip
+        assert line in said.out
+    said = cse(*words, "--model", "someone/nothing")
+    assert "someone/nothing (neither installed nor a folder: looked for on the hub)" in said.out
+    if Installed().registry.has("recipe", "neighbour"):  # the pairs of a round decide its steps
+        data = ("--data", "starter", "--data.limit", "50")
+        said = cse("train", "--recipe", "neighbour", *data, "--dry-run").out
+        assert "steps per round as its pairs require" in said
+        words = ("--recipe", "neighbour", *data, "--train.max_steps", "1", "--dry-run")
+        assert "in each round 1 step," in cse("train", *words).out
 
 
-def test_the_plan_counts_no_steps_that_the_pairs_of_a_round_decide(cse: Cse) -> None:
-    if not Installed().registry.has("recipe", "neighbour"):
-        pytest.skip("cse-infocse is not installed")
-    said = cse("train", "--recipe", "neighbour", "--dry-run").out
-    assert "steps per round as its pairs require" in said
-    said = cse("train", "--recipe", "neighbour", "--train.max_steps", "1", "--dry-run").out
-    assert "in each round 1 step," in said
-
-
-def test_the_plan_as_json_and_where_settings_are_from(cse: Cse, tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
+def test_where_settings_are_from_and_that_a_saved_recipe_gives_the_same_plan(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    file, saved = tmp_path / "mine.toml", tmp_path / "saved.toml"
     file.write_text("[train]\nlr = 1e-4\nbatch_size = 4\n", encoding="utf-8")
-    words = ("train", "--dry-run", "--json", "--recipe", str(file), "--set", "train.batch_size=6")
-    said = json.loads(cse(*words).out)
-    assert said["settings"]["train"]["batch_size"] == 6
-    assert said["settings"]["train"]["lr"] == 1e-4
-    assert "train.batch_size = 6, from the command line" in said["changed"]
-    assert f"train.lr = 0.0001, from {file}" in said["changed"]
-
-
-def test_flags_later_on_the_line_win(cse: Cse) -> None:
-    words = (
-        "train",
-        "--dry-run",
-        "--json",
-        "--train.lr=0.1",
-        "--set",
-        "train.lr=0.2",
-        "--seed",
-        "7",
-    )
-    settings = json.loads(cse(*words).out)["settings"]
-    assert settings["train"]["lr"] == 0.2
-    assert settings["train"]["seed"] == 7
-
-
-def test_a_saved_recipe_gives_the_same_plan(cse: Cse, tmp_path: Path) -> None:
-    file = tmp_path / "saved.toml"
-    words = ("train", "--dry-run", "--json", "--pool", "mean", "--loss.infonce.temperature=0.1")
-    first = json.loads(cse(*words, "--save-recipe", str(file)).out)
-    again = json.loads(cse("train", "--dry-run", "--json", "--recipe", str(file)).out)
+    words = ("train", "--dry-run", "--json", "--recipe", str(file), "--data", str(sentences))
+    first = json.loads(cse(*words, "--train.batch_size=5", "--set", "train.batch_size=6",
+                           "--seed", "7", "--pool", "mean", "--loss.infonce.temperature=0.1",
+                           "--save-recipe", str(saved)).out)  # fmt: skip
+    train = first["settings"]["train"]
+    assert (train["batch_size"], train["lr"], train["seed"]) == (6, 1e-4, 7), "the later flag wins"
+    assert "train.batch_size = 6, from the command line" in first["changed"]
+    assert f"train.lr = 0.0001, from {file}" in first["changed"]
+    again = json.loads(cse("train", "--dry-run", "--json", "--recipe", str(saved)).out)
     assert again["settings"] == first["settings"] | {"name": again["settings"]["name"]}
     assert again["parts"] == first["parts"]
 
@@ -192,53 +159,41 @@ def test_the_plan_of_evaluation_for_machines(cse: Cse, sentences: Path, tmp_path
     said = json.loads(cse(*words, "--dev", str(file), "--dev", str(file)).out)
     assert said["evaluation"] == {
         "sets": {"mine.dev": {"texts": 5}, "mine.dev-2": {"texts": 5}},
-        "every_steps": 1,
-        "times": 12,
-        "chosen_by": "mean",
-        "patience": None,
-    }
+        "every_steps": 1, "times": 12, "chosen_by": "mean", "patience": None,
+    }  # fmt: skip
     assert said["folder"] == {"path": "runs/infonce-DATE-TIME", "default": True}
     said = json.loads(cse(*words, "--out", str(tmp_path / "x")).out)
     assert said["evaluation"]["times"] == 0 and said["evaluation"]["chosen_by"] is None
     assert said["folder"] == {"path": str(tmp_path / "x"), "default": False}
+    train = ["train", "--data", str(sentences), "--train.batch_size", "4", "--dev", str(file)]
+    train += ["--train.eval_steps", "4", "--train.precision", "fp32"]
+    times = json.loads(cse(*train, "--dry-run", "--json").out)["evaluation"]["times"]
+    assert cse(*train, "--out", str(tmp_path / "run"), "--quiet").code == 0
+    lines = (tmp_path / "run/metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("mine.dev.spearman" in json.loads(line) for line in lines) == times == 2
 
 
-def test_the_plan_counts_as_many_evaluations_as_the_run_makes(
+def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
     cse: Cse, sentences: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "mine.dev.tsv"
-    file.write_text(PAIRS, encoding="utf-8")
-    words = ["train", "--data", str(sentences), "--train.batch_size", "4", "--dev", str(file)]
-    words += ["--train.eval_steps", "4", "--train.precision", "fp32"]
-    planned_times = json.loads(cse(*words, "--dry-run", "--json").out)["evaluation"]["times"]
-    assert cse(*words, "--out", str(tmp_path / "run"), "--quiet").code == 0
-    lines = (tmp_path / "run/metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert sum("mine.dev.spearman" in json.loads(line) for line in lines) == planned_times == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (("--dev", "nothing-of-this-name.tsv"), "no such file"),
-        (("--dev", "{folder}/sentences.txt"), "graded or labelled rows are not read"),
-        (("--dev", "{folder}/mine.dev.tsv", "--train.select", "other"), "not a dev score"),
-        (("--out", "{folder}"), "holds other things"),
-        (("--negatives", "hard-negatives", "--data", "{folder}/blank.tsv"), "column negative"),
-    ],
-)
-def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
-    cse: Cse, sentences: Path, tmp_path: Path, words: tuple[str, ...], error: str
-) -> None:
-    (tmp_path / "mine.dev.tsv").write_text(PAIRS, encoding="utf-8")
+    dev = str(tmp_path / "mine.dev.tsv")
+    Path(dev).write_text(PAIRS, encoding="utf-8")
     rows = "text\tpositive\tnegative\n" + "a b\tc d\t\n" * 3
     (tmp_path / "blank.tsv").write_text(rows + "e\tf\tg\n", encoding="utf-8")
-    given = [word.format(folder=tmp_path) for word in words]
-    if "hard-negatives" in given and not Installed().registry.has("negatives", "hard-negatives"):
-        pytest.skip("cse-simcse is not installed")
-    data = [] if "--data" in given else ["--data", str(sentences)]
-    folder = [] if "--out" in given else ["--out", str(tmp_path / "run")]
-    dry = cse("train", *data, *given, "--dry-run")
-    run = cse("train", *data, *given, *folder)
-    assert dry.code == run.code == 2 and dry.out == ""
-    assert error in dry.errors[-1] and dry.errors[-1] == run.errors[-1]
-    assert not (tmp_path / "run").exists()
+    cases: list[tuple[list[str], str]] = [
+        (["--dev", "nothing-of-this-name.tsv"], "no such file"),
+        (["--dev", str(sentences)], "graded or labelled rows are not read"),
+        (["--dev", dev, "--train.select", "other"], "not a dev score"),
+        (["--out", str(tmp_path)], "holds other things"),
+    ]
+    if Installed().registry.has("negatives", "hard-negatives"):
+        blank = ["--negatives", "hard-negatives", "--data", str(tmp_path / "blank.tsv")]
+        cases.append((blank, "column negative"))
+    for given, error in cases:
+        data = [] if "--data" in given else ["--data", str(sentences)]
+        folder = [] if "--out" in given else ["--out", str(tmp_path / "run")]
+        dry = cse("train", *data, *given, "--dry-run")
+        run = cse("train", *data, *given, *folder)
+        assert dry.code == run.code == 2 and dry.out == ""
+        assert error in dry.errors[-1] and dry.errors[-1] == run.errors[-1]
+        assert not (tmp_path / "run").exists()

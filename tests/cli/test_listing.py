@@ -60,23 +60,21 @@ def test_papers_of_a_recipe_a_plugin_and_a_run(cse: Cse, tmp_path: Path) -> None
     )
 
 
-def test_a_broken_plugin_is_listed_with_reason_and_fix(
+def test_broken_plugins_are_listed_with_reason_and_fix(
     cse: Cse, distributions: Distributions
 ) -> None:
     distributions.add("cse-broken", BROKEN)
+    distributions.add("cse-odd", "raise ValueError('a :cat: [red] and [/red]')\n")
     distributions.add("cse-fine", plugin(loss("mine")))
     said = cse("list-plugins")
     assert said.code == 0
-    for words in ("broken", "no_such_module_at_all", "pip install", "loss: mine"):
+    for words in ("broken", "no_such_module_at_all", "pip install", "loss: mine",
+                  "ValueError: a :cat: [red] and [/red]"):  # fmt: skip
         assert words in said.out
 
 
-def test_a_reason_is_printed_as_it_is(cse: Cse, distributions: Distributions) -> None:
-    distributions.add("cse-odd", "raise ValueError('a :cat: [red] and [/red]')\n")
-    assert "ValueError: a :cat: [red] and [/red]" in cse("list-plugins").out
-
-
-def test_no_plugin_before_and_after_the_command(cse: Cse) -> None:
+def test_plugins_that_are_left_out(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the flag before and after the command, and by the environment."""
     for words in (
         ("--no-plugin", "starter", "list-plugins", "--json"),
         ("list-plugins", "--json", "--no-plugin", "cse-starter"),
@@ -84,20 +82,13 @@ def test_no_plugin_before_and_after_the_command(cse: Cse) -> None:
         plugins = {each["key"]: each for each in json.loads(cse(*words).out)["plugins"]}
         assert plugins["cse-starter:starter"]["status"] == "blocked"
         assert plugins["cse-starter:starter"]["parts"] == {}
-
-
-def test_disabled_by_the_environment(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = cse("list-plugins", "--no-plugin", "startr")
+    assert said.code == 0
+    assert said.err.startswith("warning: --no-plugin startr") and "starter" in said.err
     monkeypatch.setenv("CSE_DISABLE_PLUGINS", "starter")
     (plugin,) = json.loads(cse("list-plugins", "--status", "blocked", "--json").out)["plugins"]
     assert plugin["key"] == "cse-starter:starter"
     assert "CSE_DISABLE_PLUGINS" in plugin["reason"]
-
-
-def test_a_name_to_leave_out_that_nothing_has_is_told(cse: Cse) -> None:
-    said = cse("list-plugins", "--no-plugin", "startr")
-    assert said.code == 0
-    assert said.err.startswith("warning: --no-plugin startr")
-    assert "starter" in said.err
 
 
 def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
@@ -110,10 +101,6 @@ def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
     assert options["loss.infonce.temperature"]["default"] == "0.05"
     assert all(option["description"] for option in infonce["options"])
     assert not options["loss.infonce.target"]["own"]
-
-
-def test_show_plugin_of_an_unknown_name(cse: Cse) -> None:
-    refused(cse("show-plugin", "startr"), "startr", "did you mean", "starter")
 
 
 def test_recipes(cse: Cse) -> None:
@@ -137,21 +124,19 @@ def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Pat
     refused(cse("show-recipe", str(file), "--toml", "--json"), "--toml")
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("list-plugins", "--kind", "augg"), ("--kind", "did you mean aug?")),
-        (("list-plugins", "--status", "fine"), ("--status", "active")),
-        (("show-recipe", "simce"), ("simce", "did you mean simcse")),
-        (("trian",), ("trian", "train")),
-        (("list-plugins", "--jsn"), ("--jsn", "--json")),
-        (("train", "--lr", "3"), ("--lr", "--train.lr")),
-        (("train", "--loss"), ("--loss", "argument")),
-        (("--no-plugin",), ("--no-plugin",)),
-    ],
-)
-def test_mistakes_of_usage(cse: Cse, words: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    refused(cse(*words), *expected)
+def test_mistakes_of_usage(cse: Cse) -> None:
+    for words, *expected in (
+        ("list-plugins --kind augg", "--kind", "did you mean aug?"),
+        ("list-plugins --status fine", "--status", "active"),
+        ("show-plugin startr", "startr", "did you mean", "starter"),
+        ("show-recipe simce", "simce", "did you mean simcse"),
+        ("trian", "trian", "train"),
+        ("list-plugins --jsn", "--jsn", "--json"),
+        ("train --lr 3", "--lr", "--train.lr"),
+        ("train --loss", "--loss", "argument"),
+        ("--no-plugin", "--no-plugin"),
+    ):
+        refused(cse(*words.split()), *expected)
 
 
 def test_the_options_of_a_plugin_as_a_table_for_its_readme(cse: Cse) -> None:

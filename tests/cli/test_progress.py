@@ -12,6 +12,14 @@ LINE = {"step": 1, "loss": 1.5, "lr": 2e-5, "sentences_per_second": 1234.0}
 
 
 def test_the_opening_stands_above_the_first_message(capsys: pytest.CaptureFixture[str]) -> None:
+    """Quiet keeps what it hears and shows nothing."""
+    with reporter_for(quiet=True, json=False, opening=lambda: print("opening")) as reporter:
+        reporter.message("a")
+        reporter.warning("b")
+        reporter.begin(0, 1, 0)
+        reporter.line(LINE)
+    assert capsys.readouterr() == ("", "")
+    assert (reporter.messages, reporter.warnings) == (["a"], ["b"])
     with reporter_for(quiet=False, json=False, opening=lambda: print("opening")) as reporter:
         assert isinstance(reporter, LineReporter)
         assert capsys.readouterr().out == ""
@@ -35,16 +43,6 @@ def test_lines_of_metrics_come_every_few_seconds_and_at_the_end(
     assert [line.split(":")[0] for line in lines[1:-1]] == ["step 1 of 3", "step 3 of 3"]
     assert "loss 1.5000, lr 2.00e-05, 1,234 sentences/s" in lines[1]
     assert lines[-1] == "step 3: a.dev.spearman 70.12, the best so far"
-
-
-def test_quiet_keeps_what_it_hears_and_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with reporter_for(quiet=True, json=False, opening=lambda: print("opening")) as reporter:
-        reporter.message("a")
-        reporter.warning("b")
-        reporter.begin(0, 1, 0)
-        reporter.line(LINE)
-    assert capsys.readouterr() == ("", "")
-    assert (reporter.messages, reporter.warnings) == (["a"], ["b"])
 
 
 def test_the_bar_shows_metrics_and_dev_score(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,27 +59,20 @@ def test_one_that_fails_is_left_out_with_one_warning() -> None:
     assert good.heard == ["start", "step 1", "step 2"]
 
 
-def test_one_that_cannot_be_made_is_left_out() -> None:
+def test_one_that_cannot_be_made_is_left_out_but_for_a_mistake_of_the_user() -> None:
+    """What a reporter says it lacks is said before anything is written, not as a warning."""
     own = Ears()
     all_ = Reporters(own, {"none": lambda: Ears(1 / 0)})  # type: ignore[arg-type]
     all_.start(Path(), {})
     assert own.heard[0].startswith("warning reporter none failed")
-
-
-def test_the_callers_own_may_fail() -> None:
-    all_ = Reporters(Ears("step 1"), {})
-    with pytest.raises(OSError, match="full"):
-        all_.step(1)
-
-
-def test_a_mistake_of_the_user_is_an_error_before_the_run() -> None:
-    """What a reporter says it lacks is said before anything is written, not as a warning."""
 
     def lacking() -> Reporter:
         raise CseError("needs a module", hint="pip install it")
 
     with pytest.raises(CseError, match="pip install it"):
         Reporters(Ears(), {"lacking": lacking})
+    with pytest.raises(OSError, match="full"):  # the caller's own may fail
+        Reporters(Ears("step 1"), {}).step(1)
 
 
 class NotesOptions(Options):
@@ -98,20 +91,17 @@ NOTES = ReporterSpec(
 REGISTRY = Registry([Registered(NOTES, "cse-notes", "0.1.0", "cse-notes:notes")])
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("note", "train.report: unknown reporter (got 'note'); did you mean"),
-        ("notes:digit=1", "train.report: notes.digit: unknown option (got '1'); did you"),
-        ("notes:digits=x", "train.report: notes.digits: must be an integer >= 0 (got"),
-        ("notes:digits=-1", "train.report: notes.digits: must be an integer >= 0 (got '-1')"),
-        ("notes:file", "train.report: is not OPTION=VALUE (got 'file'); write notes:OPTION=VALUE"),
-    ],
-)
-def test_a_wrong_text_is_refused(text: str, line: str) -> None:
-    with pytest.raises(CseError) as caught:
-        reporters_of([text], REGISTRY)
-    assert caught.value.line().startswith(line)
+def test_a_wrong_text_is_refused() -> None:
+    for text, line in (
+        ("note", "unknown reporter (got 'note'); did you mean"),
+        ("notes:digit=1", "notes.digit: unknown option (got '1'); did you"),
+        ("notes:digits=x", "notes.digits: must be an integer >= 0 (got"),
+        ("notes:digits=-1", "notes.digits: must be an integer >= 0 (got '-1')"),
+        ("notes:file", "is not OPTION=VALUE (got 'file'); write notes:OPTION=VALUE"),
+    ):
+        with pytest.raises(CseError) as caught:
+            reporters_of([text], REGISTRY)
+        assert caught.value.line().startswith(f"train.report: {line}")
 
 
 def test_options_are_typed_as_those_of_parts() -> None:

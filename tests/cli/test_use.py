@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cse_cli.plugins.installed import Installed
+from cse_core.runtime.loading import package_path
 from tests.fixtures.command_line import Cse, Printed, refused
 
 PAIRS = [
@@ -52,19 +54,13 @@ def test_eval_flags_change_the_numbers(cse: Cse, pairs: Path) -> None:
     assert score() == score("--pooling", "mean") == score("--batch-tokens", "16")
     assert score() != score("--pooling", "cls")
     assert score() != score("--max-length", "4")
-
-
-def test_eval_without_a_set_takes_the_installed_one_and_says_so(cse: Cse) -> None:
     said = cse("eval", "starter", "--json", "--no-baselines", "--max-length", "8")
-    assert "scored on the test pairs of starter" in said.err
+    assert "scored on the test pairs of starter" in said.err, "without a set"
     assert json.loads(said.out)["results"]["starter.test"]["synthetic"] is True
-
-
-def test_eval_compares_two_models(cse: Cse, pairs: Path, starter_copy: Path) -> None:
-    words = ("eval", "starter", str(starter_copy), "--pairs", str(pairs))
+    folder = package_path(Installed().registry.encoder("starter").spec.path)
+    words = ("eval", "starter", str(folder), "--pairs", str(pairs))
     said = cse(*words)
-    assert "difference" in said.out
-    assert "+0.00" in said.out
+    assert "difference" in said.out and "+0.00" in said.out
     models = json.loads(cse(*words, "--json").out)["models"]
     assert models[0]["results"] == models[1]["results"]
 
@@ -105,23 +101,22 @@ def test_a_column_is_named_where_texts_are_only_read(cse: Cse, tmp_path: Path) -
     assert cse("data", "show", str(table), *column, "--rows", "1").out.count("a dog") == 1
 
 
-def test_encode_texts_of_the_command_line_to_unit_length(cse: Cse, tmp_path: Path) -> None:
-    out = tmp_path / "v.jsonl"
-    said = cse("encode", "starter", "-t", "a dog", "-t", "a cat", "--normalize", "-o", str(out))
-    assert (said.code, said.out) == (0, "")
-    vectors = [json.loads(line)["vector"] for line in out.open(encoding="utf-8")]
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-
-
-def test_encode_in_blocks_is_the_same(
+def test_encode_in_blocks_and_to_unit_length_is_the_same(
     cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
+    whole, parts, unit = (tmp_path / name for name in ("whole.npy", "parts.npy", "unit.jsonl"))
     cse("encode", "starter", str(sentences), "--out", str(whole))
     monkeypatch.setattr("cse_cli.models.loading.BLOCK", 7)
     cse("encode", "starter", str(sentences), "--out", str(parts))
-    assert np.load(whole).shape == (25, 256)
-    np.testing.assert_allclose(np.load(parts), np.load(whole), atol=1e-5)
+    vectors = np.load(whole)
+    assert vectors.shape == (25, 256)
+    np.testing.assert_allclose(np.load(parts), vectors, atol=1e-5)
+    texts = ("-t", "the dog is old", "-t", "the dog is near")
+    said = cse("encode", "starter", *texts, "--normalize", "-o", str(unit))
+    assert (said.code, said.out) == (0, "")
+    lines = [json.loads(line)["vector"] for line in unit.open(encoding="utf-8")]
+    lengths = np.linalg.norm(vectors[:2], axis=1, keepdims=True)
+    np.testing.assert_allclose(lines, vectors[:2] / lengths, atol=1e-6)
 
 
 def test_encode_reads_stdin(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,28 +144,22 @@ def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> No
     assert "the boat is green" in cse(*words).out
 
 
-def test_data_list(cse: Cse, tmp_path: Path) -> None:
-    (tmp_path / "stsb.dev.tsv").touch()
-    said = json.loads(cse("data", "list", "--data-dir", str(tmp_path), "--json").out)
-    assert said["datasets"][0]["name"] == "starter"
-    assert said["datasets"][0]["synthetic"] is True
-    assert said["folder"] == str(tmp_path)
-    assert said["suites"]["sts"]["stsb.dev"] == str(tmp_path / "stsb.dev.tsv")
-    assert said["suites"]["sts"]["stsb.test"] is None
-    assert said["suites"]["transfer"]["sst2"] is None
-    assert "not there" in cse("data", "list").out
-
-
 def test_data_list_has_the_files_of_every_suite(cse: Cse, tmp_path: Path) -> None:
     for name in ("sts/sts12.test.tsv", "chinese/cstsb.dev.tsv", "transfer/sst2.train.tsv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
     document = {"title": "Boats", "paras": [["A boat is green.", "It sails."]]}
     (tmp_path / "news.jsonl").write_text(json.dumps(document) + "\n", encoding="utf-8")
-    said = cse("data", "list", "--data-dir", str(tmp_path)).out
-    for words in ("sts/sts12.test.tsv", "chinese/cstsb.dev.tsv", "sst2 (no sst2.test)",
-                  "mrpc", "news.jsonl"):  # fmt: skip
-        assert words in said
+    words = ("data", "list", "--data-dir", str(tmp_path))
+    said = json.loads(cse(*words, "--json").out)
+    assert (said["datasets"][0]["name"], said["datasets"][0]["synthetic"]) == ("starter", True)
+    assert said["folder"] == str(tmp_path)
+    assert said["suites"]["sts"]["sts12.test"] == str(tmp_path / "sts/sts12.test.tsv")
+    assert said["suites"]["sts"]["stsb.test"] is said["suites"]["transfer"]["mrpc"] is None
+    shown = cse(*words).out
+    for line in ("sts/sts12.test.tsv", "chinese/cstsb.dev.tsv", "sst2 (no sst2.test)",
+                 "mrpc", "news.jsonl", "not there"):  # fmt: skip
+        assert line in shown
 
 
 def test_data_list_hides_nothing_behind_a_damaged_file(cse: Cse, tmp_path: Path) -> None:
@@ -192,36 +181,25 @@ def test_data_list_hides_nothing_behind_a_damaged_file(cse: Cse, tmp_path: Path)
     assert suites["classify"] == {"any labelled texts": None}
 
 
-def test_data_stats(cse: Cse, sentences: Path) -> None:
+def test_data_stats_and_show(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     words = ("data", "stats", str(sentences), "--model", "starter")
     said = json.loads(cse(*words, "--json").out)
     assert (said["rows"], said["blank_dropped"], said["duplicates"]) == (24, 1, 0)
     assert said["words_mean"] == 4
     assert said["tokens"]["longest"] >= 6
-    assert said["tokens"]["shares"]["0-32"] == 100
     text = cse(*words).out
     assert "sha256:" in text and "0-32: 100.000 %" in text
-
-
-def test_data_stats_share_rows_by_their_tokens(cse: Cse, tmp_path: Path) -> None:
-    """Special tokens count: of 30, 31, 62, 63 and 600 words, each a token, with [CLS] and [SEP]."""
-    path = tmp_path / "long.txt"
+    said = json.loads(cse("data", "show", str(sentences), "--rows", "2", "--json").out)
+    assert said["columns"] == ["text"]
+    assert said["rows"] == [{"text": "the dog is old"}, {"text": "the dog is near"}]
+    assert "  text: the dog is old" in cse("data", "show", str(sentences)).out
+    path = tmp_path / "long.txt"  # special tokens count: each word is a token, with [CLS] and [SEP]
     path.write_text("".join("dog " * count + "\n" for count in (30, 31, 62, 63, 600)))
     said = json.loads(cse("data", "stats", str(path), "--model", "starter", "--json").out)
     assert said["tokens"]["shares"] == {
         "0-32": 20, "33-64": 40, "65-96": 20, "97-128": 0, "129-256": 0, "257-512": 0,
         "over 512": 20,
     }  # fmt: skip
-
-
-def test_data_show(cse: Cse, sentences: Path) -> None:
-    said = json.loads(cse("data", "show", str(sentences), "--rows", "2", "--json").out)
-    assert said["columns"] == ["text"]
-    assert said["rows"] == [{"text": "the dog is old"}, {"text": "the dog is near"}]
-    assert "  text: the dog is old" in cse("data", "show", str(sentences)).out
-
-
-def test_data_fetch_without_a_network(cse: Cse, tmp_path: Path) -> None:
     out = tmp_path / "x.parquet"
     refused(cse("data", "fetch", "owner/name", "--out", str(out)), "owner/name", "hub")
     assert not out.exists()

@@ -257,11 +257,11 @@ def test_docstrings_and_signatures_are_read() -> None:
         assert isinstance(node, ast.FunctionDef) and reference.signature(node) == shown
     page = reference.page()
     for wanted in (
-        "- `online_encoder() -> PackedEncoder`<br>",
+        "- `online_encoder() -> Encoder`<br>",
         "Raises `RuntimeError`: If there is none",
         "- `batch_size: int = 0`<br>",
         "- `at(step: float, total: float) -> float`",
-        "- `copy(share_embeddings: bool=False) -> PackedEncoder`",
+        "- `copy(share_embeddings: bool=False) -> Encoder`",
     ):
         assert wanted in page, wanted
     assert "``" not in page.replace("```", "") and ":class:" not in page

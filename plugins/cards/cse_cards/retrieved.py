@@ -16,14 +16,12 @@ from torch import Tensor
 
 from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_cards.options import RetrievedOptions
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import NegativeStore, RoundContext, Setup
+from cse_core.protocols import Corpus, Rows, Tokenizer
 from cse_core.runtime.distributed import rank_and_size, share
 from cse_core.runtime.sharing import gather_rows
-from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives, StepContext, TokenBatch, View
 
 Encode = Callable[..., Tensor]
@@ -40,7 +38,7 @@ class RoundTexts:
         distinct: ``[U]`` int64, in order: the first place of each text among the round's keys.
     """
 
-    def __init__(self, rows: TrainingRows, corpus: Corpus) -> None:
+    def __init__(self, rows: Rows, corpus: Corpus) -> None:
         self.longest = rows.longest
         self.first, self.text_ids = rows.keys.first, rows.keys.text_ids
         self.distinct = torch.unique(self.text_ids)
@@ -66,7 +64,7 @@ class RoundTexts:
             return self._texts("text", places)
         return self._corpus.column("text").take(places.numpy())
 
-    def tokens(self, numbers: Tensor, tokenizer: TextTokenizer) -> TokenBatch | None:
+    def tokens(self, numbers: Tensor, tokenizer: Tokenizer) -> TokenBatch | None:
         """Return some of the U texts as content tokens, where they are tokenised already."""
         if self._content is None:
             return None
@@ -100,7 +98,7 @@ class Retrieved(NegativeStore):
         self.first = 0
         self.known: RoundTexts | None = None
 
-    def begin_round(self, rows: TrainingRows, ctx: RoundContext) -> None:
+    def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """Find the neighbours of the round's texts, where they are not found yet.
 
         A static table holds the texts of the corpus; those that a round brings are searched before

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Setup
+from cse_core.protocols import Corpus
 from cse_core.types import StepContext, TokenBatch, View
 from cse_ifcl.options import Alone, FusionOptions
 from cse_ifcl.parallel import ParallelTokens

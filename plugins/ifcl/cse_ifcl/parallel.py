@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cse_cli.texts.table_cache import token_table
-from cse_core.data import Corpus
+from cse_core.protocols import Corpus
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from cse_core.types import StepContext, TokenBatch
 

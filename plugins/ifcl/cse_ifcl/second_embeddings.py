@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.parts import Setup
-from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.protocols import Encoder, Tokenizer
 from cse_core.types import TokenBatch
 from cse_ifcl.options import FusionOptions
 
@@ -30,7 +29,7 @@ class WordTable:
 
     longest: int | None = None
 
-    def __init__(self, encoder: PackedEncoder, device: torch.device) -> None:
+    def __init__(self, encoder: Encoder, device: torch.device) -> None:
         self.dimension = encoder.embedding_size
         ids = torch.arange(encoder.vocab_size, device=device)
         self.table = encoder.word_embeddings(ids).detach().clone()
@@ -59,7 +58,7 @@ class EmbeddingLayer:
         longest: Tokens of the longest row that it takes.
     """
 
-    def __init__(self, encoder: PackedEncoder, device: torch.device) -> None:
+    def __init__(self, encoder: Encoder, device: torch.device) -> None:
         self.dimension = encoder.hidden_size
         self.longest: int | None = encoder.max_positions
         self.device = device
@@ -142,9 +141,7 @@ class SecondEmbeddings:
             values = self.source(ids, tokens)
             return values if self._projection is None else values @ self._projection
 
-    def _loaded(
-        self, options: FusionOptions, setup: Setup
-    ) -> tuple[PackedEncoder, TextTokenizer, str]:
+    def _loaded(self, options: FusionOptions, setup: Setup) -> tuple[Encoder, Tokenizer, str]:
         if options.model is None:
             return setup.online_encoder().copy(), setup.tokenizer, "the run's own encoder"
         return *setup.load_encoder(options.model), options.model

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.protocols import Corpus
 
 Ints = NDArray[np.int64]
 

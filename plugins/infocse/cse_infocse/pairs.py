@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cse_core.data import Corpus
+from cse_core.protocols import Corpus
 from cse_infocse.documents import Documents, Ints
 
 Draw = Callable[[int], NDArray[np.float64]]

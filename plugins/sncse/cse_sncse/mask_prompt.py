@@ -12,7 +12,7 @@ from torch import Tensor
 from cse_core.capabilities import Role
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, Setup
-from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.protocols import Tokenizer
 from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions
 
@@ -106,7 +106,7 @@ def _parts(prompt: str, mask: str, *, leading_space: bool) -> tuple[str, str]:
     return before.replace(MASK, mask), after.rstrip().replace(MASK, mask)
 
 
-def _place(parts: tuple[str, str], tokenizer: TextTokenizer) -> int | None:
+def _place(parts: tuple[str, str], tokenizer: Tokenizer) -> int | None:
     """Return the mask's place: from the row's first token, or below zero from behind its last."""
     mask = tokenizer.hf.mask_token_id
     before, after = (_ids(tokenizer.hf, text) for text in parts)

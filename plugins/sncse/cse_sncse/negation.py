@@ -9,9 +9,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Setup
+from cse_core.protocols import Corpus
 from cse_core.types import StepContext, TokenBatch, View
 from cse_sncse.options import NegationOptions
 from cse_sncse.rules import negate

@@ -56,7 +56,7 @@ OF_THE_RUN = frozenset(
         *("model.name", "data.path", "data.columns", "data.limit", "train.dev", "train.report"),
         *("train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
-        *("train.check", "model.gradient_checkpointing"),
+        "model.gradient_checkpointing",
     }
 )
 """Settings of a run or a machine, which no paper gives."""

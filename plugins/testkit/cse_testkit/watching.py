@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cse_core.data import Corpus
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.part_calls import PartCalls, random_state
+from cse_core.engine.part_calls import PartCalls
 from cse_core.functional import derive_seed
 from cse_core.parts import Part, Setup
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -54,6 +54,13 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
             yield path, value
     for name, each in items.items():
         yield from leaves(each, f"{path}.{name}".lstrip("."), seen)
+
+
+def random_state() -> tuple[object, ...]:
+    """Return the state of the generators that a plugin shares with everybody."""
+    numbers = np.random.get_state(legacy=False)
+    keys = numbers["state"].pop("key").tobytes()
+    return torch.get_rng_state().numpy().tobytes(), keys, numbers, random.getstate()
 
 
 def snapshot(value: Any) -> dict[str, Any]:

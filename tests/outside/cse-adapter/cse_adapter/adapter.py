@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from cse_adapter.options import AdapterOptions
-from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError
 from cse_core.parts import Branch, Setup
+from cse_core.protocols import Encoder
 
 
 class Bottleneck(nn.Module):
@@ -32,7 +32,7 @@ class Bottleneck(nn.Module):
         return states + changed
 
 
-def layers_of(encoder: PackedEncoder) -> nn.ModuleList:
+def layers_of(encoder: Encoder) -> nn.ModuleList:
     """Return the layers of an encoder. Raises CseError where they are not in a list."""
     for module in encoder.model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == encoder.layer_count:

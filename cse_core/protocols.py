@@ -1,0 +1,173 @@
+"""What is handed to parts: an encoder, a tokenizer, the training rows. Parts make none of these."""
+
+# mypy: disable-error-code="empty-body"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from cse_core.types import CorpusKeys, Hidden, TokenBatch
+
+
+class Encoder(nn.Module):
+    """A Hugging Face encoder that takes rows lying end to end.
+
+    Attributes:
+        model: The Hugging Face model.
+        hidden_size: ``H``.
+        embedding_size: ``E``, the width of the word-embedding table.
+        layer_count: Number of its layers.
+        vocab_size: Rows of the word-embedding table.
+        max_positions: Tokens of the longest row that it takes.
+        own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer that was trained
+            with it on the first token (BERT's pooler), as loaded; None without one.
+    """
+
+    model: PreTrainedModel
+    hidden_size: int
+    embedding_size: int
+    layer_count: int
+    vocab_size: int
+    max_positions: int
+    own_pooler: Mapping[str, Tensor] | None
+
+    def copy(self, share_embeddings: bool = False) -> Encoder:
+        """Return a copy that draws its dropout from the same source.
+
+        Its weights are its own, but those that do not train, and the word embeddings where they
+        are shared.
+        """
+
+    def word_embeddings(self, ids: Tensor) -> Tensor:
+        """Look ``[T]`` ids up in the word-embedding table: ``[T, E]``, nothing added yet."""
+
+    def input_embeddings(self, words: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
+        """Return ``[T, H]``, what enters the first layer for ``[T, E]`` word embeddings.
+
+        That is with positions, token types, LayerNorm, and dropout where the encoder is in
+        training. No layer is run. The arguments are those of ``forward``.
+        """
+
+    def drop_layers(self) -> None:
+        """Free the layers' weights; word and input embeddings are all that is left."""
+
+    def forward(
+        self,
+        words: Tensor,
+        positions: Tensor,
+        offsets: Tensor,
+        *,
+        on_input: Callable[[Tensor], Tensor] | None = None,
+        layers: Collection[int] = (),
+        read: Tensor | None = None,
+    ) -> Hidden:
+        """Encode R rows of T tokens in all.
+
+        Args:
+            words: ``[T, E]`` word embeddings.
+            positions: ``[T]`` int64, each token's place in its row, from 0; the places of a row are
+                0 up to its length in any order.
+            offsets: ``[R + 1]`` int64 on the CPU: where each row begins; the last is T.
+            on_input: Gets ``[T, H]``, what enters the first layer (after LayerNorm, dropout and
+                projection), and returns what enters instead.
+            layers: Which layers' outputs to return too, 0 to ``layer_count``.
+            read: ``[R]`` int64, the one token of each row whose last state is wanted; the last
+                layer then runs for these alone, where the model allows it. None: all.
+
+        Raises:
+            ValueError: If a row is longer than ``max_positions``, or the layer does not exist.
+        """
+
+
+class Tokenizer(Protocol):
+    """A Hugging Face tokenizer: content first, special tokens by wrapping.
+
+    Attributes:
+        hf: The Hugging Face tokenizer.
+        before: Ids of the special tokens before a row's content.
+        after: Ids of those behind it.
+    """
+
+    hf: PreTrainedTokenizerBase
+    before: list[int]
+    after: list[int]
+
+    def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
+        """Return texts as rows of content tokens; row i has owner i."""
+
+    def wrap(
+        self, content: TokenBatch, prompt: tuple[str, str] = ("", ""), longest: int | None = None
+    ) -> TokenBatch:
+        """Put every row between its special tokens and prompt; cut the content's tail, never them.
+
+        Raises:
+            CseError: If special tokens and prompt alone are longer than ``longest``.
+        """
+
+    def prompt_ids(self, text: str) -> list[int]:
+        """Return the ids of a prompt's text."""
+
+
+class Column(Protocol):
+    """A column of texts, which stay in Arrow until they are asked for; a ``Sequence[str]``."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> str: ...
+
+    def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
+        """Return the texts of some rows, in their order."""
+
+
+class Corpus(Protocol):
+    """The training rows of a run: a row is a sentence, a paragraph or a document."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def table(self) -> pa.Table:
+        """Columns of strings, ``text``, ``positive``, ``document`` and others; none is blank."""
+
+    @property
+    def documents(self) -> NDArray[np.int64] | None:
+        """``[rows]`` document number of each row, -1 for none; None without documents."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+
+    def column(self, name: str) -> Column:
+        """Return a column.
+
+        Raises:
+            CseError: If it is missing.
+        """
+
+
+class Rows(Protocol):
+    """The rows of a round: those of the corpus, or what a miner brought, tokenised once.
+
+    Attributes:
+        keys: What the core knows of each row, for masks.
+        longest: Content tokens of a text that are kept.
+        pairs: Columns that the round brought, None where it trains on the corpus.
+    """
+
+    keys: CorpusKeys
+    longest: int
+    pairs: Mapping[str, Sequence[str] | NDArray[Any]] | None
+
+    def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
+        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
+
+    def texts(self, column: str, index: Tensor) -> list[str]:
+        """Return rows ``[B]`` of a column as texts."""
