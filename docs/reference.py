@@ -35,7 +35,7 @@ HANDED: dict[str, tuple[str, ...]] = {
 FOR_TESTS = {
     "cse_testkit.runs": ("run_steps", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.checking": ("pairs",),
+    "cse_testkit.checking": ("part_suites", "recipe_suites", "pairs"),
     "cse_testkit.completion": ("train_together",),
     "cse_testkit.promises": ("failures",),
 }
@@ -60,7 +60,7 @@ CORE_ONLY = {
     "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after", "GROUP",
     "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
     "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
-    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.begin",
+    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.begin", "Rig.state",
     "Rig.watch", "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
     "SuiteFiles.there", "SuiteScore.to_json", "TokenBatch.join", "TokenBatch.to", "is_known",
     "is_location",

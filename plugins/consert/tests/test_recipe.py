@@ -11,14 +11,12 @@ from cse_consert.options import (
     TokenCutoffOptions,
     TokenShuffleOptions,
 )
-from cse_testkit import RecipeSuite, run_steps
+from cse_testkit import recipe_suites, run_steps
 
 ON_EMBEDDINGS: dict[str, Any] = {"at": "input_embeddings", "rescale": False}
 
 
-class TestConsert(RecipeSuite):
-    recipe = "consert"
-    settings = Path(__file__).parent / "settings" / "consert.toml"
+globals().update(recipe_suites("cse-consert", Path(__file__).parent / "settings"))
 
 
 def test_defaults() -> None:

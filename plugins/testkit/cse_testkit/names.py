@@ -9,6 +9,8 @@ from cse_testkit.batches import make_part as make_part
 from cse_testkit.batches import make_setup as make_setup
 from cse_testkit.batches import tiny_tokenizer as tiny_tokenizer
 from cse_testkit.checking import pairs as pairs
+from cse_testkit.checking import part_suites as part_suites
+from cse_testkit.checking import recipe_suites as recipe_suites
 from cse_testkit.checking import suite_of as suite_of
 from cse_testkit.completion import complete as complete
 from cse_testkit.completion import train_together as train_together

@@ -211,6 +211,10 @@ class Rig:
         """Return a copy of all trained weights."""
         return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
 
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the JSON values that the parts keep in a checkpoint."""
+        return saved.part_states(self.assembly)
+
     def save(self, folder: Path) -> None:
         """Write a checkpoint."""
         self.loop.checkpoint().write(folder)
