@@ -11,7 +11,7 @@ from typing import Any
 from cse_cli.plugins.installed import OWN_COMMANDS
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
-from cse_core.recipes.option_types import plain
+from cse_core.recipes.values import plain
 from cse_core.runtime.loading import load_factory
 from cse_core.training.run_folder import RESULT
 from cse_study.definition.reading import RUN, Definition, Point, chosen_points, texts_of
