@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -14,7 +14,6 @@ from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.shortcuts import recompute_layers
-from cse_core.engine.negatives import dimension_mismatch
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
 from cse_core.functional import derive_seed
@@ -34,7 +33,6 @@ from cse_core.parts import (
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import Kind
 from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.types import INPUT
 
 
 @dataclass
@@ -177,9 +175,7 @@ def build(
         dropout=source,
         device=device,
         inference_pool=inference_pool,
-        calls=PartCalls(thorough=train.check),
     )
-    _check_dimensions(assembly)
     assembly.train_mode()
     return assembly
 
@@ -190,42 +186,3 @@ def _refuse_untrained(pooler: RowPooler, planned: PlannedPart) -> None:
         what = "has weights of its own, which this run would not train"
         hint = f"train with it: --pool {planned.use}, or choose another for inference.pool"
         raise CseError(what, where="inference.pool", value=planned.use, hint=hint)
-
-
-def _check_dimensions(assembly: Assembly) -> None:
-    """Refuse targets and stored vectors of another dimension than the anchors they are held to.
-
-    Branches differ in heads, and by that in dimension.
-
-    Raises:
-        CseError: If a target's view, or what a store keeps, has another dimension.
-    """
-    composition = assembly.composition
-    held: list[tuple[str, str, str]] = []  # path, level and branch
-    for planned, options in composition.stores():
-        # One that only weighs brings no vectors: its branch may be a model of any size.
-        brings = type(assembly.stores[planned.name]).candidates is not NegativeStore.candidates
-        if options.branch is not None and brings:
-            held.append((planned.path, options.level, options.branch))
-    for _, wants in composition.losses():
-        view = composition.view(wants.target)
-        if view is not None:
-            held.append((f"views.{view.name}.branch", wants.level, view.branch))
-    anchor = composition.view("anchor")
-    own = anchor.branch if anchor is not None else "online"
-    for where, level, branch in held:
-        found, wanted = (_dimension(assembly.encoders, name, level) for name in (branch, own))
-        if None not in (found, wanted) and found != wanted:
-            raise dimension_mismatch(where, found, wanted)
-
-
-def _dimension(encoders: Mapping[str, SentenceEncoder], branch: str, level: str) -> int | None:
-    """Return the dimension of a branch's vectors, None where only a step can tell it."""
-    online, own = encoders["online"], encoders[branch]
-    if level == INPUT:
-        return own.encoder.hidden_size
-    if own.heads or own.encoder.hidden_size == online.encoder.hidden_size:
-        return own.dimension
-    # Poolers are those of the online encoder; what they make of another is known of plain ones.
-    plain = own.pooler.dimension == online.encoder.hidden_size
-    return own.encoder.hidden_size if plain else None

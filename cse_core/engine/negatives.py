@@ -211,7 +211,7 @@ def _rows(
     return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])
 
 
-def dimension_mismatch(where: str, found: int | None, wanted: int | None) -> CseError:
+def dimension_mismatch(where: str, found: int, wanted: int) -> CseError:
     """Return the error of vectors of another dimension than the anchors."""
     what = f"its vectors have {found} dimensions and the anchors {wanted}"
     return CseError(what, where=where, hint="give the heads of all branches one dimension")

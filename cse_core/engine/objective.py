@@ -14,6 +14,7 @@ from cse_core.capabilities import Role
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.negatives import (
+    dimension_mismatch,
     negative_counts,
     negatives_for_loss,
     negatives_for_reversed,
@@ -156,6 +157,9 @@ class Objectives:
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
             return None
+        found, wanted = targets.vectors.shape[2], batch.anchors.shape[1]
+        if found != wanted:
+            raise dimension_mismatch(f"views.{options.target}.branch", found, wanted)
         run, calls = self.composition, self.assembly.calls
         stores = [store.name for store in run.of("negatives") if run.serves(store, planned)]
         negatives = negatives_for_loss(batch, options, stores)

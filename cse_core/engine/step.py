@@ -55,10 +55,7 @@ class StepResult:
 
 
 class Engine:
-    """Runs the steps of a round, with its losses by name (None is all) and its settings.
-
-    ``inputs_only``: the pass that runs now is for the gradient of the inputs alone.
-    """
+    """Runs the steps of a round, with its losses by name (None is all) and its settings."""
 
     def __init__(
         self,
@@ -77,7 +74,6 @@ class Engine:
         )
         self.setup = RoundSetup(self.builder, train, precision, input_level)
         self.previous: Fields = {}
-        self.inputs_only = False
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
         self.input_sizes = {
@@ -103,10 +99,8 @@ class Engine:
         with record_function("cse.views"):
             work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
         if self.off:
-            self.inputs_only = True
             with record_function("cse.input_gradients"):
                 fresh = self._fresh_gradients(work)
-            self.inputs_only = False
             work.fields = {"previous": self.previous, "fresh": fresh}
         capture = GradientCapture(self.previous_points)
         with record_function("cse.encode"):

@@ -117,9 +117,6 @@ class TrainOptions(Options):
     """Device: auto, cpu, mps, cuda, or one GPU of several, cuda:1."""
     threads: int | None = Field(default=None, ge=1, le=1024)
     """CPU threads; by default as many as the machine has."""
-    check: bool = False
-    """Check more of what parts do in every step, at a cost: the global random state, and whether a
-    second call returns the same."""
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""
@@ -141,8 +138,6 @@ class InferenceOptions(Options):
 
     pool: str | None = None
     """Name of the row pooler; by default the one used in training."""
-    heads: tuple[str, ...] | None = None
-    """Names of the heads; by default those with keep = always."""
     slice: bool = False
     """Slice texts as in training."""
     max_length: int | None = Field(default=None, ge=2)

@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.options.flags import Choice
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo_err, say_json
-from cse_cli.terminal.progress import silence
-from cse_cli.training.choosing import SHOWN, choice_flags
+from cse_cli.api import (
+    SHOWN,
+    Choice,
+    choice_flags,
+    composition_of,
+    echo_err,
+    installed,
+    progress,
+    say_json,
+)
 from cse_core.errors import CseError
 
 _PANEL = "Measuring"
@@ -61,22 +66,17 @@ def bench(
         what = "needs at least one precision"
         raise CseError(what, where="--precision", hint="write fp32,bf16")
     plugins = installed(context)
-    from cse_cli.training.resolving import resolve_choice
+    composition = composition_of(choice, plugins)
+    with progress(plugins, json=json) as reporter:
+        from cse_bench.measure import check_precisions, measure
 
-    composition = resolve_choice(choice, plugins)
-    from cse_cli.terminal.progress import reporter_for
-
-    silence()
-    from cse_bench.measure import check_precisions, measure
-
-    try:
-        check_precisions(names, composition.train.device)
-    except CseError as error:
-        if error.where != "train.precision":
-            raise
-        hint = "write fp32,bf16"
-        raise CseError(error.what, where="--precision", value=error.value, hint=hint) from None
-    with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
+        try:
+            check_precisions(names, composition.train.device)
+        except CseError as error:
+            if error.where != "train.precision":
+                raise
+            hint = "write fp32,bf16"
+            raise CseError(error.what, where="--precision", value=error.value, hint=hint) from None
         try:
             report = measure(
                 composition,

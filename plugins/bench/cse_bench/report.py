@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cse_cli.terminal.console import echo, plain_table, say_table
+from cse_cli.api import echo, plain_table, say_table
 from cse_core.recipes.composition import Composition
 
 GAIN = 1.1

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from cse_cli.terminal.console import echo, say_json, warn
+from cse_cli.api import echo, say_json, warn
 from cse_core.errors import CseError
 
 CARD = "README.md"

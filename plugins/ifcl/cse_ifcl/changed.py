@@ -38,9 +38,9 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
     """
     from scipy.stats import spearmanr
 
+    from cse_cli.api import Installed
     from cse_cli.models.geometry import unit
     from cse_cli.models.loading import load_model
-    from cse_cli.plugins.installed import Installed
     from cse_cli.texts.tables import read_table
     from cse_core.errors import CseError
     from cse_core.recipes.composition import PlannedPart
@@ -76,7 +76,7 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
 
 def _installed(name: str) -> Sequence[Mapping[str, Any]]:
     """Return the test pairs of an installed data set."""
-    from cse_cli.plugins.installed import Installed
+    from cse_cli.api import Installed
     from cse_core.runtime.loading import load_factory
 
     dataset = Installed([]).registry.dataset(name)

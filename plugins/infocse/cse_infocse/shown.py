@@ -27,15 +27,12 @@ def graph_of_document(point: Mapping[str, Any]) -> dict[str, Any]:
         CseError: If no document is long enough.
     """
     from cse import load
-    from cse_cli.plugins.installed import Installed
-    from cse_core.data import load_corpus
+    from cse_cli.api import Installed, load_texts
     from cse_core.errors import CseError
-    from cse_core.recipes.settings import DataOptions
     from cse_infocse.documents import Documents, documents_of
     from cse_infocse.graph import components, nearest_edges
 
-    options = DataOptions(path=(point["data"],), limit=_ROWS)
-    corpus = load_corpus(options, datasets=Installed([]).datasets)
+    corpus = load_texts(point["data"], Installed([]), limit=_ROWS)
     documents = documents_of(corpus, "data")
     for one in documents.shards(1):
         if (count := int(one.lengths[0])) >= SENTENCES:

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.options.flags import Choice
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo, say_json
-from cse_cli.terminal.progress import silence
-from cse_cli.training.choosing import SHOWN, choice_flags
+from cse_cli.api import (
+    SHOWN,
+    Choice,
+    choice_flags,
+    composition_of,
+    echo,
+    installed,
+    progress,
+    say_json,
+)
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -70,16 +75,12 @@ def inspect(
         hint = "leave out these options, or the run"
         raise CseError("its run.toml says what it is made of", where="RUN", hint=hint)
     plugins = installed(context)
-    from cse_cli.terminal.progress import reporter_for
-    from cse_cli.training.resolving import resolve_choice
-
     composition = None
     if run is None:
-        composition = resolve_choice(choice, plugins)
-    silence()
-    from cse_inspect.step import watch
+        composition = composition_of(choice, plugins)
+    with progress(plugins, json=json) as reporter:
+        from cse_inspect.step import watch
 
-    with reporter_for(quiet=False, json=json, opening=plugins.warn_of_failed) as reporter:
         made_of: Composition | Path
         if composition is not None:
             made_of, corpus = composition, plugins.known_corpus(composition.data)

@@ -302,7 +302,7 @@ def test_the_page_of_a_study(results: Results) -> None:
     name = "starter.test.spearman"
     shown = f"{name} by batch: {name} from 56.25 to 74 by batch, slow, paper, slow, fast, paper"
     assert curve.alt.startswith(shown)
-    page.write_markdown(results.folder.path / "x.md")
+    page.write(results.folder.path / "x.md")
     found = (results.folder.path / "x.md").read_text()
     assert re.findall(r"!\[(.*)\]\(x-(\d)\.svg\)", found) == [
         (title, str(number)) for number, title in enumerate(TITLES, 1)

@@ -17,7 +17,7 @@ from cse_study.pages.study_page import study_page
 from cse_study.planning.composing import Inputs
 from cse_study.planning.plan import Plan, Wish, plan_study
 from cse_study.results import bootstrap
-from cse_study.results.bootstrap import compared, draws_of, draws_of_hits, holm
+from cse_study.results.bootstrap import compared, draws_of, holm, spearman
 from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
 from cse_study.results.table import NOT_SHOWN, Results, caption
 from scipy.stats import spearmanr
@@ -149,7 +149,7 @@ def results_of(plan: Plan, folder: StudyFolder, variant: str = "", **changes: An
 
 
 def page_of(results: Results, folder: StudyFolder) -> str:
-    study_page(results, "cse x").write_markdown(folder.path / "x.md")
+    study_page(results, "cse x").write(folder.path / "x.md")
     return (folder.path / "x.md").read_text()
 
 
@@ -258,18 +258,18 @@ def test_claims_hold_or_not_or_stay_open(plan: Plan, folder: StudyFolder) -> Non
         assert {each.words for each in found} == {"cannot be decided"}, "one seed decides nothing"
 
 
-def of(seed: int, noise: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def of(seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     gold = np.random.default_rng(7).integers(0, 20, 400) / 4
-    return {"a.test": (gold, gold + np.random.default_rng(seed).normal(0, noise, 400))}
+    return gold, gold + np.random.default_rng(seed).normal(0, noise, 400)
 
 
 def test_draws_are_paired_and_the_spearman_of_the_drawn_pairs() -> None:
-    first = draws_of(of(1, 2), ["a.test"], 200)
-    assert (first == draws_of(of(1, 2), ["a.test"], 200)).all()
-    gold, cosine = of(1, 2)["a.test"]
-    assert draws_of({"a.test": (gold, cosine * 3 + 1)}, ["a.test"], 200) == pytest.approx(first)
-    assert draws_of({"a.test": (gold, cosine * 0)}, ["a.test"], 9) == pytest.approx(0)
-    assert draws_of({"a.test": (gold, gold)}, ["a.test"], 9) == pytest.approx(100)
+    first = draws_of([of(1, 2)], spearman, 200)
+    assert (first == draws_of([of(1, 2)], spearman, 200)).all()
+    gold, cosine = of(1, 2)
+    assert draws_of([(gold, cosine * 3 + 1)], spearman, 200) == pytest.approx(first)
+    assert draws_of([(gold, cosine * 0)], spearman, 9) == pytest.approx(0)
+    assert draws_of([(gold, gold)], spearman, 9) == pytest.approx(100)
     whole = 100 * spearmanr(gold, cosine).statistic
     assert abs(first.mean() - whole) < 3 * first.std()
     rng = np.random.default_rng(0)
@@ -277,7 +277,7 @@ def test_draws_are_paired_and_the_spearman_of_the_drawn_pairs() -> None:
     loop = [100 * spearmanr(gold[index], cosine[index]).statistic for index in drawn]
     assert first.std() == pytest.approx(np.std(loop), rel=0.2)
     hits = [rng.random(40) < 0.3, rng.random(70) < 0.8]
-    shares = draws_of_hits(hits, 5000)
+    shares = draws_of([(each.astype(float),) for each in hits], np.mean, 5000)
     expected = [each.mean() for each in hits]
     assert shares.mean() == pytest.approx(100 * np.mean(expected), abs=0.3)
     error = np.sqrt(sum(p * (1 - p) / len(h) for p, h in zip(expected, hits, strict=True))) / 2
@@ -286,7 +286,7 @@ def test_draws_are_paired_and_the_spearman_of_the_drawn_pairs() -> None:
 
 def test_a_clear_difference_is_shown_and_a_small_one_is_not() -> None:
     def difference(*models: tuple[int, float]) -> float:
-        drawn = [{seed: draws_of(of(seed + first, noise), ["a.test"], 1000) for seed in (1, 2, 3)}
+        drawn = [{seed: draws_of([of(seed + first, noise)], spearman, 1000) for seed in (1, 2, 3)}
                  for first, noise in models]  # fmt: skip
         values = ({s: float(d.mean()) for s, d in each.items()} for each in drawn)
         found = compared(*values, *drawn, 400)
@@ -313,7 +313,7 @@ def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
 
 def test_equal_methods_seldom_differ_whatever_the_number_of_seeds() -> None:
     """Seeds drawn with replacement call 26, 17 and 10 % of equal methods different here."""
-    for count, of_items in ((2, 0.05), (2, 0.3), (3, 0.05), (3, 0.3), (5, 0.05), (5, 0.3)):
+    for count, of_items in ((2, 0.05), (3, 0.3), (5, 0.05)):
         rng = np.random.default_rng(0)
         values = []
         for _ in range(600):

@@ -288,8 +288,8 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
     monkeypatch.chdir(place.folder)
     (place.folder / "bad.tsv").write_text("sentence1\tsentence2\tscore\n", encoding="utf-8")
     for words, line in {
-        "--markdown encoder": "--markdown: is a folder",
-        "--html texts.txt/page.html": "--html: is a file, not a folder",
+        "--page encoder": "--page: is a folder",
+        "--page texts.txt/page.html": "--page: is a file, not a folder",
         "--pack texts.txt/page.gz": "--pack: is a file, not a folder",
         "--out texts.txt --dry-run": "texts.txt is a file (got",
         "--data-dir nodir --dry-run": "--data-dir: no such folder (got 'nodir')",

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cse_core.data import Corpus
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.part_calls import PartCalls, random_state
+from cse_core.engine.part_calls import PartCalls
 from cse_core.functional import derive_seed
 from cse_core.parts import Part, Setup
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -56,6 +56,13 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
         yield from leaves(each, f"{path}.{name}".lstrip("."), seen)
 
 
+def random_state() -> tuple[object, ...]:
+    """Return the state of the generators that a plugin shares with everybody."""
+    numbers = np.random.get_state(legacy=False)
+    keys = numbers["state"].pop("key").tobytes()
+    return torch.get_rng_state().numpy().tobytes(), keys, numbers, random.getstate()
+
+
 def snapshot(value: Any) -> dict[str, Any]:
     """Return everything that a value holds by its path, to compare later bit for bit.
 
@@ -86,6 +93,12 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
         if path not in one or path not in other or one[path] != other[path]:
             return path or "its value"
     return None
+
+
+def same(what: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Check that two snapshots are equal; ``what`` says what it means where they are not."""
+    where = difference(one, other)
+    assert where is None, f"{what}: {where}"
 
 
 def attached(part: Any) -> list[str]:
@@ -178,12 +191,12 @@ class Watch(PartCalls):
         note = call.drawn.append if pure else None
         call.result = function(*(_with_generator(each, note) for each in given))
         self.calls.append(call)
-        _same(f"{method} changes its arguments", arguments, snapshot(given))
+        same(f"{method} changes its arguments", arguments, snapshot(given))
         assert state == random_state(), f"{method} draws from a global generator: use ctx.generator"
         if pure:
-            _same(f"{method} changes what the part holds", held, snapshot(part))
+            same(f"{method} changes what the part holds", held, snapshot(part))
             first = snapshot(call.result)
-            _same(f"{method}, called again, returns another", first, snapshot(function(*given)))
+            same(f"{method}, called again, returns another", first, snapshot(function(*given)))
         if call.drawn:
             call.other = function(*(_with_generator(each, seed=ANOTHER_SEED) for each in given))
         return call.result
@@ -200,11 +213,6 @@ class Watch(PartCalls):
             one, other = (function(each, *given[1:]).detach() for each in (x, changed))
             if not torch.allclose(one[own[:, 0]], other[own[:, 0]], rtol=1e-4, atol=1e-6):
                 self.mixed.append(f"row {row} of {tokens.rows} (view {view.name})")
-
-
-def _same(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    where = difference(before, after)
-    assert where is None, f"{what}: {where}"
 
 
 def _with_generator(

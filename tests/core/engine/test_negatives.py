@@ -161,16 +161,14 @@ def test_negative_views_are_not_masked_for_the_text_of_their_sentence(
     assert bool(negatives.mask[0, 3]) and not negatives.mask[:, 8:].any()
 
 
-def test_positives_of_another_dimension_are_refused_before_the_first_step(
-    encoder: str, folder: Path
-) -> None:
+def test_positives_of_another_dimension_are_refused(encoder: str, folder: Path) -> None:
     recipe = (
         '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
         '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
     )
     printed = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
     with pytest.raises(CseError, match=printed):
-        Bench(encoder, folder, recipe)
+        Bench(encoder, folder, recipe).step(0)
 
 
 TEXTS = ["a b", "c", "a b", "A  b", "d", "e"]

@@ -104,11 +104,11 @@ def study(
         list[str] | None,
         _score(metavar="FILE", help="Score on these graded pairs; may be repeated."),
     ] = None,
-    markdown: Annotated[
+    page: Annotated[
         Path | None,
         _show(
             metavar="FILE",
-            help="Write tables and figures as a page of Markdown; the figures lie beside it.",
+            help="Write tables and figures to FILE.html, or to FILE.md with the figures beside it.",
         ),
     ] = None,
     pack: Annotated[
@@ -123,10 +123,6 @@ def study(
         bool, _show("--no-run", help="Show what the runs that are there say; nothing is trained.")
     ] = False,
     json: Annotated[bool, _show("--json", help="Print one JSON object.")] = False,
-    html: Annotated[
-        Path | None,
-        _show(metavar="FILE", help="Write a page with the table and the figures: one HTML file."),
-    ] = None,
 ) -> None:
     """Run a study: points crossed with seeds, each run once and kept for every other study."""
     plugins = installed(context)
@@ -136,7 +132,7 @@ def study(
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_study.definition.reading import find_study
-    from cse_study.pages.page import check_drawing, check_file, check_page
+    from cse_study.pages.page import check_file, check_page
     from cse_study.planning.composing import Inputs
     from cse_study.planning.plan import Wish
     from cse_study.planning.scoring import showing
@@ -155,13 +151,10 @@ def study(
     if dry_run:
         session.show_plan(json=json)
         return
-    if html is not None:
-        check_page(html, "--html")
-    if markdown is not None:
-        check_drawing("--markdown")
-    for flag, file in (("--markdown", markdown), ("--pack", pack)):
-        if file is not None:
-            check_file(file, flag)
+    if page is not None:
+        check_page(page, "--page")
+    if pack is not None:
+        check_file(pack, "--pack")
     command = " ".join(["cse", *map(quote, sys.argv[1:])])
     try:
         failed = {} if no_run else session.run(shown=not json)
@@ -171,17 +164,13 @@ def study(
     if no_run:
         session.write()
     session.show(json=json)
-    if markdown is not None or html is not None:
-        from cse_study.pages.study_page import study_page
-
-        page = study_page(session.results, command)
-    if markdown is not None:
-        page.write_markdown(markdown)
     if pack is not None:
         session.pack(pack)
-    if html is not None:
-        page.write(html)
-        echo_err(f"page: {html}")
+    if page is not None:
+        from cse_study.pages.study_page import study_page
+
+        study_page(session.results, command).write(page)
+        echo_err(f"page: {page}")
     if failed:
         raise typer.Exit(1)
 

@@ -43,7 +43,7 @@ class Page:
     sections: list[Section] = field(default_factory=list)
 
     def html(self) -> str:
-        """Return the page; :func:`check_drawing` says whether what makes it is installed."""
+        """Return the page; :func:`check_page` says whether what makes it is installed."""
         from jinja2 import Environment
         from markupsafe import Markup, escape
 
@@ -60,33 +60,27 @@ class Page:
         return template.render(title=self.title, lead=self.lead, sections=sections, made=made)
 
     def write(self, path: Path) -> None:
-        """Write the page, whole or not at all.
+        """Write the page, whole or not at all: Markdown where the file ends in ``.md``, else HTML.
 
         Raises:
             CseError: If it cannot be written, or what makes it is not installed.
         """
-        text = self.html()
         with disk_errors(path):
-            atomic_write(path, text)
+            atomic_write(path, self.markdown(path) if path.suffix == ".md" else self.html())
 
-    def write_markdown(self, path: Path) -> None:
-        """Write the page as Markdown, its pictures beside it.
-
-        Raises:
-            CseError: If they cannot be written.
-        """
+    def markdown(self, path: Path) -> str:
+        """Return the page as Markdown for a file, and write its pictures beside the file."""
         parts = [f"# {self.title}", *self.lead]
         pictures = [picture for section in self.sections for picture in section.pictures]
-        with disk_errors(path):
-            for number, picture in enumerate(pictures, 1):
-                file = path.with_name(f"{path.stem}-{number}.svg")
-                atomic_write(file, picture.svg)
-                parts.append(f"![{picture.title}]({file.name})")
-            for section in self.sections:
-                for table in section.tables:
-                    parts += [f"## {table.title or section.title}", table.markdown(), table.caption]
-                parts += section.notes
-            atomic_write(path, "\n\n".join(part for part in parts if part) + "\n")
+        for number, picture in enumerate(pictures, 1):
+            file = path.with_name(f"{path.stem}-{number}.svg")
+            atomic_write(file, picture.svg)
+            parts.append(f"![{picture.title}]({file.name})")
+        for section in self.sections:
+            for table in section.tables:
+                parts += [f"## {table.title or section.title}", table.markdown(), table.caption]
+            parts += section.notes
+        return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def check_file(path: Path, where: str) -> None:
@@ -103,22 +97,8 @@ def check_page(path: Path, where: str) -> None:
     """Check the file of a page, and refuse to replace a file that holds something else.
 
     Raises:
-        CseError: As :func:`check_file` and :func:`check_drawing`, or if it holds something else.
-    """
-    check_drawing(where)
-    check_file(path, where)
-    with path.open("rb") if path.is_file() else BytesIO() as file:
-        start = file.read(15).lower()
-    if start not in (b"", b"<!doctype html>"):
-        hint = "name another file, or remove this one first"
-        raise CseError("holds something else than a page", where=where, value=str(path), hint=hint)
-
-
-def check_drawing(where: str) -> None:
-    """Refuse to begin where what makes pages is not installed.
-
-    Raises:
-        CseError: If jinja2 or matplotlib is missing.
+        CseError: As :func:`check_file`, if it holds something else, or if jinja2 or matplotlib is
+            missing.
     """
     try:
         import jinja2  # noqa: F401
@@ -126,3 +106,10 @@ def check_drawing(where: str) -> None:
     except ImportError as error:
         what, hint = f"pages need jinja2 and matplotlib: {error}", "pip install jinja2 matplotlib"
         raise CseError(what, where=where, hint=hint) from error
+    check_file(path, where)
+    head = b"# " if path.suffix == ".md" else b"<!doctype html>"
+    with path.open("rb") if path.is_file() else BytesIO() as file:
+        start = file.read(len(head)).lower()
+    if start not in (b"", head):
+        hint = "name another file, or remove this one first"
+        raise CseError("holds something else than a page", where=where, value=str(path), hint=hint)

@@ -34,7 +34,7 @@ UNTRAINED = "@none"
 """A recipe: the model is scored as it is."""
 LENGTH = 16
 """Letters of a key."""
-NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps", "check")
+NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps")
 """Options of ``train`` that say how a run is made and watched; its weights do not follow from
 them, but for the rounding of a device."""
 _GONE = {"dropout_bits": 16}

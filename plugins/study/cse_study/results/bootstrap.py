@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cse_core.runtime.atomic_files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.measures import Cosines, read_cosines, read_items
+from cse_study.measures import read_cosines, read_items
 from cse_study.results.rows import Row, Shown
 
 DRAWS = 10_000
@@ -54,27 +54,17 @@ class Difference:
     items: int
 
 
-def draws_of_hits(hits: Sequence[NDArray[np.bool_]], draws: int) -> NDArray[np.float64]:
-    """Return the share x100 of hits, the mean over sets, in each draw of items ``[draws]``.
-
-    Args:
-        hits: Of each set, its items ``[N]``.
-        draws: How many.
-    """
-    return _mean_over_sets([(own.astype(float),) for own in hits], np.mean, draws)
-
-
-def draws_of(cosines: Cosines, sets: Sequence[str], draws: int) -> NDArray[np.float64]:
-    """Return Spearman x100, the mean over sets, of each draw of pairs ``[draws]``."""
-    return _mean_over_sets([cosines[name] for name in sets], _spearman, draws)
-
-
-def _mean_over_sets(
+def draws_of(
     sets: Sequence[tuple[NDArray[np.float64], ...]], statistic: Callable[..., Any], draws: int
 ) -> NDArray[np.float64]:
     """Return a statistic x100, the mean over sets, of each draw of items ``[draws]``.
 
     The draws are the same for every model that is scored on the same sets.
+
+    Args:
+        sets: Of each set, the columns ``[N]`` of its items: gold scores and cosines, or hits.
+        statistic: Of drawn columns, along an axis.
+        draws: How many.
     """
     from scipy.stats import bootstrap
 
@@ -88,7 +78,7 @@ def _mean_over_sets(
     return np.asarray(100 * np.mean(drawn, axis=0))
 
 
-def _spearman(
+def spearman(
     gold: NDArray[np.float64], cosine: NDArray[np.float64], axis: int = -1
 ) -> NDArray[np.float64]:
     """Return Spearman along an axis, with mean ranks of ties; 0 where a side does not vary."""
@@ -117,29 +107,28 @@ def draws_of_run(
         cosines = read_cosines(file)
         if not set(shown.sets) <= cosines.keys():
             return None
-        sizes = [len(cosines[name][0]) for name in shown.sets]
+        sets: list[Any] = [cosines[name] for name in shown.sets]
     else:
         items = file.with_suffix(".items.tsv")
         found = read_items(items) if items.is_file() else {}
         known = [hits_of(found.get(name, {}), shown.number) for name in shown.sets]
-        hits = [each for each in known if each is not None]
-        if len(hits) < len(known):
+        sets = [(each,) for each in known if each is not None]
+        if len(sets) < len(known):
             return None
-        sizes = list(map(len, hits))
     kept = folder.scores(row.key, f"{scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy")
     if not kept.is_file():
-        drawn = draws_of(cosines, shown.sets, DRAWS) if pairs else draws_of_hits(hits, DRAWS)
+        drawn = draws_of(sets, spearman if pairs else np.mean, DRAWS)
         with atomic_file(kept) as beside, beside.open("wb") as opened:
             np.save(opened, drawn)
-    return np.load(kept), sum(sizes)
+    return np.load(kept), sum(len(columns[0]) for columns in sets)
 
 
-def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.bool_] | None:
-    """Return the items ``[N]`` whose share ``accuracy`` or ``recall@k`` is, None of others."""
+def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.float64] | None:
+    """Return 1 or 0 of the items ``[N]`` whose share is a number; None of numbers that are none."""
     name, _, cut = number.partition("@")
     if name == "recall" and cut.isdigit() and "rank" in items:
-        return np.asarray(items["rank"] <= int(cut))
-    return items["right"].astype(bool) if name == "accuracy" and "right" in items else None
+        return np.asarray(items["rank"] <= int(cut), dtype=float)
+    return items["right"].astype(float) if name == "accuracy" and "right" in items else None
 
 
 def compared(

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cse_core.parts import Augmenter, Head, Loss, NegativeStore, PositiveMiner
-from cse_core.types import LossOutput, Negatives, Positives
+from cse_core.types import LossOutput, Negatives, Positives, View
 
 
 class _Made:
@@ -49,11 +49,6 @@ class NotANumber(_Made, Augmenter):
         return x * float("nan") if ctx.step == 2 else x
 
 
-class GlobalRandom(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return x + 0.01 * torch.randn(x.shape)
-
-
 class Raises(_Made, Augmenter):
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
         return {}["a key"]
@@ -83,12 +78,9 @@ class NoGroups(_Made, PositiveMiner):
         return [batch.anchors]
 
 
-class Impure(_Made, PositiveMiner):
-    calls = 0
-
-    def mine(self, batch: Any, ctx: Any) -> Any:
-        self.calls += 1
-        return {"impure": Positives(batch.anchors.unsqueeze(1) * self.calls)}
+class ShortView(_Made, NegativeStore):
+    def views(self, rows: Any, ctx: Any) -> Any:
+        return [View("negative", "negative", "online", texts=ctx.texts("text")[1:])]
 
 
 class FloatMask(_Made, NegativeStore):

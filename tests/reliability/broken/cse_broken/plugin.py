@@ -21,7 +21,6 @@ def cse_augmenters() -> list[Record]:
         _spec(AugmenterSpec, "writes", point="tokens"),
         _spec(AugmenterSpec, "reshapes", point="word_embeddings"),
         _spec(AugmenterSpec, "not-a-number", point="input_embeddings"),
-        _spec(AugmenterSpec, "global-random", point="word_embeddings"),
         _spec(AugmenterSpec, "raises", point="text"),
     ]
 
@@ -37,7 +36,6 @@ def cse_positive_miners() -> list[Record]:
     """Miners."""
     return [
         _spec(MinerSpec, "flat-group"),
-        _spec(MinerSpec, "impure"),
         _spec(MinerSpec, "no-groups"),
     ]
 
@@ -46,6 +44,7 @@ def cse_positive_miners() -> list[Record]:
 def cse_negative_stores() -> list[Record]:
     """Stores."""
     return [
+        _spec(StoreSpec, "short-view", provides=("view:negative",)),
         _spec(StoreSpec, "float-mask"),
         _spec(StoreSpec, "short-rows"),
         _spec(StoreSpec, "keeps-graph"),

@@ -1,0 +1,84 @@
+"""What a command of a plugin is made with: everything else of ``cse_cli`` may change.
+
+A mistake of the user is a ``cse_core.errors.CseError``: it is printed as one line, and the exit
+code is 2. Any other exception is a bug and keeps its traceback. Results go to stdout, messages and
+progress to stderr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
+from cse_cli.options.flags import Choice
+from cse_cli.plugins.installed import Installed, installed
+from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
+from cse_cli.training.choosing import SHOWN, choice_flags
+
+if TYPE_CHECKING:
+    from cse_core.data import Corpus
+    from cse_core.recipes.composition import Composition
+    from cse_core.runtime.reporter import Reporter
+
+__all__ = [
+    "SHOWN",
+    "Choice",
+    "Installed",
+    "check_out_file",
+    "check_out_folder",
+    "choice_flags",
+    "composition_of",
+    "echo",
+    "echo_err",
+    "installed",
+    "load_texts",
+    "out_file",
+    "plain_table",
+    "progress",
+    "say_json",
+    "say_table",
+    "warn",
+]
+
+
+def composition_of(choice: Choice, plugins: Installed) -> Composition:
+    """Return what a user chose with the flags of :func:`choice_flags`, checked.
+
+    Raises:
+        CseError: If it cannot be composed; ``CseErrors`` with several mistakes.
+    """
+    from cse_cli.training.resolving import resolve_choice
+
+    return resolve_choice(choice, plugins)
+
+
+def load_texts(path: str, plugins: Installed, *, limit: int | None = None) -> Corpus:
+    """Return the rows of a file, an installed data set or one of the hub.
+
+    Args:
+        path: As ``--data`` takes it.
+        plugins: The installed plugins.
+        limit: Rows to read at most.
+
+    Raises:
+        CseError: If it cannot be read.
+    """
+    from cse_core.recipes.settings import DataOptions
+
+    return plugins.corpus(DataOptions(path=(path,), limit=limit))
+
+
+@contextmanager
+def progress(plugins: Installed, *, json: bool = False, quiet: bool = False) -> Iterator[Reporter]:
+    """Give a reporter that shows messages and a bar, or nothing with ``json`` or ``quiet``.
+
+    Libraries draw no bars of their own from here on.
+    """
+    from cse_cli.terminal.progress import reporter_for, silence
+
+    silence()
+    opening: Callable[[], None] = plugins.warn_of_failed
+    with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
+        yield reporter
