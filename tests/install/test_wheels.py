@@ -103,7 +103,7 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
     for words, wanted in (
-        (["train", "--aug", "fgsm", "--model", "encoder", "--dry-run"], "cse-mocose"),
+        (["train", "--aug", "fgsm", "--data", "texts.txt", "--dry-run"], "cse-mocose"),
         (["train", "--data", _texts(core.folder), "--dry-run"], "cse-starter"),
         (["eval", "encoder"], "cse-evaluation"),
         (["bench"], "cse-bench"),
