@@ -10,7 +10,8 @@ change nothing. Only ``after_step`` commits. State is tensors and JSON values, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ class Setup:
             ``encode(texts, longest=None)``: ``[N, D]`` vectors as ``RoundContext.encode`` gives
             them, without heads, of another encoder, or with None of the run's own as it is then.
             Pooling is ``cls`` or ``mean``, ``longest`` the tokens of a row at most.
+        load_texts: ``load_texts(file)`` are the rows of another file.
     """
 
     name: str
@@ -82,6 +84,17 @@ class Setup:
     generator: Callable[[str], torch.Generator]
     load_encoder: Callable[..., tuple[Encoder, Tokenizer]]
     text_encoder: Callable[..., Callable[..., Tensor]]
+    load_texts: Callable[[str], Corpus]
+
+    @contextmanager
+    def seeded(self, name: str) -> Iterator[None]:
+        """Let what draws from torch's global generators inside draw by the seed of a run.
+
+        Layers of torch do, where they are made; ``generator(name)`` gives the seed.
+        """
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(int(torch.randint(2**62, (), generator=self.generator(name))))
+            yield
 
     def online_encoder(self) -> Encoder:
         """Return the online encoder of a run in training.
@@ -332,6 +345,9 @@ class RoundContext:
             and encodes its share of them.
         scores: Best score of each finished round.
         generator: As in StepContext.
+        shared: ``shared(count, make, at_once=1)`` are ``[count, ...]`` rows on the CPU, of which
+            ``make(start, stop)`` makes some: each process those of some blocks of ``at_once``; all
+            get the whole.
         progress: ``progress(done, total, what)`` moves the progress bar.
     """
 
@@ -340,4 +356,5 @@ class RoundContext:
     encode: Callable[[Sequence[str]], Tensor]
     scores: Sequence[float | None]
     generator: Callable[..., torch.Generator]
+    shared: Callable[..., Tensor]
     progress: Callable[[int, int, str], None]

@@ -21,7 +21,6 @@ from cse_core import capabilities, hookspecs
 from cse_core.builtins import plugin as builtins
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.options import HeadOptions, Options
-from cse_core.recipes.option_types import field_accepts, plain, type_text
 from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
@@ -29,6 +28,7 @@ from cse_core.recipes.settings import (
     TrainOptions,
     ViewOptions,
 )
+from cse_core.recipes.values import field_accepts, plain, type_text
 from cse_core.records import COMPONENT_SPECS, ComponentSpec
 
 FOLDER = Path(__file__).parent

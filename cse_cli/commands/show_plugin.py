@@ -103,7 +103,7 @@ def _tokens(record: Any, tokens: Any) -> list[str] | None:
 
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_cli.options.descriptions import describe
-    from cse_core.recipes.option_types import field_accepts, plain, type_text
+    from cse_core.recipes.values import field_accepts, plain, type_text
 
     return [
         {

@@ -100,8 +100,8 @@ def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, st
 
 
 def _blocks(document: Document) -> list[dict[str, Any]]:
-    from cse_core.recipes.option_types import plain
     from cse_core.recipes.reading import CONDITIONS
+    from cse_core.recipes.values import plain
 
     found = []
     for block in document.table.get("when", ()):

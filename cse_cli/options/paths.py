@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cse_cli.options.descriptions import describe
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.recipes.option_types import field_accepts, plain, type_text
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
+from cse_core.recipes.values import field_accepts, plain, type_text
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
             generator=draws,
             load_encoder=_load,
             text_encoder=_load,
+            load_texts=_load,
         )
         part = make_part(choice, setup)
         assert isinstance(part, Adapter)

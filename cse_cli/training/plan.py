@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
-from cse_core.recipes.option_types import plain
+from cse_core.recipes.values import plain
 from cse_core.records import RunInfo
 from cse_core.training.recipe_file import as_recipe
 

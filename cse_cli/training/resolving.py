@@ -125,8 +125,8 @@ def _rows_and_columns(
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
     """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_core.recipes.option_types import plain
     from cse_core.recipes.reading import default_document, read_recipe
+    from cse_core.recipes.values import plain
 
     documents = [default_document(alone=choice.recipe is None)]
     if choice.recipe is not None:

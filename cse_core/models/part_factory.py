@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
+from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError, PartError
@@ -16,14 +17,11 @@ from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import HeadOptions, PoolerOptions
 from cse_core.parts import Part, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
+from cse_core.recipes.settings import DataOptions
 from cse_core.records import HeadSpec, SliceSpec
 from cse_core.runtime.loading import load_factory
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
-
-if TYPE_CHECKING:
-    from cse_core.data import Corpus
-
 
 POOLERS = {name: f"cse_core.builtins.poolers:{name.title()}" for name in ("cls", "mean")}
 """Classes of the row poolers of ``Setup.text_encoder``."""
@@ -123,6 +121,7 @@ class PartFactory:
             ),
             load_encoder=load_encoder,
             text_encoder=text_encoder,
+            load_texts=lambda file: load_corpus(DataOptions(path=(file,)), datasets={}),
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module) and self.dropout is not None:

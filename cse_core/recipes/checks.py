@@ -1,6 +1,6 @@
 """Checks of a composition that need no model: each yields the problems that it finds.
 
-``add_branches`` adds the branches that parts ask for.
+``CHECKS`` are all of them; ``add_branches`` adds the branches that parts ask for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cse_core.capabilities import CAPABILITIES, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
-from cse_core.records import HeadSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
 
@@ -49,7 +49,7 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
     return [found.name for found in registry.parts("pool") if isinstance(found.spec, record)]
 
 
-def check_duplicates(run: Composition) -> Iterator[Problem]:
+def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse two parts that make one view, one group of positives or one column."""
     owners: dict[str, PlannedPart] = {}
     for part in run.parts:
@@ -73,7 +73,7 @@ def check_duplicates(run: Composition) -> Iterator[Problem]:
             )
 
 
-def check_negatives(run: Composition) -> Iterator[Problem]:
+def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse contrastive losses without negatives; warn of stores that serve no loss."""
     names = [store.name for store in run.of("negatives")]
     for loss, options in run.losses():
@@ -118,7 +118,7 @@ def _check_contrastive(
         )
 
 
-def check_positives(run: Composition) -> Iterator[Problem]:
+def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse losses of another level than their miner; warn of miners that nothing asks."""
     for loss, options in run.losses():
         miner = run.groups.get(options.target)
@@ -139,7 +139,7 @@ def check_positives(run: Composition) -> Iterator[Problem]:
             )
 
 
-def check_branches(run: Composition) -> Iterator[Problem]:
+def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse another branch named online; warn of branches that nothing uses."""
     used = {"online", *(view.branch for view in run.views)}
     used |= {options.branch for _, options in run.stores() if options.branch is not None}
@@ -154,7 +154,7 @@ def check_branches(run: Composition) -> Iterator[Problem]:
             yield f"{branch.path} encodes nothing: name it in views.VIEW.branch or a store's branch"
 
 
-def check_sizes(run: Composition) -> Iterator[Problem]:
+def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Check lengths against the model."""
     facts = run.facts
     # With a slicing part max_length counts a text's content before it is cut, not a row.
@@ -168,7 +168,7 @@ def check_sizes(run: Composition) -> Iterator[Problem]:
             yield CseError(what, where=where, value=longest, hint=hint)
 
 
-def check_columns(run: Composition) -> Iterator[Problem]:
+def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Check the columns of views; warn of negatives in the data that the run leaves aside."""
     columns = run.facts.columns
     if columns is None:
@@ -198,7 +198,7 @@ def check_columns(run: Composition) -> Iterator[Problem]:
         )
 
 
-def check_round_texts(run: Composition) -> Iterator[Problem]:
+def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse parts that read a column of the data in rounds whose texts are not the data's."""
     miners = [part for part in run.round_miners if cast(MinerSpec, part.spec).own_texts]
     for part in run.parts if miners else ():
@@ -213,7 +213,7 @@ def check_round_texts(run: Composition) -> Iterator[Problem]:
             )
 
 
-def check_prompts(run: Composition) -> Iterator[Problem]:
+def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse a prompt where wrapped rows are sliced: it has no place in a later slice."""
     encoding = run.pools(RowPoolerSpec)
     if run.inference_pool is not None and run.inference.slice:
@@ -230,13 +230,7 @@ def check_prompts(run: Composition) -> Iterator[Problem]:
 
 
 def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Check the heads and the slicing of the saved model; its row pooler was looked up before."""
-    heads = [part.name for part in run.pools(HeadSpec)]
-    for name in run.inference.heads or ():
-        if name not in heads:
-            what = "unknown head"
-            hint = did_you_mean(name, heads) if heads else "this run has no head"
-            yield CseError(what, where="inference.heads", value=name, hint=hint)
+    """Check the slicing of the saved model; its row pooler was looked up before."""
     if run.inference.slice and not run.pools(SliceSpec):
         names = installed_poolers(registry, SliceSpec)
         hint = f"add --pool +{names[0]}" if names else "--set inference.slice=false"
@@ -379,3 +373,11 @@ def _how_to_add(registry: Registry, capability: str) -> str:
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
     flags += [f"--{p.kind} +{p.name} (pip install {p.distribution})" for p in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""
+
+
+CHECKS = (
+    check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
+    check_positives, check_branches, check_sizes, check_columns, check_round_texts, check_inference,
+    check_prompts,
+)  # fmt: skip
+"""All checks, in the order in which their problems are told."""

@@ -173,25 +173,15 @@ def _completed(run: Composition, registry: Registry) -> Composition:
             f"nothing is known of the model {run.facts.model} before it is loaded: [[when]] blocks "
             "that ask for its family or size are left out"
         )
-    problems += checks.check_losses(run, registry)
-    problems += checks.check_poolers(run, registry)
-    problems += checks.check_duplicates(run)
     views, unmade = plan_views(run)
     run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]
-    problems += checks.check_requirements(run, registry)
-    problems += checks.check_negatives(run)
-    problems += checks.check_positives(run)
-    problems += checks.check_branches(run)
-    problems += checks.check_sizes(run)
-    problems += checks.check_columns(run)
-    problems += checks.check_round_texts(run)
-    problems += checks.check_inference(run, registry)
     try:
         run = replace(run, inference_pool=checks.find_inference_pool(run, registry))
     except CseError as error:
         problems.append(error)
-    problems += checks.check_prompts(run)
+    for check in checks.CHECKS:
+        problems += check(run, registry)
     run, refused = _derived(run)
     errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))

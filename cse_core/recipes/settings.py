@@ -138,8 +138,6 @@ class InferenceOptions(Options):
 
     pool: str | None = None
     """Name of the row pooler; by default the one used in training."""
-    heads: tuple[str, ...] | None = None
-    """Names of the heads; by default those with keep = always."""
     slice: bool = False
     """Slice texts as in training."""
     max_length: int | None = Field(default=None, ge=2)

@@ -29,15 +29,11 @@ def inference_parts(
     composition: Composition,
 ) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
     """Return the row pooler, heads and slicer that encode after training."""
-    wanted = composition.inference
     heads = composition.pools(HeadSpec)
     slices = composition.pools(SliceSpec)
     row = composition.inference_pool or composition.pools(RowPoolerSpec)[0]
-    if wanted.heads is None:
-        kept = [c for c in heads if cast(HeadOptions, c.options).keep == "always"]
-    else:
-        kept = [c for c in heads if c.name in wanted.heads]
-    return row, kept, slices[0] if slices and wanted.slice else None
+    kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
+    return row, kept, slices[0] if slices and composition.inference.slice else None
 
 
 def inference_encoder(assembly: Assembly) -> SentenceEncoder:

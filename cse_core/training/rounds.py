@@ -21,6 +21,7 @@ from cse_core.runtime import distributed
 from cse_core.runtime.atomic_files import atomic_folder, verify_checksums
 from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
+from cse_core.runtime.sharing import gather_rows
 from cse_core.tokenization.training_rows import Pairs, TrainingRows
 from cse_core.training.run_folder import RunFolder
 from cse_core.types import Round
@@ -115,8 +116,16 @@ class Rounds:
             encode=self.encode,
             scores=tuple(self.scores),
             generator=draws,
+            shared=_shared,
             progress=self.reporter.progress,
         )
+
+
+def _shared(count: int, make: Callable[[int, int], Tensor], at_once: int = 1) -> Tensor:
+    """Return what ``RoundContext.shared`` does."""
+    blocks = distributed.share(-(-count // at_once), *distributed.rank_and_size())
+    start, stop = (min(block * at_once, count) for block in blocks)
+    return gather_rows(lambda: make(start, stop))
 
 
 def _write_round(folder: Path, wanted: Round) -> None:

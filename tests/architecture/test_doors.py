@@ -27,10 +27,6 @@ LEFT: dict[str, str] = {
         cse_core.training.run
         cse_core.training.run_folder
     """,
-    "cse_cards": """
-        cse_core.runtime.distributed
-        cse_core.runtime.sharing
-    """,
     "cse_evaluation": """
         cse_cli.cards.card
         cse_cli.machine.out_files
@@ -78,10 +74,6 @@ LEFT: dict[str, str] = {
         cse_core.runtime.seeds
         cse_core.tokenization.tokenizer
     """,
-    "cse_infocse": """
-        cse_core.data
-        cse_core.recipes.settings
-    """,
     "cse_inspect": """
         cse_cli.training.collapse
         cse_core.data
@@ -95,9 +87,6 @@ LEFT: dict[str, str] = {
         cse_core.training.loop
         cse_core.training.run
         cse_core.training.run_folder
-    """,
-    "cse_iscse": """
-        cse_core.recipes.composition
     """,
     "cse_reporters": """
         cse_core.runtime.atomic_files
@@ -150,6 +139,7 @@ LEFT: dict[str, str] = {
         cse_core.recipes.compose
         cse_core.recipes.composition
         cse_core.recipes.model_facts
+        cse_core.recipes.settings
         cse_core.registry.manager
         cse_core.registry.plugin_info
         cse_core.registry.record_checks

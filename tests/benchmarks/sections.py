@@ -426,6 +426,7 @@ def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[
         encode=encode,
         scores=(),
         generator=lambda name, **_: generator(torch.device("cpu"), 0, name),
+        shared=lambda count, make, at_once=1: make(0, count),
         progress=lambda *_: None,
     )
     found = []

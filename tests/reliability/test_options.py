@@ -9,9 +9,8 @@ import pytest
 
 from cse_cli.plugins.installed import Installed
 from cse_core.options import Options
-from cse_core.recipes.option_types import accepts, field_accepts
 from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.recipes.values import FlagText, OptionReader
+from cse_core.recipes.values import FlagText, OptionReader, accepts, field_accepts
 from cse_core.schedule import Schedule
 from tests.reliability.outcomes import LONGEST_LINE
 

@@ -20,8 +20,6 @@ from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import NegativeStore, RoundContext, Setup
 from cse_core.protocols import Corpus, Rows, Tokenizer
-from cse_core.runtime.distributed import rank_and_size, share
-from cse_core.runtime.sharing import gather_rows
 from cse_core.types import Batch, Negatives, StepContext, TokenBatch, View
 
 Encode = Callable[..., Tensor]
@@ -218,23 +216,23 @@ class Retrieved(NegativeStore):
         texts = len(vectors)
         count = min(self.options.knn, texts) - 1
         what = f"{self.name}: texts searched"
-        blocks = share(-(-texts // QUERIES), *rank_and_size())
-        start, stop = (min(block * QUERIES, texts) for block in blocks)
         if not chosen_index(self.options.index, texts, texts, self.where):
-            search = partial(
-                nearest,
-                vectors,
-                vectors[start:stop],
-                count,
-                torch.arange(start, stop),
-                device=self.setup.device,
-                progress=lambda done, of: ctx.progress(done, of, what),
+            return ctx.shared(
+                texts,
+                lambda start, stop: nearest(
+                    vectors,
+                    vectors[start:stop],
+                    count,
+                    torch.arange(start, stop),
+                    device=self.setup.device,
+                    progress=lambda done, of: ctx.progress(done, of, what),
+                ),
+                QUERIES,
             )
-            return gather_rows(search)
         held, own = vectors.numpy(), np.arange(texts)
         index = FaissIndex(held, held, count, own)
 
-        def found() -> Tensor:
+        def found(start: int, stop: int) -> Tensor:
             rows = [np.empty((0, count), np.int32)]
             for first in range(start, stop, QUERIES):
                 some = slice(first, min(first + QUERIES, stop))
@@ -242,7 +240,7 @@ class Retrieved(NegativeStore):
                 ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
-        return gather_rows(found)
+        return ctx.shared(texts, found, QUERIES)
 
     def _encoder(self) -> Encode:
         """Return what encodes by the named encoder, or by the run's own as it is then."""

@@ -191,6 +191,7 @@ def begun(store: Any, texts: list[str], number: int, vectors: Tensor | None = No
         encode=lambda given: torch.stack([table[int(each.split()[1])] for each in given]),
         scores=(),
         generator=lambda name: torch.Generator(),
+        shared=lambda count, make, at_once=1: make(0, count),
         progress=lambda done, total, what: None,
     )
     store.begin_round(rows, context)

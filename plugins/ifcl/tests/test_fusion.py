@@ -57,6 +57,7 @@ def fusion(encoder: PackedEncoder, second: Path | None = None, **options: Any) -
         embedding_size=encoder.embedding_size,
         load_encoder=load,
         text_encoder=load,
+        load_texts=load,
     )
     model = None if second is None else str(second)
     part = Fusion(FusionOptions(model=model, **options), setup)

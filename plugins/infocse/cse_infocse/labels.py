@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.parts import PositiveMiner, RoundContext, Setup
-from cse_core.recipes.settings import DataOptions
+from cse_core.protocols import Corpus
 from cse_core.types import Round
 from cse_infocse.clusters import Idc, enough
 from cse_infocse.options import IdcLabelsOptions, LabelsOptions
@@ -67,7 +66,7 @@ class Labels(PositiveMiner):
         self._draws = setup.generator
         self._labelled: Labelled | None = None
         if options.file is not None:
-            self._labelled = self._few(self._read(options.file))
+            self._labelled = self._few(self._read(options.file, setup))
 
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the round, then None."""
@@ -110,7 +109,7 @@ class Labels(PositiveMiner):
         chosen = sorted(order.tolist())
         return Labelled([found.texts[i] for i in chosen], [found.positives[i] for i in chosen])
 
-    def _read(self, file: str) -> Labelled:
+    def _read(self, file: str, setup: Setup) -> Labelled:
         if not Path(file).expanduser().is_file():
             raise CseError(
                 "no such file",
@@ -118,7 +117,7 @@ class Labels(PositiveMiner):
                 value=file,
                 hint="name articles with titles, or a table with text and positive",
             )
-        corpus = load_corpus(DataOptions(path=(file,)), datasets={})
+        corpus = setup.load_texts(file)
         if "positive" in corpus.names:
             return Labelled(list(corpus.column("text")), list(corpus.column("positive")))
         return self._titles(corpus, file)

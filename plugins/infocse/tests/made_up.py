@@ -32,6 +32,7 @@ def context(corpus: Corpus, seed: int = 0) -> RoundContext:
         encode=None,  # type: ignore[arg-type]
         scores=(),
         generator=lambda name: torch.Generator().manual_seed(seed),
+        shared=lambda count, make, at_once=1: make(0, count),
         progress=lambda *done: None,
     )
 

@@ -154,6 +154,7 @@ class Asked:
             encode=self.encode,
             scores=tuple(self.scores),
             generator=lambda name: torch.Generator().manual_seed(self.seed),
+            shared=lambda count, make, at_once=1: make(0, count),
             progress=self.progress,
         )
 

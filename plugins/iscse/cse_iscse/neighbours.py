@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from cse import StoredRun
     from cse_core.memory import Held
-    from cse_core.recipes.composition import Composition
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def neighbours_of_run(
     """
     from cse_core.memory import Held
 
-    name = _miner(run.composition, part)
+    name = _miner(run, part)
     state = run.state(f"positives.{name}", step)
     if "vectors" not in state:
         raise CseError("the buffer is empty", where=f"positives.{name}", value=str(run.path))
@@ -100,12 +99,12 @@ def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _miner(composition: Composition, part: str | None) -> str:
+def _miner(run: StoredRun, part: str | None) -> str:
     from cse_iscse.options import SmoothingOptions
 
     names = [
         each.name
-        for each in composition.of("positives")
+        for each in run.composition.of("positives")
         if isinstance(each.options, SmoothingOptions)
     ]
     if not names:

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.capabilities import Role
+from cse_core.data import load_corpus
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.negatives import loss_negatives
 from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.models import part_factory as core_factory
 from cse_core.parts import Setup
 from cse_core.recipes.composition import PlannedPart
+from cse_core.recipes.settings import DataOptions
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
@@ -210,6 +212,7 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         generator=lambda what: generator(CPU, seed, "setup", name, what),
         load_encoder=load_encoder,
         text_encoder=load_encoder,
+        load_texts=lambda file: load_corpus(DataOptions(path=(file,)), datasets={}),
     )
     return dataclasses.replace(setup, **changes)
 

@@ -50,7 +50,7 @@ def test_what_comes_after_a_broken_promise_would_find_it_too() -> None:
     for kind, name, promise, found in (
         ("loss", "wants-four", TRAINS, "IndexError"),
         ("loss", "nan-loss", TRAINS, "the loss of step 1 is nan"),
-        ("negatives", "stores-in-candidates", "only_after_step_keeps_anything", "changes kept"),
+        ("negatives", "stores-in-candidates", "only_after_step_keeps_anything", "changes: kept"),
     ):
         asked = failures(suite_of(kind, name, REGISTRY), [promise])  # type: ignore[arg-type]
         assert found in asked[promise], name

@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cse_core.data import files, load_corpus, peek_columns
+from cse_core.data import Corpus, files, load_corpus, peek_columns
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 
@@ -28,84 +27,67 @@ POSITIVES = [f"positive {number}" for number in range(len(TEXTS))]
 EXPECTED = [text.strip() for text in TEXTS]
 
 
-def write_txt(path: Path) -> None:
-    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+ROWS = [{"text": a, "positive": b} for a, b in zip(TEXTS, POSITIVES, strict=True)]
 
 
-def write_tsv(path: Path) -> None:
-    rows = ["text\tpositive", *(f"{a}\t{b}" for a, b in zip(TEXTS, POSITIVES, strict=True))]
-    path.write_text("\n".join(rows), encoding="utf-8")
+def as_csv() -> str:
+    file = StringIO()
+    writer = csv.DictWriter(file, ["text", "positive"])
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return file.getvalue()
 
 
-def write_csv(path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "positive"])
-        writer.writerows(zip(TEXTS, POSITIVES, strict=True))
+def as_parquet() -> bytes:
+    file = BytesIO()
+    pq.write_table(pa.Table.from_pylist(ROWS), file)
+    return file.getvalue()
 
 
-def objects() -> list[dict[str, str]]:
-    return [{"text": a, "positive": b} for a, b in zip(TEXTS, POSITIVES, strict=True)]
-
-
-def write_jsonl(path: Path) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in objects()), encoding="utf-8")
-
-
-def write_json(path: Path) -> None:
-    path.write_text(json.dumps(objects(), indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-def write_parquet(path: Path) -> None:
-    pq.write_table(pa.table({"text": TEXTS, "positive": POSITIVES}), path)
-
-
-WRITERS = {
-    "txt": write_txt,
-    "tsv": write_tsv,
-    "csv": write_csv,
-    "jsonl": write_jsonl,
-    "json": write_json,
-    "parquet": write_parquet,
+CONTENTS: dict[str, bytes] = {
+    "txt": "\n".join([*TEXTS, ""]).encode(),
+    "tsv": "\n".join(map("\t".join, [["text", "positive"], *(r.values() for r in ROWS)])).encode(),
+    "csv": as_csv().encode(),
+    "jsonl": "".join(json.dumps(row) + "\n" for row in ROWS).encode(),
+    "json": json.dumps(ROWS, indent=1, ensure_ascii=False).encode(),
+    "parquet": as_parquet(),
 }
 
 
-@pytest.mark.parametrize("gzipped", [False, True], ids=["plain", "gz"])
-@pytest.mark.parametrize("ending", WRITERS)
-def test_every_format(ending: str, gzipped: bool, tmp_path: Path) -> None:
-    path = tmp_path / f"texts.{ending}"
-    WRITERS[ending](path)
-    if gzipped:
-        packed = path.with_name(path.name + ".gz")
-        packed.write_bytes(gzip.compress(path.read_bytes()))
-        path = packed
-    options = DataOptions(path=(str(path),))
-    corpus = load_corpus(options, datasets={})
-    columns = ("text",) if ending == "txt" else ("text", "positive")
-    assert list(corpus.column("text")) == EXPECTED
-    assert corpus.names == columns == peek_columns(options, datasets={})
-    if "positive" in columns:
-        assert list(corpus.column("positive")) == POSITIVES
-    assert corpus.documents is None
-    assert [file.rows for file in corpus.report.files] == [len(corpus)] == [len(TEXTS)]
+def load(path: Path, content: bytes) -> Corpus:
+    path.write_bytes(content)
+    return load_corpus(DataOptions(path=(str(path),)), datasets={})
+
+
+def test_every_format(tmp_path: Path) -> None:
+    for ending, content in CONTENTS.items():
+        for path, written in (
+            (tmp_path / f"texts.{ending}", content),
+            (tmp_path / f"texts.{ending}.gz", gzip.compress(content)),
+        ):
+            corpus = load(path, written)
+            columns = ("text",) if ending == "txt" else ("text", "positive")
+            assert list(corpus.column("text")) == EXPECTED, path
+            peeked = peek_columns(DataOptions(path=(str(path),)), datasets={})
+            assert corpus.names == columns == peeked, path
+            if "positive" in columns:
+                assert list(corpus.column("positive")) == POSITIVES, path
+            assert corpus.documents is None
+            assert [file.rows for file in corpus.report.files] == [len(corpus)] == [len(TEXTS)]
 
 
 def test_json_lines_in_a_json_file(tmp_path: Path) -> None:
-    path = tmp_path / "texts.json"
-    write_jsonl(path)
-    corpus = load_corpus(DataOptions(path=(str(path),)), datasets={})
+    corpus = load(tmp_path / "texts.json", CONTENTS["jsonl"])
     assert list(corpus.column("positive")) == POSITIVES
 
 
-@pytest.mark.parametrize("write", [write_txt, write_tsv, write_csv])
-def test_line_ends_and_byte_order_mark(write: Callable[[Path], None], tmp_path: Path) -> None:
-    path = tmp_path / f"texts.{write.__name__.removeprefix('write_')}"
-    write(path)
-    plain = path.read_bytes().replace(b"\r\n", b"\n")
-    for end in (b"\r\n", b"\r"):
-        path.write_bytes(b"\xef\xbb\xbf" + plain.replace(b"\n", end))
-        corpus = load_corpus(DataOptions(path=(str(path),)), datasets={})
-        assert list(corpus.column("text")) == EXPECTED
+def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    for ending in ("txt", "tsv", "csv"):
+        plain = CONTENTS[ending].replace(b"\r\n", b"\n")
+        for end in (b"\r\n", b"\r"):
+            content = b"\xef\xbb\xbf" + plain.replace(b"\n", end)
+            corpus = load(tmp_path / f"texts.{ending}", content)
+            assert list(corpus.column("text")) == EXPECTED, (ending, end)
 
 
 def test_blocks_smaller_than_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,22 +103,19 @@ def test_blocks_smaller_than_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_csv_field_over_lines_and_very_long(tmp_path: Path) -> None:
-    path = tmp_path / "texts.csv"
-    path.write_text('text,title\n"two\nlines",a\n"' + "x" * 300_000 + '",b\n', encoding="utf-8")
-    corpus = load_corpus(DataOptions(path=(str(path),)), datasets={})
+    content = 'text,title\n"two\nlines",a\n"' + "x" * 300_000 + '",b\n'
+    corpus = load(tmp_path / "texts.csv", content.encode())
     assert corpus.column("text")[0] == "two\nlines"
     assert len(corpus.column("text")[1]) == 300_000
 
 
 def test_values_that_are_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "texts.jsonl"
     rows = [
         {"text": "one", "document": 7, "flag": True, "score": 0.5, "tags": ["x"]},
         {"text": "two", "document": None, "late": "z"},
         {"text": None},
     ]
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    corpus = load_corpus(DataOptions(path=(str(path),)), datasets={})
+    corpus = load(tmp_path / "texts.jsonl", "\n".join(map(json.dumps, rows)).encode())
     assert corpus.table.to_pylist() == [
         {"text": "one", "document": "7", "flag": "true", "score": "0.5", "late": ""},
         {"text": "two", "document": "", "flag": "", "score": "", "late": "z"},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cse_core.data import Corpus, load_corpus
 from cse_core.recipes.settings import DataOptions
 from tests.shared import shared_path
@@ -29,16 +27,13 @@ def test_parallel() -> None:
     assert corpus.column("fraternal")[0].startswith("Zwei junge weiße Männer")
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "columns"),
-    [
+def test_tables() -> None:
+    for name, rows, columns in (
         ("sts/stsb.train.tsv.gz", 5_749, ("text", "subset", "score", "sentence2")),
         ("sts/sickr.train.tsv.gz", 4_500, ("text", "entailment", "score", "sentence2")),
         ("transfer/trec.train.tsv.gz", 5_452, ("text", "label", "fine_label")),
         ("transfer/mr.tsv.gz", 10_662, ("text", "label")),
         ("chinese/cstsb.train.tsv.gz", 5_231, ("text", "score", "sentence2")),
-    ],
-)
-def test_tables(name: str, rows: int, columns: tuple[str, ...]) -> None:
-    corpus = load(name)
-    assert (len(corpus), corpus.names) == (rows, columns)
+    ):
+        corpus = load(name)
+        assert (len(corpus), corpus.names) == (rows, columns), name

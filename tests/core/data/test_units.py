@@ -53,16 +53,13 @@ def test_sentences(articles: Path) -> None:
     assert corpus.report.messages == (f"{articles}: 2 blank lines dropped",)
 
 
-def test_paragraphs(articles: Path) -> None:
+def test_paragraphs_and_documents(articles: Path) -> None:
     corpus = load(articles, unit="paragraph")
     assert list(corpus.column("text")) == [
         *("Bees fly. They hum.", "It is warm."),
         *("It rains.", "It stopped. The sun came."),
     ]
     assert corpus.documents is not None and corpus.documents.tolist() == [0, 0, 1, 1]
-
-
-def test_documents(articles: Path) -> None:
     corpus = load(articles, unit="document")
     assert list(corpus.column("text")) == [
         "Bees fly. They hum. It is warm.",
@@ -86,19 +83,15 @@ def test_the_same_id_in_two_files(articles: Path, tmp_path: Path) -> None:
     assert corpus.documents.tolist() == [0, 0, 0, 1, 1, 1, -1, 2, 2, 2, 3, 3, 3]
 
 
-@pytest.fixture
-def flat(tmp_path: Path) -> Path:
-    path = tmp_path / "flat.tsv"
+def test_flat_rows_are_joined_to_documents_and_have_no_paragraphs(tmp_path: Path) -> None:
+    flat = tmp_path / "flat.tsv"
     rows = [
         *("text\tfraternal\tpositive\tdocument\ttitle\ttopic\tplace", "a1\tA1\tp\ta\tA\tx\t1"),
         *("b1\tB1\tp\tb\tB\ty\t1", "a2\tA2\tp\ta\tA\tx\t2", "alone\tAlone\tp\t\t\tz\t1"),
     ]
-    path.write_text("\n".join(rows))
-    return path
-
-
-def test_flat_rows_are_joined_to_documents(flat: Path) -> None:
-    corpus = load_corpus(DataOptions(path=(str(flat),), unit="document"), datasets={})
+    flat.write_text("\n".join(rows))
+    options = DataOptions(path=(str(flat),), unit="document")
+    corpus = load_corpus(options, datasets={})
     assert corpus.table.to_pydict() == {
         "text": ["a1 a2", "b1", "alone"],
         "fraternal": ["A1 A2", "B1", "Alone"],
@@ -108,11 +101,8 @@ def test_flat_rows_are_joined_to_documents(flat: Path) -> None:
     }
     assert corpus.documents is not None and corpus.documents.tolist() == [0, 1, -1]
     assert any("positive, place" in message for message in corpus.report.messages)
-    limited = load_corpus(DataOptions(path=(str(flat),), unit="document", limit=1), datasets={})
+    limited = load_corpus(options.model_copy(update={"limit": 1}), datasets={})
     assert list(limited.column("text")) == ["a1 a2"]
-
-
-def test_flat_rows_have_no_paragraphs(flat: Path) -> None:
     corpus = load(flat, unit="paragraph")
     assert list(corpus.column("text")) == ["a1", "b1", "a2", "alone"]
     assert any("it marks no paragraphs" in message for message in corpus.report.messages)

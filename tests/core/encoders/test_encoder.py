@@ -382,24 +382,6 @@ def folder(tmp_path):
     return Path(shutil.copytree(STARTER, tmp_path / "encoder"))
 
 
-def test_the_starter_encoder_equals_its_plain_model(folder):
-    encoder = PackedEncoder.load(folder, seed=0).eval()
-    assert encoder.packed and getattr(encoder.model, "pooler", None) is None
-    tokenizer = load_tokenizer(folder)
-    texts = ["A dog runs in the park.", "Rain.", "Two men are playing football on the beach."]
-    plain = transformers.AutoModel.from_pretrained(
-        folder, add_pooling_layer=False, dtype=torch.float32
-    ).eval()
-    batch = tokenizer(texts, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        expected = plain(**batch).last_hidden_state[batch["attention_mask"].bool()]
-    lengths = batch["attention_mask"].sum(1)
-    offsets = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)])
-    positions = torch.cat([torch.arange(int(length)) for length in lengths])
-    ids = batch["input_ids"][batch["attention_mask"].bool()]
-    close(encoder(encoder.word_embeddings(ids), positions, offsets).last, expected)
-
-
 def test_load_from_scratch_and_dropout(folder):
     edit(folder, dtype="bfloat16")
     first, second, other = (

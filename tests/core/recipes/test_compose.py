@@ -163,7 +163,6 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("--pool +window,+window:other", {}, ("one slice stage, not window and other",)),
     ("inference.pool=maen", {}, ("did you mean mean?",)),
     ("inference.pool=mlp", {}, ("unknown row pooler",)),
-    ("inference.heads=mpl", {}, ("did you mean mlp?",)),
     ("inference.slice=true", {}, ("inference.slice: nothing in this run slices", "--pool +window")),
     # What parts require and provide
     ("--loss margin", {}, ("loss.margin: needs the view 'soft_negative' or the view 'negative', wh",
@@ -237,7 +236,7 @@ ACCEPTED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--pool prompt", {}),
     ("--loss pull --positives pairs", {}),
     ("--loss pull", PAIRS),
-    ("inference.heads=mlp inference.pool=mean", {}),
+    ("inference.pool=mean", {}),
     ("inference.slice=true inference.max_length=9999 --pool +window", {}),
     ("positives.b.group=others --positives near,near:b", {}),
     ("loss.infonce.target=neighbours loss.infonce.level=segment positives.near.level=segment "
@@ -378,7 +377,7 @@ def test_views_levels_and_groups_that_parts_bring() -> None:
     assert made("loss.infonce.target=identical").view("positive") is None
     words = "positives.near.group={name} positives.again.group={name} loss.infonce.target=again"
     assert set(made(f"{words} --positives near,near:again").groups) == {"near", "again"}
-    pooled = made("inference.pool=mean inference.heads=mlp").inference_pool
+    pooled = made("inference.pool=mean").inference_pool
     assert pooled is not None and pooled.path == "pool.mean"
     assert made("inference.pool=cls").inference_pool is None
 

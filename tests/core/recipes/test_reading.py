@@ -309,7 +309,6 @@ ROUND_TRIPS: dict[str, tuple[str, dict[str, Any]]] = {
         branch = "target"
         [inference]
         pool = "mean"
-        heads = ["mlp"]
         [[branch]]
         use = "ema"
         name = "target"

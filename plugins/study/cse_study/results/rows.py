@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from cse_core.recipes.option_types import plain
+from cse_core.recipes.values import plain
 from cse_core.runtime.atomic_files import atomic_file
 from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RESULT
