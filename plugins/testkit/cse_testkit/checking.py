@@ -158,11 +158,11 @@ def of_record(
                 each = replace(each, file=module)
             yield each
     elif isinstance(record, RecipeSpec):
-        yield from _of(RecipeSuite, part, _file(package_path, record.path), recipe=record.name)
+        values = {"recipe": record.name, "registry": registry}
+        yield from _of(RecipeSuite, part, _file(package_path, record.path), **values)
     elif isinstance(record, ReporterSpec):
-        yield from _of(
-            ReporterSuite, part, _file(load_factory, record.factory), reporter=record.name
-        )
+        values = {"reporter": record.name, "registry": registry}
+        yield from _of(ReporterSuite, part, _file(load_factory, record.factory), **values)
 
 
 def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[Asked]:
