@@ -10,7 +10,8 @@ change nothing. Only ``after_step`` commits. State is tensors and JSON values, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,16 @@ class Setup:
     load_encoder: Callable[..., tuple[Encoder, Tokenizer]]
     text_encoder: Callable[..., Callable[..., Tensor]]
     load_texts: Callable[[str], Corpus]
+
+    @contextmanager
+    def seeded(self, name: str) -> Iterator[None]:
+        """Let what draws from torch's global generators inside draw by the seed of a run.
+
+        Layers of torch do, where they are made; ``generator(name)`` gives the seed.
+        """
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(int(torch.randint(2**62, (), generator=self.generator(name))))
+            yield
 
     def online_encoder(self) -> Encoder:
         """Return the online encoder of a run in training.

@@ -236,7 +236,9 @@ class StepPasses:
                         generator=draws(self.train.seed, self.position, self.rank, *place),
                         gradient=partial(look_up, self.fields, modes, point),
                     )
-                    piece = builder.perturb(augmenter, piece, tokens, view, ctx, not self.off)
+                    given, watch = piece, not self.off
+                    piece = builder.augment(augmenter, given, tokens, view, ctx, watch)
+                    piece = piece.to(given.dtype)
             changed.append(piece)
         return torch.cat(changed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -130,49 +131,36 @@ class ViewBuilder:
         tokens = encoder.rows(self._content(view, index, ctx, encoder), view.role)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
-                before, drawing = tokens, self._drawing(ctx, augmenter, view)
-                tokens = self.assembly.calls(
-                    augmenter.part, "__call__", tokens, tokens, view, drawing
-                )
-                if self._watches(augmenter):
-                    same = (torch.equal(getattr(tokens, n), getattr(before, n)) for n in _COMPARED)
-                    self._watch(augmenter, tokens is before or all(same))
+                drawing = self._drawing(ctx, augmenter, view)
+                tokens = self.augment(augmenter, tokens, tokens, view, drawing)
         return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
 
-    def perturb(
+    def augment(
         self,
         augmenter: BoundAugmenter,
-        values: Tensor,
-        tokens: TokenBatch,
+        x: Any,
+        tokens: TokenBatch | None,
         view: View,
         ctx: StepContext,
-        watch: bool,
-    ) -> Tensor:
-        """Return ``[T, E]`` embeddings of a view's tokens as an augmenter changes them.
+        watch: bool = True,
+    ) -> Any:
+        """Return texts, tokens or ``[T, E]`` embeddings of a view as an augmenter changes them.
 
-        With ``watch`` it is noted if it changes nothing.
+        With ``watch`` it is noted if it changes nothing, in the first calls.
         """
-        changed: Tensor = self.assembly.calls(augmenter.part, "__call__", values, tokens, view, ctx)
-        if watch and self._watches(augmenter):
-            self._watch(augmenter, bool(torch.equal(changed, values)))
-        return changed.to(values.dtype)
+        given = list(x) if isinstance(x, list) else x  # a list can be changed in place
+        changed = self.assembly.calls(augmenter.part, "__call__", given, tokens, view, ctx)
+        path = augmenter.planned.path
+        seen = self._same.get(path, 0)
+        if watch and 0 <= seen < MAX_WATCHED_CALLS:
+            self._same[path] = seen + 1 if _equal(changed, x) else -1
+        return changed
 
     def _drawing(self, ctx: StepContext, augmenter: BoundAugmenter, view: View) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.rank_and_size()[0]
         position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
         place = (augmenter.planned.path, view.name)
         return replace(ctx, generator=draws(seed, position, rank, *place))
-
-    def _watches(self, augmenter: BoundAugmenter) -> bool:
-        """Return whether it is still to be seen if an augmenter ever changes anything."""
-        return 0 <= self._same.get(augmenter.planned.path, 0) < MAX_WATCHED_CALLS
-
-    def _watch(self, augmenter: BoundAugmenter, unchanged: bool) -> None:
-        """Note whether an augmenter changed nothing, in the first steps."""
-        path = augmenter.planned.path
-        seen = self._same.get(path, 0)
-        if seen >= 0:
-            self._same[path] = seen + 1 if unchanged else -1
 
     def unchanged(self) -> Mapping[str, int]:
         """Return how often each augmenter that never changed anything was called."""
@@ -208,12 +196,8 @@ class ViewBuilder:
                 return self.rows.content(column, index, encoder.tokenizer)
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
-            before = list(texts)
             drawing = self._drawing(ctx, augmenter, view)
-            texts = self.assembly.calls(
-                augmenter.part, "__call__", list(before), None, view, drawing
-            )
-            self._watch(augmenter, texts == before)
+            texts = self.augment(augmenter, list(texts), None, view, drawing)
         known = self.rows.content_of(texts, encoder.tokenizer)
         return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
 
@@ -231,3 +215,12 @@ class ViewBuilder:
             for augmenter in self.assembly.augmenters
             if augmenter.point == point and view in augmenter.views
         ]
+
+
+def _equal(one: Any, two: Any) -> bool:
+    if isinstance(one, Tensor):
+        return torch.equal(one, two)
+    if isinstance(one, TokenBatch):
+        same = (torch.equal(getattr(one, name), getattr(two, name)) for name in _COMPARED)
+        return one is two or all(same)
+    return bool(one == two)

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path
@@ -33,11 +32,18 @@ LOCK = ".lock"
 _STEP = r"(?:round-(\d{1,9})-)?step-(\d{1,18})"
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    """A run's folder."""
+    """A run's folder.
 
-    path: Path
+    Attributes:
+        recipe: The file that repeats the run.
+        metrics: A file with a JSON object a line: step, loss, lr and the speeds.
+        model: Where the finished model is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe, self.metrics, self.model = path / RUN_FILE, path / METRICS, path / "model"
 
     @staticmethod
     def check_free(path: Path) -> None:
@@ -99,26 +105,8 @@ class RunFolder:
                 with suppress(OSError):
                     path.unlink()
 
-    @property
-    def model(self) -> Path:
-        """Return where the finished model is."""
-        return self.path / "model"
-
-    @property
-    def recipe(self) -> Path:
-        """Return the file that repeats the run."""
-        return self.path / RUN_FILE
-
-    @property
-    def metrics(self) -> Path:
-        """Return the file of metrics."""
-        return self.path / METRICS
-
     def open_metrics(self, kept: bytes = b"") -> FileIO:
-        """Open ``metrics.jsonl``: a JSON object a line, with step, loss, lr and the speeds.
-
-        It begins with the lines that a checkpoint kept, whatever it holds now.
-        """
+        """Open the metrics; they begin with what a checkpoint kept, whatever is there now."""
         with disk_errors(self.metrics):
             atomic_write(self.metrics, kept.decode())
             return FileIO(self.metrics, "a+")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import nn
 
 from cse_core.errors import CseError, did_you_mean
@@ -35,7 +33,7 @@ class Lora(Adapter):
 
     def __init__(self, options: LoraOptions, setup: Setup) -> None:
         self.options = options
-        self._seed = int(torch.randint(2**62, (), generator=setup.generator("init")))
+        self._seeded = partial(setup.seeded, "init")  # peft draws from the global generators
         try:
             import peft
         except ImportError as error:
@@ -57,7 +55,9 @@ class Lora(Adapter):
             target_modules=self._targets(model),
             use_rslora=options.rslora,
         )
-        with self._drawing(model):
+        with self._seeded(), warnings.catch_warnings():
+            # Of transformers, about what peft still reads of it.
+            warnings.simplefilter("ignore", FutureWarning)
             try:
                 self._adapted = self._peft.get_peft_model(model, config)
             except ValueError as error:  # no targets are known for the family
@@ -104,13 +104,3 @@ class Lora(Adapter):
         names = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
         what = f"{type(model).__name__} cannot be adapted: {said}"
         return CseError(what, where=self.path, hint=f"name layers in targets: {names}, or {ALL}")
-
-    @contextmanager
-    def _drawing(self, model: PreTrainedModel) -> Iterator[None]:
-        """Draw from the run's seed; peft draws from the global generators."""
-        device = next(model.parameters()).device
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(self._seed)
-            with warnings.catch_warnings():  # of transformers, about what peft still reads of it
-                warnings.simplefilter("ignore", FutureWarning)
-                yield

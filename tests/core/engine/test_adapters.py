@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from cse_core.errors import CseError
-from cse_core.training.checkpoint import Checkpoint, restore_assembly
 from tests.fixtures.tiny import Bench
 
 HEAD = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
@@ -42,22 +41,6 @@ def test_an_ema_branch_shares_the_frozen_weights(encoder: str, folder: Path) -> 
     bench.step()
     for (one, other), before in zip(pairs, start, strict=True):
         torch.testing.assert_close(other, (before + one) / 2 if one.requires_grad else before)
-
-
-def test_a_resumed_run_is_the_same(encoder: str, folder: Path) -> None:
-    whole, stopped, resumed = (Bench(encoder, folder, EMA, "train.lr=1e-2") for _ in range(3))
-    for number in range(3):
-        whole.step(number)
-    stopped.step(0)
-    stopped.loop.checkpoint().write(folder / "step-1")
-    found = Checkpoint.read(folder / "step-1")
-    restore_assembly(resumed.assembly, found)
-    resumed.loop.restore(found)
-    for number in (1, 2):
-        resumed.step(number)
-    one, other = whole.loop.checkpoint(), resumed.loop.checkpoint()
-    assert one.tensors.keys() == other.tensors.keys()
-    assert all(torch.equal(value, other.tensors[name]) for name, value in one.tensors.items())
 
 
 def test_a_run_has_one_adapter(encoder: str, folder: Path) -> None:

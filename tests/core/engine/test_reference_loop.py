@@ -11,7 +11,7 @@ from transformers import BertModel
 
 from cse_core.data import Corpus
 from cse_core.runtime.seeds import generator
-from tests.fixtures.tiny import Bench, composed, metrics, sentences, trainer
+from tests.fixtures.tiny import composed, metrics, sentences, trainer
 
 
 def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
@@ -118,23 +118,6 @@ def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     assert ["dev.spearman" in line for line in lines] == [False, True, True]
     assert lines[2]["loss"] == 0.0
     assert outcome.steps == 3 and outcome.chosen_by == "dev.spearman"
-
-
-def test_negatives_are_the_other_positives_in_one_direction(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, "", "model.dropout=0")
-    work = bench.step(0)
-    assert float(work.parts["infonce.negatives"]) == 7.0
-    both = Bench(encoder, folder, "", "model.dropout=0", "loss.infonce.in_batch=both").step(0)
-    assert float(both.parts["infonce.negatives"]) == 14.0
-
-
-def test_biases_and_layer_norms_do_not_decay(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, "", "train.weight_decay=0.1")
-    names = {parameter: name for name, parameter in bench.optimizer.named.items()}
-    for group in bench.optimizer.adamw.param_groups:
-        for name in (names[parameter] for parameter in group["params"]):
-            bare = name.endswith("bias") or "LayerNorm" in name
-            assert (group["weight_decay"] == 0.0) == bare, name
 
 
 def test_all_texts_equal_train_without_an_error(encoder: str, folder: Path) -> None:

@@ -258,15 +258,6 @@ def test_a_loss_that_waited_for_its_target_the_whole_run_is_named(
     ]
 
 
-def test_collapse_is_told(encoder: str, folder: Path) -> None:
-    run, notes = begin(encoder, folder, "", "run", "train.max_steps=1", scorer=dev())
-    for parameter in run.assembly.online.encoder.parameters():
-        parameter.data.zero_()
-    run.assembly.online.encoder.model.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
-    run.run()
-    assert any("collapse" in warning for warning in notes.warnings)
-
-
 def test_a_batch_larger_than_the_data(encoder: str, folder: Path) -> None:
     run, notes = begin(encoder, folder, "", "run", "train.batch_size=50", "train.epochs=3", rows=5)
     outcome = run.run()
