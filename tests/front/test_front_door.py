@@ -95,13 +95,15 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
 
 
 def test_a_run_is_that_of_the_command(
-    cse_command: Cse, tmp_path: Path, pairs: str, capfd: pytest.CaptureFixture[str]
+    cse_command: Cse, tmp_path: Path, sentences: Path, pairs: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "here")
+    given: dict[str, Any] = {"data": sentences, "dev": pairs, "options": SHORT}
+    run = cse.train("simcse", **given, out=tmp_path / "here")
     assert "3 steps" in capfd.readouterr().err
-    cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "quiet", quiet=True)
+    cse.train("simcse", **given, out=tmp_path / "quiet", quiet=True)
     assert capfd.readouterr() == ("", "")
-    words = ["train", "-r", "simcse", *FLAGS, "--dev", pairs, "--out", str(tmp_path / "there")]
+    words = ["train", "-r", "simcse", "--data", str(sentences), *FLAGS, "--dev", pairs,
+             "--out", str(tmp_path / "there")]  # fmt: skip
     done = cse_command(*words, "--json")
     there = json.loads(done.out)
     weights = [
@@ -135,12 +137,13 @@ def test_a_plan_is_trained_alone(sentences: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on(
-    tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sentences: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "run"
+    given: dict[str, Any] = {"data": sentences, "dev": pairs, "options": SHORT}
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as stopped:
         patch.setattr(SilentReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
-        cse.train("simcse", options=SHORT, dev=pairs, out=out, report="csv", quiet=True)
+        cse.train("simcse", **given, out=out, report="csv", quiet=True)
     assert f"go on with cse.resume('{out}')" in str(stopped.value)
     assert cse.resume(out, quiet=True).outcome.steps == 3
     rows = (out / "metrics.csv").read_text().splitlines()  # the reporter goes on too
