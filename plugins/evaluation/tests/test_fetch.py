@@ -127,25 +127,21 @@ def test_the_lock_file_trusts_the_first_fetch_alone(
     assert "changed: not what was fetched" in said and "first fetch" in said
 
 
-def test_a_published_checksum_is_kept_to(here: Cse, home: Path, web: dict[str, bytes]) -> None:
-    with served(web) as (address, _):
-        said = here("data", "fetch", "transfer", "--from", address)
-    assert said.code == 2
-    assert "is not the file whose checksum was published" in said.errors[-1]
-    assert "msr_paraphrase_train.txt" in said.errors[-1]
-    assert (home / "transfer/mr.tsv.gz").is_file()  # what was whole before it is kept
-    assert not (home / "transfer/mrpc.train.tsv.gz").exists()
-
-
-@pytest.mark.usefixtures("unpublished")
-def test_rows_that_the_owner_does_not_have_are_refused(
+def test_a_file_that_is_not_the_published_one_is_refused(
     here: Cse, home: Path, web: dict[str, bytes]
 ) -> None:
+    """By its checksum, and by its number of rows; what was whole before it is kept."""
     path = next(path for path in web if path.endswith("TREC_10.label"))
-    with served({**web, path: b"NUM:dist How far ?\n"}) as (address, _):
-        said = here("data", "fetch", "transfer", "--from", address)
-    assert said.code == 2 and "has 1 rows, not the 500" in said.errors[-1]
-    assert not (home / "transfer/trec.test.tsv.gz").exists()
+    for held, words, missing in (
+        ({**web, path: b"NUM:dist How far ?\n"}, "has 1 rows, not the 500", "trec.test"),
+        (web, "msr_paraphrase_train.txt: is not the file whose checksum was published",
+         "mrpc.train"),
+    ):  # fmt: skip
+        with served(held) as (address, _):
+            said = here("data", "fetch", "transfer", "--from", address)
+        assert said.code == 2 and words in said.errors[-1]
+        assert (home / "transfer/mr.tsv.gz").is_file()
+        assert not (home / f"transfer/{missing}.tsv.gz").exists()
 
 
 def test_without_a_network_one_line_says_what_to_put_where(

@@ -138,21 +138,14 @@ def test_titles_are_ranked_by_cosine_or_inner_product(tmp_path: Path, similarity
     assert found.to_json()["setting"].endswith(f", {words}")
 
 
-def test_long_titles_win_by_inner_product_alone(tmp_path: Path) -> None:
-    documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(8)]))
-    among = documents.among(["eaeaeaeagegegenononorobobolikita" * n for n in range(1, 21)])
-    own = {
-        each: score_documents(bag_of_letters, among, similarity=each).scores["recall@20"]
-        for each in ("cosine", "dot")
-    }
-    assert own["cosine"] > own["dot"] == 0.0
-
-
-def test_the_rank_of_each_title_is_written(cse: Cse, tmp_path: Path) -> None:
+def test_ranks_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> None:
     documents = write(tmp_path / "a.jsonl", [article(i) for i in range(30)])
+    plain = tmp_path / "more.txt"
+    plain.write_text("boat 0\nanother title\n")
     out = tmp_path / "items.tsv"
-    words = ("eval", "starter", "--documents", str(documents), "--no-baselines", "--json")
-    said = cse(*words, "--items-out", str(out))
+    words = ("eval", "starter", "--documents", str(documents), "--no-baselines", "--candidates",
+             str(plain))  # fmt: skip
+    said = cse(*words, "--similarity", "dot", "--items-out", str(out), "--json")
     assert said.code == 0, said.err
     assert f"are in {out}" in said.err
     head, *lines = (line.split("\t") for line in out.read_text().splitlines())
@@ -160,22 +153,12 @@ def test_the_rank_of_each_title_is_written(cse: Cse, tmp_path: Path) -> None:
     assert [line[:2] for line in lines] == [["a.all", str(n)] for n in range(1, 31)]
     assert {line[3] for line in lines} == {""}
     found = json.loads(said.out)["results"]["a.all"]
+    assert (found["titles"], found["candidates"]) == (31, 1)
+    assert found["setting"].endswith("inner product")
     for k in (5, 10, 20):
         share = sum(int(line[2]) <= k for line in lines) / 30
         assert found[f"recall@{k}"] == pytest.approx(100 * share, abs=1e-4)
-
-
-def test_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> None:
-    documents = write(tmp_path / "a.jsonl", [article(i) for i in range(6)])
-    plain = tmp_path / "more.txt"
-    plain.write_text("boat 0\nanother title\n")
-    words = ("eval", "starter", "--documents", str(documents), "--no-baselines")
-    said = cse(*words, "--candidates", str(plain), "--similarity", "dot", "--json")
-    assert said.code == 0, said.err
-    result = json.loads(said.out)["results"]["a.all"]
-    assert (result["titles"], result["candidates"]) == (7, 1)
-    assert result["setting"].endswith("inner product")
-    shown = " ".join(cse(*words, "--candidates", str(plain)).out.split())
+    shown = " ".join(cse(*words).out.split())
     assert "1 are candidates of --candidates alone" in shown
     assert "mean of sentence vectors, cosine" in shown
 

@@ -313,7 +313,7 @@ def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
 
 def test_equal_methods_seldom_differ_whatever_the_number_of_seeds() -> None:
     """Seeds drawn with replacement call 26, 17 and 10 % of equal methods different here."""
-    for count, of_items in ((2, 0.05), (2, 0.3), (3, 0.05), (3, 0.3), (5, 0.05), (5, 0.3)):
+    for count, of_items in ((2, 0.05), (3, 0.3), (5, 0.05)):
         rng = np.random.default_rng(0)
         values = []
         for _ in range(600):

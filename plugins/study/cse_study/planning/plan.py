@@ -14,10 +14,10 @@ from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
 from cse_core.recipes.values import plain
 from cse_core.runtime.loading import load_factory
 from cse_core.training.run_folder import RESULT
-from cse_study.definition.reading import Definition, Point, chosen_points, texts_of
+from cse_study.definition.reading import RUN, Definition, Point, chosen_points, texts_of
 from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_json
-from cse_study.planning.composing import RUN, Composer, Inputs, PlannedRun, digest, filled, is_role
+from cse_study.planning.composing import Composer, Inputs, PlannedRun, digest, filled, is_role
 
 _OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
 """First words of the command line's own commands."""
