@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint test-slow weight mutations bench gpu gpu-wheels docs clean
+.PHONY: help demo test lint pytest test-slow weight mutations bench gpu gpu-wheels docs clean
 
 help:
 	@echo "make demo       install, train on the embedded default, evaluate before and after"
@@ -51,11 +51,16 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not gpu"
+# Types are checked while the tests run.
+test: $(READY)
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
+
+# Modules stay compiled, whatever the environment says: dozens of processes import them.
+pytest: $(READY)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not gpu"
 
 test-slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not gpu"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not gpu"
 
 weight: $(READY)
 	@$(BIN)/python -m tests.architecture.weight

@@ -35,7 +35,7 @@ HANDED: dict[str, tuple[str, ...]] = {
 FOR_TESTS = {
     "cse_testkit.runs": ("run_steps", "compose", "Rig"),
     "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.checking": ("pairs",),
+    "cse_testkit.checking": ("part_suites", "recipe_suites", "pairs"),
     "cse_testkit.completion": ("train_together",),
     "cse_testkit.promises": ("failures",),
 }

@@ -55,9 +55,9 @@ def test_quiet_prints_the_folder_and_json_one_object(
 def test_an_interrupted_run(
     cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says how to go on, leaves no model, and is refused once a checkpoint is cut short."""
+    """It says how to go on, leaves no model, and begins again where its checkpoint is cut short."""
     out = tmp_path / "run"
-    words = short(sentences, out, "--train.max_steps", "5000", "--train.save_steps", "1")
+    words = short(sentences, out, "--train.save_steps", "1")
     with monkeypatch.context() as patch:
         patch.setattr(LineReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
         said = cse(*words)
@@ -67,7 +67,9 @@ def test_an_interrupted_run(
     refused(cse("eval", str(out)), "run")
     for file in out.glob("checkpoints/*/*.safetensors"):
         file.write_bytes(file.read_bytes()[:1000])
-    refused(cse("train", "--resume", str(out)), "checkpoint", "delete this folder")
+    said = cse("train", "--resume", str(out))
+    assert said.code == 0 and "delete this folder to resume from the one before it" in said.err
+    assert "resuming after step 0" in said.err and (out / "model").is_dir()
 
 
 def test_what_is_trained_from_the_starter_is_known_as_such_however_often(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,15 @@ def named(case: Case) -> str:
     return " ".join((f"{kind}.{name}", *sets))
 
 
-def composed(case: Case, registry: Registry, *sets: str) -> tuple[Composition, Corpus]:
-    """Return the least run of a case without dropout in the encoder, and its rows."""
-    kind, name, own = case
-    needed = complete(registry, [(kind, name)], {(kind, name): {}})
+def composed(cases: Sequence[Case], registry: Registry, *sets: str) -> tuple[Composition, Corpus]:
+    """Return the least run of cases without dropout in the encoder, and its rows.
+
+    Raises:
+        CseError: If the composer refuses them together.
+    """
+    needed = complete(registry, [(kind, name) for kind, name, _ in cases])
     corpus = tiny_corpus(columns=needed.columns)
+    own = [each for *_, sets in cases for each in sets]
     composition = compose(
         kinds=needed.kinds,
         sets=[*needed.sets, "model.dropout=0", *own, *sets],

@@ -1,11 +1,13 @@
-"""Steps of every installed part on a pretended device and on the CPU; a line of JSON each.
+"""Steps of every installed part on a pretended device and on the CPU; a line of JSON a run.
 
-``python -m tests.device.steps``, in a process of its own.
+``python -m tests.device.steps``, in a process of its own. Parts that may stand together share a
+run: what a part waits for is known by its line of the code.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,10 +15,54 @@ from cse_testkit import installed_registry
 from cse_testkit.runs import Rig
 
 from cse_core.data import Corpus
+from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
-from tests.device.cases import CASES, Case, composed, cpu_generators, draws_dropout, named
+from tests.device.cases import (
+    CASES,
+    CHUNKS,
+    JOINED,
+    Case,
+    composed,
+    cpu_generators,
+    draws_dropout,
+    named,
+)
 from tests.device.pretended import WAITS, pretended, values
+
+PARTS_OF_A_RUN = 6
+
+
+def runs(registry: Registry) -> list[list[Case]]:
+    """Return the cases, those together that may stand in one run."""
+    found: list[list[Case]] = []
+    for case in CASES:
+        room = (run for run in found if len(run) < PARTS_OF_A_RUN and fits(run, case, registry))
+        run = next(room, None)
+        if run is None:
+            found.append([case])
+        else:
+            run.append(case)
+    return found
+
+
+def fits(run: list[Case], case: Case, registry: Registry) -> bool:
+    """Return whether a case can share a run, and its losses can still be compared there."""
+    chunks, heads, alone = (
+        {test(each) for each in (run[0], case)}
+        for test in (
+            lambda each: each[2] == CHUNKS,
+            lambda each: each[0] == "pool",  # some of them draw dropout
+            lambda each: named(each) in JOINED,
+        )
+    )
+    if len(chunks) > 1 or len(heads) > 1 or True in alone:
+        return False
+    try:
+        composed([*run, case], registry)
+    except CseError:
+        return False
+    return True
 
 
 def losses(
@@ -34,16 +80,22 @@ def losses(
     return [float(values(each.loss)) for each in found], draws_dropout(rig)
 
 
-def line(case: Case, registry: Registry) -> dict[str, Any]:
-    """Return what a case came to."""
-    composition, corpus = composed(case, registry)
+def lines(run: list[Case], registry: Registry) -> Iterator[dict[str, Any]]:
+    """Yield what a run came to, or each of its parts where heads draw dropout."""
+    name = ", ".join(map(named, run))
+    composition, corpus = composed(run, registry)
     here, drawn = losses(composition, corpus, registry, "cpu")
+    if drawn and len(run) > 1:
+        for case in run:
+            yield from lines([case], registry)
+        return
     try:
         with pretended() as device:
             there, _ = losses(composition, corpus, registry, device)
     except Exception as error:
-        return {"case": named(case), "error": f"{type(error).__name__}: {error}"}
-    return {"case": named(case), "cpu": here, "there": there, "drawn": drawn, "waits": WAITS}
+        yield {"run": name, "error": f"{type(error).__name__}: {error}"}
+    else:
+        yield {"run": name, "cpu": here, "there": there, "drawn": drawn, "waits": WAITS}
 
 
 def main() -> None:
@@ -51,8 +103,9 @@ def main() -> None:
     torch.set_num_threads(1)
     registry = installed_registry()
     with cpu_generators():
-        for case in CASES:
-            print(json.dumps(line(case, registry)), flush=True)
+        for run in runs(registry):
+            for line in lines(run, registry):
+                print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

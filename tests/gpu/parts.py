@@ -84,7 +84,7 @@ def run(setting: Setting) -> None:
 
 def losses(setting: Setting, case: Case, registry: Registry) -> None:
     """Compare three losses with the CPU's."""
-    composition, corpus = composed(case, registry)
+    composition, corpus = composed([case], registry)
     found, drawn = [], False
     for device in ("cpu", setting.device):
         with cpu_generators(), DrawnHere():
@@ -100,7 +100,7 @@ def losses(setting: Setting, case: Case, registry: Registry) -> None:
 
 def steps(setting: Setting, case: Case, registry: Registry) -> None:
     """Take two steps under torch's watch, after two that it does not see."""
-    composition, corpus = composed(case, registry)
+    composition, corpus = composed([case], registry)
     rig = Rig(composition, corpus, registry=registry, device=setting.device)
     rig.loop.before_update = None  # the kit's look at every gradient waits for the device
     rig.step(2)

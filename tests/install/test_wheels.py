@@ -103,49 +103,32 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
     for words, wanted in (
-        (
-            [
-                "train",
-                "--aug",
-                "fgsm",
-                "--model",
-                "encoder",
-                "--data",
-                _texts(core.folder),
-                "--dry-run",
-            ],
-            "cse-mocose",
-        ),
-        (["train", "--data", _texts(core.folder), "--dry-run"], "cse-starter"),
-        (["eval", "encoder"], "cse-evaluation"),
-        (["bench"], "cse-bench"),
-        (["inspect"], "cse-inspect"),
-        (["push", "run", "a/b"], "cse-hub"),
+        ("train --aug fgsm --model encoder --data texts.txt --dry-run", "cse-mocose"),
+        ("train --data texts.txt --dry-run", "cse-starter"),
+        ("eval encoder", "cse-evaluation"),
+        ("bench", "cse-bench"),
+        ("inspect", "cse-inspect"),
+        ("push run a/b", "cse-hub"),
     ):
-        refused = core.cse(*words)
+        refused = core.cse(*words.split())
         assert refused.returncode == 2, (words, refused)
         assert f"pip install {wanted}" in refused.stderr, (words, refused.stderr)
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+@pytest.mark.slow  # tests/core/training/test_dev_sets.py sees it without a process
+def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(core: Environment) -> None:
+    words = ("--model", make_encoder(core.folder / "encoder"), "--data", _texts(core.folder))
+    for content in (
         "text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
         "sentence1\tsentence2\tscore\na\tb\t1\na\tc\t2\n",
-    ],
-    ids=["titles", "pairs"],
-)
-def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(
-    core: Environment, content: str
-) -> None:
-    (core.folder / "own.tsv").write_text(content)
-    words = ("--model", make_encoder(core.folder / "encoder"), "--data", _texts(core.folder))
-    refused = core.cse("train", *words, "--dev", "own.tsv", "-q", "--out", "run")
-    assert refused.returncode == 2, refused
-    assert refused.stderr.startswith("error: own.tsv: no installed suite can read this dev set")
-    assert "pip install cse-evaluation" in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
+    ):
+        (core.folder / "own.tsv").write_text(content)
+        refused = core.cse("train", *words, "--dev", "own.tsv", "-q", "--out", "run")
+        assert refused.returncode == 2, refused
+        assert refused.stderr.startswith("error: own.tsv: no installed suite can read this dev set")
+        assert "pip install cse-evaluation" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
 
 
 @pytest.mark.slow

@@ -269,17 +269,7 @@ def _laid_out() -> Path:
 
 
 def _plugin(name: str) -> Case:
-    return lambda folder, _: listed(name, folder, _beside_plugins())
-
-
-@cache
-def _beside_plugins() -> Server:
-    packages = Path(mkdtemp())
-    atexit.register(shutil.rmtree, packages, ignore_errors=True)
-    server = Server(packages)
-    atexit.register(server.close)
-    server.call(["--version"], packages)  # what it imports at its beginning is not there yet
-    return server
+    return lambda folder, server: listed(name, folder, server)
 
 
 def neighbours() -> list[Neighbour]:

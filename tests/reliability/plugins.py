@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from textwrap import dedent
 
@@ -81,15 +80,11 @@ def install(name: str, folder: Path) -> None:
 
 
 def listed(name: str, folder: Path, server: Server) -> str:
-    """List and use plugins beside one that does harm; returns what went wrong.
-
-    The server has ``packages``, a folder on its path, which is emptied before.
-    """
-    assert server.packages is not None
-    for left in server.packages.iterdir():
-        shutil.rmtree(left)
-    install(name, server.packages)
-    listing = server.call(["list-plugins", "--json"], folder)
+    """List and use plugins beside one that does harm; returns what went wrong."""
+    packages = folder / "packages"
+    packages.mkdir()
+    install(name, packages)
+    listing = server.call(["list-plugins", "--json"], folder, packages=packages)
     try:
         plugins = {each["key"]: each for each in json.loads(listing.out)["plugins"]}
     except ValueError:
@@ -104,7 +99,7 @@ def listed(name: str, folder: Path, server: Server) -> str:
     if active < 10:
         return f"{active} plugins are active"
     for words in USES:
-        answer = server.call(words.split(), folder)
+        answer = server.call(words.split(), folder, packages=packages)
         if answer.code or answer.hung or steering(answer.out + answer.err):
             return f"{words}: {answer.code} {ascii(answer.out)[-200:]} {ascii(answer.err)[-300:]}"
     return ""

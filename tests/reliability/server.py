@@ -43,17 +43,13 @@ SECONDS = 60.0
 
 
 class Server:
-    """A process that forks for each command, with one more folder of packages if there is one."""
+    """A process that forks for each command."""
 
-    def __init__(self, packages: Path | None = None) -> None:
-        self.packages = packages
-        paths = [str(packages)] if packages else []
-        if there := os.environ.get("PYTHONPATH"):
-            paths.append(there)
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.reliability.server"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, **ENVIRONMENT},
         )  # fmt: skip
 
     def call(
@@ -70,6 +66,7 @@ class Server:
         user: int | None = None,
         gone: bool = False,
         umask: int = 0o022,
+        packages: Path | None = None,
     ) -> Answer:
         """Run ``cse`` with ``words``.
 
@@ -82,6 +79,7 @@ class Server:
             user: Number of the user who runs it; only root may choose another.
             gone: Whether the working folder is removed before it begins.
             umask: The umask of the process.
+            packages: One more folder of installed packages.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +88,7 @@ class Server:
                 "words": list(words), "cwd": str(cwd), "env": dict(env or {}), "folder": folder,
                 "seconds": seconds, "limits": dict(limits or {}), "streams": dict(streams or {}),
                 "fault": fault and fault.model_dump(), "user": user, "gone": gone,
-                "umask": umask,
+                "umask": umask, "packages": packages and str(packages),
             }  # fmt: skip
             print(json.dumps(job), file=self._process.stdin, flush=True)
             done = json.loads(self._process.stdout.readline())
@@ -147,6 +145,8 @@ def _child(job: Mapping[str, Any]) -> None:
         os.setuid(job["user"])
     if job["fault"] is not None:
         Fault(**job["fault"]).install()
+    if job["packages"]:
+        sys.path.insert(0, job["packages"])
     sys.argv = ["cse", *job["words"]]
     from cse_cli.main import main
 

@@ -25,7 +25,7 @@ from cse_core.recipes.compose import resolve
 from cse_core.training.recipe_file import as_recipe
 from tests.reliability.inputs import PAIRS, TEXTS
 from tests.reliability.outcomes import Answer
-from tests.reliability.server import Server
+from tests.reliability.server import Server, the_server
 
 pytestmark = pytest.mark.slow
 # A draw that fails is printed as it is: to shrink it takes an hour of runs.
@@ -48,10 +48,8 @@ JUNK = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
+def server() -> Server:
+    return the_server()
 
 
 @pytest.fixture(scope="module")

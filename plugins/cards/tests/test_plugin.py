@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from cse_testkit import AugmenterSuite, PluginSuite, StoreSuite
+from cse_testkit import part_suites
 
-
-class TestPlugin(PluginSuite):
-    distribution = "cse-cards"
-
-
-class TestCaseSwitch(AugmenterSuite):
-    part = ("aug", "case-switch")
-    options = {"rate": 0.3}
-    variants = ({"variant": "v1"},)
-
-
-class TestRetrieved(StoreSuite):
-    part = ("negatives", "retrieved")
-    options = {"knn": 5}
-    variants = ({"knn": 7, "take": 3, "refresh": "round", "weight": 0.5},)
+globals().update(
+    part_suites(
+        "cse-cards",
+        {
+            "aug.case-switch": {"options": {"rate": 0.3}, "variants": ({"variant": "v1"},)},
+            "negatives.retrieved": {
+                "options": {"knn": 5},
+                "variants": ({"knn": 7, "take": 3, "refresh": "round", "weight": 0.5},),
+            },
+        },
+    )
+)

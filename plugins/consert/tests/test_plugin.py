@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from cse_testkit import AugmenterSuite, PluginSuite
+from cse_testkit import part_suites
 
+BOTH = ["anchor", "positive"]
+ON_WORDS = {"at": "word_embeddings", "rescale": True}
 
-class TestPlugin(PluginSuite):
-    distribution = "cse-consert"
-
-
-class TestTokenShuffle(AugmenterSuite):
-    part = ("aug", "token-shuffle")
-    variants = ({"rate": 0.5, "tokens": "content", "views": ["anchor", "positive"]},)
-
-
-class TestTokenCutoff(AugmenterSuite):
-    part = ("aug", "token-cutoff")
-    variants = ({"at": "word_embeddings", "tokens": "content", "rate": 0.5, "rescale": True},)
-
-
-class TestFeatureCutoff(AugmenterSuite):
-    part = ("aug", "feature-cutoff")
-    variants = ({"at": "word_embeddings", "rescale": True, "views": ["anchor", "positive"]},)
-
-
-class TestEmbeddingDropout(AugmenterSuite):
-    part = ("aug", "embedding-dropout")
-    variants = ({"at": "word_embeddings", "rescale": True}, {"draw": "count"})
+globals().update(
+    part_suites(
+        "cse-consert",
+        {
+            "aug.token-shuffle": {"variants": ({"rate": 0.5, "tokens": "content", "views": BOTH},)},
+            "aug.token-cutoff": {"variants": ({**ON_WORDS, "tokens": "content", "rate": 0.5},)},
+            "aug.feature-cutoff": {"variants": ({**ON_WORDS, "views": BOTH},)},
+            "aug.embedding-dropout": {"variants": (ON_WORDS, {"draw": "count"})},
+        },
+    )
+)

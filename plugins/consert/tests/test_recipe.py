@@ -11,15 +11,12 @@ from cse_consert.options import (
     TokenCutoffOptions,
     TokenShuffleOptions,
 )
-from cse_testkit import RecipeSuite, run_steps
+from cse_testkit import recipe_suites, run_steps
 
 ON_EMBEDDINGS: dict[str, Any] = {"at": "input_embeddings", "rescale": False}
 
 
-class TestConsert(RecipeSuite):
-    recipe = "consert"
-    settings = Path(__file__).parent / "settings" / "consert.toml"
-    expects = {"bert-base": {"train.seed": 1}}
+globals().update(recipe_suites("cse-consert", Path(__file__).parent / "settings"))
 
 
 def test_defaults() -> None:
@@ -35,5 +32,5 @@ def test_defaults() -> None:
 def test_without_dropout_the_augmenters_alone_make_the_views() -> None:
     both = run_steps(recipe="consert", steps=1)
     none = run_steps({"aug": ["~feature-cutoff", "~token-shuffle"]}, recipe="consert", steps=1)
-    assert both.composition.model.dropout == 0.0
+    assert (both.composition.model.dropout, both.composition.train.seed) == (0.0, 1)
     assert both.losses[0] > none.losses[0]

@@ -6,36 +6,30 @@ import math
 from typing import Any
 
 import torch
-from cse_testkit import LossSuite, PluginSuite, StoreSuite
+from cse_testkit import LossSuite, StoreSuite, part_suites
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
-
-class TestPlugin(PluginSuite):
-    distribution = "cse-dclr"
-
-
-class TestNoise(StoreSuite):
-    part = ("negatives", "noise")
-    options = {"times": 1.5}
-    variants = ({"objective": "batch", "deviation": 0.5, "step_size": 0.1},)
-
-
-class TestInstanceWeights(StoreSuite):
-    part = ("negatives", "instance-weights")
-    options = {"phi": 0.2, "center": True}
+globals().update(
+    part_suites(
+        "cse-dclr",
+        {
+            "negatives.noise": {
+                "options": {"times": 1.5},
+                "variants": ({"objective": "batch", "deviation": 0.5, "step_size": 0.1},),
+            },
+            "negatives.instance-weights": {"options": {"phi": 0.2, "center": True}},
+            "loss.dclr": {"options": {"temperature": 0.3}},
+        },
+    )
+)
 
 
 class TestInstanceWeightsOfTwoDropouts(StoreSuite):
     part = ("negatives", "instance-weights")
     options = {"phi": 0.5}
     sets = ("branch.frozen.mode=train",)
-
-
-class TestPaper(LossSuite):
-    part = ("loss", "dclr")
-    options = {"temperature": 0.3}
 
 
 class TestPublished(LossSuite):

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 from cse_dclr.options import NoiseOptions
-from cse_testkit import RecipeSuite, compose, run_steps
+from cse_testkit import compose, recipe_suites, run_steps
 
 PHI = "negatives.instance-weights.phi=0.05"
 BOTH_VIEWS = "negatives.instance-weights.view=positive"
 
 
-class TestDclr(RecipeSuite):
-    recipe = "dclr"
-    settings = Path(__file__).parent / "settings" / "dclr.toml"
+globals().update(recipe_suites("cse-dclr", Path(__file__).parent / "settings"))
 
 
 def test_the_defaults_are_those_of_the_published_code() -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
-from cse_testkit import RecipeSuite
+from cse_testkit import recipe_suites
 
-
-class TestEsimcse(RecipeSuite):
-    recipe = "esimcse"
-    settings = Path(__file__).parent / "settings" / "esimcse.toml"
+globals().update(recipe_suites("cse-esimcse", Path(__file__).parent / "settings"))
 
 
 def test_defaults() -> None:

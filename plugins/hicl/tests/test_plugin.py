@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from cse_testkit import LossSuite, MinerSuite, PluginSuite, PoolerSuite, StoreSuite
+from cse_testkit import part_suites
 
 SHORT = {"length": 4}
 """Segments of this length, so that the kit's short texts have several."""
+CUT = {"sets": ("pool.segments.length=4",)}
 
-
-class TestPlugin(PluginSuite):
-    distribution = "cse-hicl"
-
-
-class TestSegments(PoolerSuite):
-    part = ("pool", "segments")
-    options = SHORT
-    variants = ({**SHORT, "wrap": "sentence", "aggregate": "mean", "join": "before-heads"},)
-
-
-class TestSameSequence(MinerSuite):
-    part = ("positives", "same-sequence")
-    sets = ("pool.segments.length=4",)
-
-
-class TestAveraging(StoreSuite):
-    part = ("negatives", "averaging")
-    sets = ("pool.segments.length=4",)
-
-
-class TestEntailment(LossSuite):
-    part = ("loss", "entailment")
-    sets = ("pool.segments.length=4",)
+globals().update(
+    part_suites(
+        "cse-hicl",
+        {
+            "pool.segments": {
+                "options": SHORT,
+                "variants": (
+                    {**SHORT, "wrap": "sentence", "aggregate": "mean", "join": "before-heads"},
+                ),
+            },
+            "positives.same-sequence": CUT,
+            "negatives.averaging": CUT,
+            "loss.entailment": CUT,
+        },
+    )
+)

@@ -10,10 +10,9 @@ from cse_hicl.options import (
     SameSequenceOptions,
     SegmentsOptions,
 )
-from cse_testkit import RecipeSuite
+from cse_testkit import recipe_suites
 
-SETTINGS = Path(__file__).parent / "settings"
-"""Every setting of each recipe with its source."""
+globals().update(recipe_suites("cse-hicl", Path(__file__).parent / "settings"))
 
 
 def test_defaults() -> None:
@@ -26,28 +25,3 @@ def test_defaults() -> None:
     assert EntailmentOptions() == EntailmentOptions(
         level="segment", sentences="anchor", temperature=0.05, reduction="mean", same_text="mask"
     )
-
-
-class TestHicl(RecipeSuite):
-    recipe = "hicl"
-    settings = SETTINGS / "hicl.toml"
-
-
-class TestHiclV2(RecipeSuite):
-    recipe = "hicl-v2"
-    settings = SETTINGS / "hicl-v2.toml"
-
-
-class TestHiclEsimcse(RecipeSuite):
-    recipe = "hicl-esimcse"
-    settings = SETTINGS / "hicl-esimcse.toml"
-
-
-class TestHiclSncse(RecipeSuite):
-    recipe = "hicl-sncse"
-    settings = SETTINGS / "hicl-sncse.toml"
-
-
-class TestHiclV2Sncse(RecipeSuite):
-    recipe = "hicl-v2-sncse"
-    settings = SETTINGS / "hicl-v2-sncse.toml"

@@ -8,93 +8,84 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import AugmenterSuite, LossSuite, MetricSuite, PluginSuite, StoreSuite
+from cse_testkit import LossSuite, MetricSuite, part_suites
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
-LEXICON = Path(__file__).parent / "lexicon.tsv"
+LEXICON = str(Path(__file__).parent / "lexicon.tsv")
 
 
-class TestPlugin(PluginSuite):
-    distribution = "cse-ifcl"
+def slow_twins(
+    self: Any,
+    batch: Batch,
+    targets: Positives,
+    negatives: Negatives,
+    ctx: StepContext,
+    options: Any,
+) -> float:
+    """Return Eqs. 4 to 9 in loops, with masks and weights as the core defines them."""
+    views = {name: view["sentence"].vectors for name, view in batch.views.items()}
+    inputs = {name: view["input"].vectors for name, view in batch.views.items()}
+    weights = [each.start for each in (options.identical, options.fraternal, options.margin)]
+    total, count = 0.0, len(batch.anchors)
+
+    def exponential(one: Tensor, other: Tensor, temperature: float = 1.0) -> float:
+        return math.exp(float(torch.cosine_similarity(one, other, dim=0)) / temperature)
+
+    for i, anchor in enumerate(batch.anchors):
+        identical, fraternal = views["identical"][i], views["positive"][i]
+        mass = own = exponential(anchor, identical, options.temperature)
+        for n, negative in enumerate(negatives.vectors):
+            if not bool(negatives.mask[i, n]):
+                weight = math.exp(float(negatives.log_weights[i, n]))
+                mass += weight * exponential(anchor, negative, options.temperature)
+        total -= weights[0] * math.log(own / mass)
+        own = exponential(anchor, fraternal, options.temperature)
+        mass = sum(exponential(anchor, other, options.temperature) for other in views["positive"])
+        total -= weights[1] * math.log(own / mass)
+        innate = exponential(inputs["anchor"][i], inputs["identical"][i])
+        innate -= exponential(inputs["anchor"][i], inputs["positive"][i])
+        learned = exponential(anchor, identical) - exponential(anchor, fraternal)
+        total += weights[2] * abs(learned - innate)
+    return total / count
 
 
-class TestFusion(AugmenterSuite):
-    part = ("aug", "fusion")
-    variants = ({"at": "word_embeddings", "epsilon": 0.5, "unmatched": "zero", "special": "pad"},)
-
-
-class TestRandomDeletion(AugmenterSuite):
-    part = ("aug", "random-deletion")
-    options = {"rate": 0.3}
-
-
-class TestSynonym(AugmenterSuite):
-    part = ("aug", "synonym")
-    options = {"lexicon": str(LEXICON), "rate": 0.5}
-
-
-class TestRandomInsertion(AugmenterSuite):
-    part = ("aug", "random-insertion")
-    options = {"lexicon": str(LEXICON)}
-    variants = ({"unit": "character"},)
-
-
-class TestHippocampus(StoreSuite):
-    part = ("negatives", "hippocampus")
-    variants = ({"batches": 2, "forgetting": 0.0, "view": "positive"},)
-
-
-class TestMutualInformation(MetricSuite):
-    part = ("metric", "mutual-information")
+globals().update(
+    part_suites(
+        "cse-ifcl",
+        {
+            "aug.fusion": {
+                "variants": (
+                    {
+                        "at": "word_embeddings",
+                        "epsilon": 0.5,
+                        "unmatched": "zero",
+                        "special": "pad",
+                    },
+                )
+            },
+            "aug.random-deletion": {"options": {"rate": 0.3}},
+            "aug.synonym": {"options": {"lexicon": LEXICON, "rate": 0.5}},
+            "aug.random-insertion": {
+                "options": {"lexicon": LEXICON},
+                "variants": ({"unit": "character"},),
+            },
+            "negatives.hippocampus": {
+                "variants": ({"batches": 2, "forgetting": 0.0, "view": "positive"},)
+            },
+            "loss.twins": {
+                "options": {"temperature": 0.3, "identical": 0.7, "fraternal": 1.3, "margin": 0.4},
+                "slow": slow_twins,
+            },
+        },
+    )
+)
 
 
 class TestMutualInformationOfGoodPairs(MetricSuite):
     part = ("metric", "mutual-information")
     options = {"gold": 4.0, "temperature": 0.5}
-
-
-class TestTwins(LossSuite):
-    """Eqs. 4 to 9 in loops, with masks, weights and several positives as the core defines them."""
-
-    part = ("loss", "twins")
-    options = {"temperature": 0.3, "identical": 0.7, "fraternal": 1.3, "margin": 0.4}
-
-    def slow(
-        self,
-        batch: Batch,
-        targets: Positives,
-        negatives: Negatives,
-        ctx: StepContext,
-        options: Any,
-    ) -> float:
-        views = {name: view["sentence"].vectors for name, view in batch.views.items()}
-        inputs = {name: view["input"].vectors for name, view in batch.views.items()}
-        weights = [each.start for each in (options.identical, options.fraternal, options.margin)]
-        total, count = 0.0, len(batch.anchors)
-
-        def exponential(one: Tensor, other: Tensor, temperature: float = 1.0) -> float:
-            return math.exp(float(torch.cosine_similarity(one, other, dim=0)) / temperature)
-
-        for i, anchor in enumerate(batch.anchors):
-            identical, fraternal = views["identical"][i], views["positive"][i]
-            mass = own = exponential(anchor, identical, options.temperature)
-            for n, negative in enumerate(negatives.vectors):
-                if not bool(negatives.mask[i, n]):
-                    weight = math.exp(float(negatives.log_weights[i, n]))
-                    mass += weight * exponential(anchor, negative, options.temperature)
-            total -= weights[0] * math.log(own / mass)
-            own = exponential(anchor, fraternal, options.temperature)
-            mass = sum(
-                exponential(anchor, other, options.temperature) for other in views["positive"]
-            )
-            total -= weights[1] * math.log(own / mass)
-            innate = exponential(inputs["anchor"][i], inputs["identical"][i])
-            innate -= exponential(inputs["anchor"][i], inputs["positive"][i])
-            learned = exponential(anchor, identical) - exponential(anchor, fraternal)
-            total += weights[2] * abs(learned - innate)
-        return total / count
 
 
 class TestTwinsSummedBothWays(LossSuite):

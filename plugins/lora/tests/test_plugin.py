@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from cse_testkit import AdapterSuite, PluginSuite
+from cse_testkit import part_suites
 
+VARIANT = {"targets": ("all-linear",), "rank": 2, "dropout": 0.1, "rslora": True}
 
-class TestPlugin(PluginSuite):
-    distribution = "cse-lora"
-
-
-class TestLora(AdapterSuite):
-    part = ("adapter", "lora")
-    variants = ({"targets": ("all-linear",), "rank": 2, "dropout": 0.1, "rslora": True},)
+globals().update(part_suites("cse-lora", {"adapter.lora": {"variants": (VARIANT,)}}))

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from cse_testkit import AugmenterSuite, PluginSuite, PoolerSuite, StoreSuite
+from cse_testkit import part_suites
 
+BOTH = ["anchor", "positive"]
 
-class TestPlugin(PluginSuite):
-    distribution = "cse-mocose"
-
-
-class TestFgsm(AugmenterSuite):
-    part = ("aug", "fgsm")
-    variants = (
+globals().update(
+    part_suites(
+        "cse-mocose",
         {
-            "gradient": "previous",
-            "relative": False,
-            "epsilon": 0.01,
-            "views": ["anchor", "positive"],
+            "aug.fgsm": {
+                "variants": (
+                    {"gradient": "previous", "relative": False, "epsilon": 0.01, "views": BOTH},
+                )
+            },
+            "aug.token-drop": {
+                "options": {"rate": 0.3},
+                "variants": ({"places": None, "views": BOTH},),
+            },
+            "pool.projector": {"variants": ({"layers": 3, "dimension": 12}, {"layers": 0})},
+            "pool.predictor": {"variants": ({"layers": 3, "branches": "all"},)},
+            "negatives.queue": {
+                "options": {"size": 10, "first_fill": 3},
+                "variants": (
+                    {"branch": None, "size": 6, "first_fill": 0},
+                    {"size": 8, "first_fill": 2, "growth": "official"},
+                    {"size": 10, "first_fill": 3, "update": "latest"},
+                    {"size": 6, "first_fill": 3, "update": "oldest"},
+                ),
+            },
         },
     )
-
-
-class TestTokenDrop(AugmenterSuite):
-    part = ("aug", "token-drop")
-    options = {"rate": 0.3}
-    variants = ({"places": None, "views": ["anchor", "positive"]},)
-
-
-class TestProjector(PoolerSuite):
-    part = ("pool", "projector")
-    variants = ({"layers": 3, "dimension": 12}, {"layers": 0})
-
-
-class TestPredictor(PoolerSuite):
-    part = ("pool", "predictor")
-    variants = ({"layers": 3, "branches": "all"},)
-
-
-class TestQueue(StoreSuite):
-    part = ("negatives", "queue")
-    options = {"size": 10, "first_fill": 3}
-    variants = (
-        {"branch": None, "size": 6, "first_fill": 0},
-        {"size": 8, "first_fill": 2, "growth": "official"},
-        {"size": 10, "first_fill": 3, "update": "latest"},
-        {"size": 6, "first_fill": 3, "update": "oldest"},
-    )
+)

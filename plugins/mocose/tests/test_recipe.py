@@ -1,12 +1,9 @@
-"""The kit over MoCoSE's recipe."""
+"""The kit over MoCoSE's recipes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from cse_testkit import RecipeSuite
+from cse_testkit import recipe_suites
 
-
-class TestMocose(RecipeSuite):
-    recipe = "mocose"
-    settings = Path(__file__).parent / "settings" / "mocose.toml"
+globals().update(recipe_suites("cse-mocose", Path(__file__).parent / "settings"))

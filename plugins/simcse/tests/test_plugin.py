@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from cse_testkit import (
-    PluginSuite,
-    PoolerSuite,
-    StoreSuite,
     compose,
     installed_registry,
     make_context,
     make_part,
+    part_suites,
     run_steps,
     shared_encoder,
     tiny_corpus,
@@ -24,18 +22,9 @@ from transformers import AutoModel, AutoTokenizer
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 
-
-class TestPlugin(PluginSuite):
-    distribution = "cse-simcse"
-
-
-class TestHardNegatives(StoreSuite):
-    part = ("negatives", "hard-negatives")
-    options = {"weight": 0.7}
-
-
-class TestAvgTop2(PoolerSuite):
-    part = ("pool", "avg-top2")
+globals().update(
+    part_suites("cse-simcse", {"negatives.hard-negatives": {"options": {"weight": 0.7}}})
+)
 
 
 def test_the_mean_of_the_last_two_hidden_states(tmp_path: Path) -> None:

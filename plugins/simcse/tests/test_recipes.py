@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cse_testkit import RecipeSuite
+from cse_testkit import recipe_suites
 
-SETTINGS = Path(__file__).parent / "settings"
-
-
-class TestSimcse(RecipeSuite):
-    recipe = "simcse"
-    settings = SETTINGS / "simcse.toml"
-
-
-class TestSupervised(RecipeSuite):
-    recipe = "simcse-supervised"
-    settings = SETTINGS / "simcse-supervised.toml"
+globals().update(recipe_suites("cse-simcse", Path(__file__).parent / "settings"))

@@ -23,7 +23,7 @@ from cse_core.runtime.seeds import generator
 from cse_core.types import Batch, LossOutput, Negatives, Positives, Round, StepContext
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
-from cse_testkit.watching import difference, snapshot
+from cse_testkit.watching import same, snapshot
 
 _MASKS = ("none", "some", "all")
 _WEIGHTS = ("zero", "random", "some -inf", "all -inf")
@@ -40,14 +40,9 @@ class LossSuite(PartSuite):
             def slow(self, batch, targets, negatives, ctx, options):
                 ...
                 return total / len(batch.anchors)
-
-    Attributes:
-        tolerance: Greatest relative difference from ``slow``.
     """
 
     base = (Loss,)
-
-    tolerance: float = 1e-9
 
     def slow(
         self,
@@ -64,11 +59,10 @@ class LossSuite(PartSuite):
         """The value of some ordinary batch has a gradient for the anchors or the positives."""
         reached = False
         for seed in range(4):
-            batch = self.batch()
+            batch, targets, negatives = self.ordinary()
             noise = torch.randn(batch.anchors.shape, generator=_draws(f"anchors {seed}"))
             batch = replace(batch, anchors=batch.anchors + seed * noise)
-            negatives = self.negatives(batch, 6, "some", "random")
-            value, gradients = self._gradients("a batch", batch, self.targets(batch), negatives)
+            value, gradients = self._gradients("a batch", batch, targets, negatives)
             assert value.requires_grad, "its value carries no gradient: is it detached?"
             reached = reached or any(bool(gradient.any()) for gradient in gradients)
         assert reached, "four batches leave no gradient for anchors, positives and candidates"
@@ -87,56 +81,45 @@ class LossSuite(PartSuite):
         """Yield what a loss must take and a slow version need not: no candidates, P = 3."""
         for sentences in (1, 4):
             batch = self.batch(sentences, dtype)
-            yield (
-                f"B = {sentences}, no candidates",
-                batch,
-                self.targets(batch),
-                core.no_negatives(batch),
-            )
+            none = core.no_negatives(batch)
+            yield f"B = {sentences}, no candidates", batch, self.targets(batch), none
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
         some = torch.ones(rows, 3, dtype=dtype)
         some[0] = 0
         some[-1, 1:] = 0
+        negatives = self.negatives(batch, 5, "some", "random")
         for weights in (None, torch.ones_like(some), some, torch.zeros_like(some)):
             label = f"three positives, weights {weights}"
-            yield (
-                label,
-                batch,
-                Positives(vectors, weights),
-                self.negatives(batch, 5, "some", "random"),
-            )
+            yield label, batch, Positives(vectors, weights), negatives
 
     def promise_a_masked_candidate_does_not_count(self) -> None:
         """A candidate that is masked for every anchor changes nothing, nor does one of weight 0."""
-        batch = self.batch()
-        targets, few = self.targets(batch), self.negatives(batch, 5, "some", "random")
-        value = self.value(batch, targets, few)
+        batch, targets, few = self.ordinary()
         for label, mask, weights in (
             ("masked", "all", "zero"),
             ("weightless", "none", "all -inf"),
         ):
-            more = self.negatives(batch, 3, mask, weights)
-            other = self.value(batch, targets, Negatives.join([few, more]))
-            _unchanged(f"candidates that are {label} change it", value, other)
+            more = Negatives.join([few, self.negatives(batch, 3, mask, weights)])
+            what = f"candidates that are {label} change it"
+            self._unchanged(what, (batch, targets, few), (batch, targets, more))
 
     def promise_a_positive_of_weight_zero_does_not_count(self) -> None:
         """Where a positive has weight 0, another vector in its place changes nothing."""
-        batch = self.batch()
+        batch, _, negatives = self.ordinary()
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 2, dimension, generator=_draws("two positives"))
         other = vectors.clone()
         other[:, 1] = torch.randn(rows, dimension, generator=_draws("another positive"))
-        negatives = self.negatives(batch, 5, "some", "random")
         weights = torch.tensor([[1.0, 0.0]]).repeat(rows, 1)
-        one, two = (self.value(batch, Positives(v, weights), negatives) for v in (vectors, other))
-        _unchanged(
-            "the vector of a positive of weight 0 (read targets.weights) changes it", one, two
-        )
+        what = "the vector of a positive of weight 0 (read targets.weights) changes it"
+        one, two = ((batch, Positives(v, weights), negatives) for v in (vectors, other))
+        self._unchanged(what, one, two)
 
     def promise_its_reduction_is_that_of_its_options(self) -> None:
         """``reduction = sum`` gives the mean times the anchors, all of which have a positive."""
         batch = self.batch()
+        negatives = self.negatives(batch, 5, "none", "zero")
         values = []
         for reduction in ("mean", "sum"):
             try:
@@ -144,7 +127,6 @@ class LossSuite(PartSuite):
             except CseError as error:
                 raise NotMeant(f"it refuses reduction = {reduction}: {error.line()}") from None
             made = rig.assembly.parts[self.trial().path]
-            negatives = self.negatives(batch, 5, "none", "zero")
             output = self._call(batch, self.targets(batch), negatives, part=made)
             values.append(float(output.value.detach()))
         mean, total = values
@@ -154,15 +136,14 @@ class LossSuite(PartSuite):
 
     def promise_it_joins_rows_by_key(self) -> None:
         """Rows of views, or the anchors, in another order with their keys give the same loss."""
-        batch = self.batch()
-        negatives = self.negatives(batch, 5, "some", "random")
+        batch, targets, negatives = self.ordinary()
         order = torch.arange(len(batch.anchors)).flip(0)
         views = {
             name: {level: rows.take(torch.arange(len(rows)).flip(0)) for level, rows in of.items()}
             for name, of in batch.views.items()
             if name != "anchor"
         }
-        targets = {
+        turned = {
             name: Positives(
                 group.vectors[order], None if group.weights is None else group.weights[order]
             )
@@ -170,14 +151,13 @@ class LossSuite(PartSuite):
         }
         own = {name: getattr(batch, name)[order] for name in ("anchors", "owner", "slot")}
         seen = {name: getattr(negatives, name)[order] for name in ("mask", "log_weights")}
-        value = self.value(batch, self.targets(batch), negatives)
         for what, other, others in (
             ("rows of views", replace(batch, views={**batch.views, **views}), negatives),
-            ("anchors", replace(batch, **own, targets=targets), replace(negatives, **seen)),
+            ("anchors", replace(batch, **own, targets=turned), replace(negatives, **seen)),
         ):
-            again = self.value(other, self.targets(other), others)
             what = f"{what} in another order (join by owner and slot) change it"
-            _unchanged(what, value, again)
+            again = (other, self.targets(other), others)
+            self._unchanged(what, (batch, targets, negatives), again)
 
     def promise_equals_its_slow_version(self) -> None:
         """In float64 it equals ``slow``, where the suite gives one."""
@@ -187,7 +167,7 @@ class LossSuite(PartSuite):
             fast = self.value(batch, targets, negatives).double()
             shown = self.slow(batch, targets, negatives, self.context(batch), self.loss_options())
             slow = torch.as_tensor(shown, dtype=torch.float64)
-            assert bool(torch.isclose(fast, slow, rtol=self.tolerance, atol=self.tolerance)), (
+            assert bool(torch.isclose(fast, slow, rtol=1e-9, atol=1e-9)), (
                 f"{label}: {float(fast)}, and by the slow version {float(slow)}"
             )
 
@@ -198,6 +178,11 @@ class LossSuite(PartSuite):
     def batch(self, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
         """Return a made-up batch with all that the loss requires."""
         return self.batch_at(self.loss_options().level, sentences=sentences, dtype=dtype)
+
+    def ordinary(self) -> tuple[Batch, Positives, Negatives]:
+        """Return a batch of four sentences, its targets and five made-up candidates."""
+        batch = self.batch()
+        return batch, self.targets(batch), self.negatives(batch, 5, "some", "random")
 
     def targets(self, batch: Batch) -> Positives:
         """Return the loss's own targets of a batch."""
@@ -253,6 +238,12 @@ class LossSuite(PartSuite):
         output: LossOutput = PartCalls()(part, "__call__", batch, targets, negatives, context)
         return output
 
+    def _unchanged(self, what: str, *cases: tuple[Batch, Positives, Negatives]) -> None:
+        one, other = (self.value(*case) for case in cases)
+        assert bool(torch.isclose(one, other, rtol=1e-5, atol=1e-6)), (
+            f"{what} from {float(one)} to {float(other)}"
+        )
+
     def _gradients(
         self, label: str, batch: Batch, targets: Positives, negatives: Negatives
     ) -> tuple[Tensor, list[Tensor]]:
@@ -285,12 +276,6 @@ def _draws(name: str) -> torch.Generator:
     return generator(torch.device("cpu"), "loss suite", name)
 
 
-def _unchanged(what: str, one: Tensor, other: Tensor) -> None:
-    assert bool(torch.isclose(one, other, rtol=1e-5, atol=1e-6)), (
-        f"{what} from {float(one)} to {float(other)}"
-    )
-
-
 class KeepingSuite(PartSuite):
     """What a part promises that may keep vectors of a batch."""
 
@@ -305,8 +290,7 @@ class KeepingSuite(PartSuite):
         part.after_step = lambda batch, ctx: None  # type: ignore[method-assign]
         rig.step(1)
         del part.after_step
-        where = difference(before, snapshot(part))
-        assert where is None, f"a step without after_step changes {where}"
+        same("a step without after_step changes", before, snapshot(part))
 
 
 class StoreSuite(KeepingSuite):
@@ -410,8 +394,8 @@ class StoreSuite(KeepingSuite):
 
 def _check_weighed(before: Negatives, after: Negatives) -> None:
     for name in ("vectors", "row", "age", "blocks"):
-        where = difference(snapshot(getattr(before, name)), snapshot(getattr(after, name)))
-        assert where is None, f"weigh changes the {name} of the negatives"
+        one, other = (snapshot(getattr(each, name)) for each in (before, after))
+        same(f"weigh changes the {name} of the negatives", one, other)
     _check_weights(after.log_weights)
 
 
@@ -456,11 +440,12 @@ class MinerSuite(KeepingSuite):
                 assert inside, f"column {name} has numbers that are not corpus rows"
             else:
                 assert all(text.strip() for text in values), f"column {name} has a blank text"
-        where = difference(snapshot(_plain(one)), snapshot(other and _plain(other)))
-        assert where is None, f"mined twice with one seed, {where} is another"
+        same("mined twice with one seed, another", *map(snapshot, map(_plain, (one, other))))
 
 
-def _plain(wanted: Round) -> list[object]:
+def _plain(wanted: Round | None) -> list[object]:
+    if wanted is None:
+        return []
     pairs = {
         name: values if isinstance(values, np.ndarray) else list(values)
         for name, values in wanted.pairs.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import combinations
@@ -22,10 +22,9 @@ from cse_testkit.encoding_suites import (
     AdapterSuite,
     AugmenterSuite,
     BranchSuite,
-    MetricSuite,
     PoolerSuite,
 )
-from cse_testkit.evaluation_suites import ReporterSuite
+from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
 from cse_testkit.promises import Asked, Suite, ask
@@ -45,16 +44,84 @@ SUITES: dict[Kind, type[RecordSuite]] = {
 """The suite of each kind."""
 
 
-def suite_of(kind: Kind, name: str, registry: Registry | None = None) -> type[RecordSuite]:
+def suite_of(
+    kind: Kind, name: str, registry: Registry | None = None, **values: Any
+) -> type[RecordSuite]:
     """Return the suite of a part, ready to run: with pytest, or with ``failures``.
 
     Args:
         kind: Its kind.
         name: Its name, ``distribution/name`` where two plugins have one of that name.
         registry: Where it is found; by default what is installed.
+        values: Attributes of the suite, such as ``options``.
     """
-    label = "".join(filter(str.isalnum, f"{kind} {name}".title()))
-    return type(f"Test{label}", (SUITES[kind],), {"part": (kind, name), "registry": registry})
+    given = {"part": (kind, name), "registry": registry, **values}
+    return type(_class_name(f"{kind} {name}"), (SUITES[kind],), given)
+
+
+def part_suites(
+    distribution: str, parts: Mapping[str, Mapping[str, Any]] | None = None, **every: Any
+) -> dict[str, type[Any]]:
+    """Return the suites of a distribution and of each of its parts, for a module of tests.
+
+    ::
+
+        globals().update(part_suites("cse-margin", {"loss.margin": {"options": {"margin": 0.3}}}))
+
+    Args:
+        distribution: Its name, as pip shows it.
+        parts: Attributes of suites by kind and name: ``options``, ``variants``, ``slow``.
+        every: Attributes of the suites of all its parts.
+
+    Raises:
+        ValueError: If it brings no part that is named.
+    """
+    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), {"distribution": distribution})]
+    given = dict(parts or {})
+    for found in installed_registry().parts():
+        if found.distribution == distribution:
+            values = {**every, **given.pop(path_of(found), {})}
+            suites.append(suite_of(found.spec.kind, found.name, **values))
+    return _by_name(distribution, suites, given)
+
+
+def recipe_suites(
+    distribution: str,
+    settings: Path | None = None,
+    recipes: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, type[Any]]:
+    """Return the suites of a distribution's recipes, for a module of tests.
+
+    Args:
+        distribution: Its name, as pip shows it.
+        settings: A folder with the table of each recipe's settings, ``NAME.toml``.
+        recipes: Attributes of suites by recipe: ``sets``, ``columns``.
+
+    Raises:
+        ValueError: If it brings no recipe that is named, or that has a table.
+    """
+    tables = {path.stem: path for path in settings.glob("*.toml")} if settings else {}
+    given = {name: {"settings": path} for name, path in tables.items()}
+    for name, values in (recipes or {}).items():
+        given[name] = {**given.get(name, {}), **values}
+    suites: list[type[Suite]] = []
+    for found in installed_registry().recipes():
+        if found.distribution == distribution:
+            values = {"recipe": found.name, **given.pop(found.name, {})}
+            suites.append(type(_class_name(f"recipe {found.name}"), (RecipeSuite,), values))
+    return _by_name(distribution, suites, given)
+
+
+def _by_name(
+    distribution: str, suites: Sequence[type[Suite]], left: Mapping[str, Any]
+) -> dict[str, type[Any]]:
+    if left:
+        raise ValueError(f"{distribution} brings no {', '.join(left)}")
+    return {suite.__name__: suite for suite in suites}
+
+
+def _class_name(label: str) -> str:
+    return f"Test{''.join(filter(str.isalnum, label.title()))}"
 
 
 def check(
@@ -91,11 +158,11 @@ def of_record(
                 each = replace(each, file=module)
             yield each
     elif isinstance(record, RecipeSpec):
-        yield from _of(RecipeSuite, part, _file(package_path, record.path), recipe=record.name)
+        values = {"recipe": record.name, "registry": registry}
+        yield from _of(RecipeSuite, part, _file(package_path, record.path), **values)
     elif isinstance(record, ReporterSpec):
-        yield from _of(
-            ReporterSuite, part, _file(load_factory, record.factory), reporter=record.name
-        )
+        values = {"reporter": record.name, "registry": registry}
+        yield from _of(ReporterSuite, part, _file(load_factory, record.factory), **values)
 
 
 def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[Asked]:

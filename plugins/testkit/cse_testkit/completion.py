@@ -34,23 +34,6 @@ _COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
 """Columns that make a view which the core would not make."""
 
 
-@dataclass(frozen=True)
-class Needed:
-    """What a run of some parts takes.
-
-    Attributes:
-        kinds: Kind flags over the default recipe.
-        sets: Settings.
-        columns: Columns of the data.
-        cased: Whether the vocabulary must keep capital letters.
-    """
-
-    kinds: dict[Kind, list[str]]
-    sets: list[str]
-    columns: tuple[str, ...]
-    cased: bool
-
-
 def complete(
     registry: Registry,
     parts: Sequence[tuple[Kind, str]],
@@ -67,26 +50,62 @@ def complete(
         parts: Kind and name of each.
         options: Options of parts that differ from their defaults.
     """
-    run = _Run(registry, dict(options or {}))
-    for kind, name in parts:
-        run.add(registry.find(kind, name))
-    return run.needed()
+    return Needed(registry, dict(options or {})).of(parts)
 
 
 @dataclass
-class _Run:
+class Needed:
+    """What a run of some parts takes.
+
+    Attributes:
+        registry: What is installed.
+        options: Options of parts that differ from their defaults.
+        parts: The parts, and those that they require.
+        columns: Columns of the data.
+        cased: Whether the vocabulary must keep capital letters.
+        kinds: Kind flags over the default recipe.
+        sets: Settings.
+    """
+
     registry: Registry
     options: dict[tuple[Kind, str], Mapping[str, Any]]
     parts: list[Found] = field(default_factory=list)
     columns: list[str] = field(default_factory=lambda: ["text"])
     cased: bool = False
+    kinds: dict[Kind, list[str]] = field(default_factory=dict)
+    sets: list[str] = field(default_factory=list)
 
-    def add(self, found: Found) -> None:
+    def corpus(self, rows: int = 24, columns: Sequence[str] = ()) -> Corpus:
+        """Return a corpus with its columns, and others."""
+        return tiny_corpus(rows, columns=(*self.columns, *columns))
+
+    def compose(self, corpus: Corpus, *sets: str) -> Composition:
+        """Return the run for a corpus, with further settings.
+
+        Raises:
+            CseError: If the composer refuses it.
+        """
+        return compose(
+            kinds=self.kinds,
+            sets=[*self.sets, *sets],
+            registry=self.registry,
+            encoder=shared_encoder(cased=self.cased),
+            corpus=corpus,
+        )
+
+    def of(self, parts: Sequence[tuple[Kind, str]]) -> Needed:
+        """Take some parts in, and return it."""
+        for kind, name in parts:
+            self._add(self.registry.find(kind, name))
+        self._set_flags()
+        return self
+
+    def _add(self, found: Found) -> None:
         """Add a part and what it requires."""
         if any(part.plugin == found.plugin and part.spec is found.spec for part in self.parts):
             return
         self.parts.append(found)
-        options = self.options_of(found)
+        options = self._options_of(found)
         if options is None:
             return
         needs = [*found.spec.declared("requires", options)]
@@ -98,24 +117,24 @@ class _Run:
         if isinstance(options, StoreOptions | MinerOptions):
             needs.append(f"level:{options.level}")
         for need in needs:
-            self.meet(need)
+            self._meet(need)
 
-    def options_of(self, found: Found) -> Options | None:
+    def _options_of(self, found: Found) -> Options | None:
         given = self.options.get((found.spec.kind, found.name))
         return found.spec.options(**given) if given else found.spec.default_options()
 
-    def provided(self, part: Found) -> list[str]:
-        options = self.options_of(part)
+    def _provided(self, part: Found) -> list[str]:
+        options = self._options_of(part)
         return [] if options is None else list(flatten(part.spec.declared("provides", options)))
 
-    def meet(self, need: Requirement) -> None:
+    def _meet(self, need: Requirement) -> None:
         """Meet a requirement, by the first of its alternatives that can be met."""
         alternatives = (need,) if isinstance(need, str) else need
-        there = {each for part in self.parts for each in self.provided(part)}
+        there = {each for part in self.parts for each in self._provided(part)}
         if not there & set(alternatives):
-            any(self.meet_one(each) for each in alternatives)
+            any(self._meet_one(each) for each in alternatives)
 
-    def meet_one(self, need: str) -> bool:
+    def _meet_one(self, need: str) -> bool:
         prefix, _, name = need.partition(":")
         view = prefix in ("view", "positives")
         if need == "vocab:cased":
@@ -127,43 +146,43 @@ class _Run:
             providers = self.registry.providers(need)
             if not providers:
                 return False
-            self.add(providers[0])
+            self._add(providers[0])
         return True
 
-    def needed(self) -> Needed:
-        """Return the flags: each kind's parts, a loss for each group and level, the options."""
-        kinds: dict[Kind, list[str]] = {}
+    def _set_flags(self) -> None:
+        """Set the flags: each kind's parts, a loss for each group and level, the options."""
         for kind in (each for each in COMPONENT_SPECS if each not in ("pool", "loss")):
-            named = [f"+{self.name(part)}" for part in self.of(kind) if part.name != "online"]
+            named = [
+                f"+{self._name_of(part)}" for part in self._parts_of(kind) if part.name != "online"
+            ]
             if named:
-                kinds[kind] = named
-        branches = [part.name for part in self.of("branch") if part.name != "online"]
-        sets = [f"views.positive.branch={name}" for name in branches[:1]]
+                self.kinds[kind] = named
+        branches = [part.name for part in self._parts_of("branch") if part.name != "online"]
+        self.sets += [f"views.positive.branch={name}" for name in branches[:1]]
         rows, slices, heads = (
-            [self.name(part) for part in self.parts if isinstance(part.spec, record)]
+            [self._name_of(part) for part in self.parts if isinstance(part.spec, record)]
             for record in (RowPoolerSpec, SliceSpec, HeadSpec)
         )
-        kinds["pool"] = _list([*(rows or ["cls"]), *slices, *(heads or ["mlp"])])
-        losses = [self.name(part) for part in self.of("loss")] or ["infonce"]
+        self.kinds["pool"] = _list([*(rows or ["cls"]), *slices, *(heads or ["mlp"])])
+        losses = [self._name_of(part) for part in self._parts_of("loss")] or ["infonce"]
         for part in self.parts:
-            for prefix, _, name in (each.partition(":") for each in self.provided(part)):
+            for prefix, _, name in (each.partition(":") for each in self._provided(part)):
                 if prefix == "positives" and part.spec.kind == "positives":
-                    level = cast(MinerOptions, self.options_of(part)).level
+                    level = cast(MinerOptions, self._options_of(part)).level
                     losses.append(f"infonce:on-{name}")
-                    sets += [f"loss.on-{name}.target={name}", f"loss.on-{name}.level={level}"]
+                    self.sets += [f"loss.on-{name}.target={name}", f"loss.on-{name}.level={level}"]
                 if prefix == "level":
                     losses.append(f"infonce:at-{name}")
-                    sets.append(f"loss.at-{name}.level={name}")
-        kinds["loss"] = _list(losses)
+                    self.sets.append(f"loss.at-{name}.level={name}")
+        self.kinds["loss"] = _list(losses)
         for part in self.parts:
             given = self.options.get((part.spec.kind, part.name), {})
-            sets += [f"{part.spec.kind}.{part.name}.{k}={_text(v)}" for k, v in given.items()]
-        return Needed(kinds, sets, tuple(self.columns), self.cased)
+            self.sets += [f"{part.spec.kind}.{part.name}.{k}={_text(v)}" for k, v in given.items()]
 
-    def of(self, kind: Kind) -> list[Found]:
+    def _parts_of(self, kind: Kind) -> list[Found]:
         return [part for part in self.parts if part.spec.kind == kind]
 
-    def name(self, found: Found) -> str:
+    def _name_of(self, found: Found) -> str:
         same = [each for each in self.registry.parts(found.spec.kind) if each.name == found.name]
         return found.qualified if len(same) > 1 else found.name
 
@@ -194,14 +213,10 @@ def compose_together(
     Raises:
         CseError: If the composer refuses them.
     """
-    registry = registry or installed_registry()
-    needed = complete(registry, [(part.spec.kind, part.qualified) for part in parts])
-    corpus = tiny_corpus(12, columns=needed.columns)
-    encoder = shared_encoder(cased=needed.cased)
-    composition = compose(
-        kinds=needed.kinds, sets=needed.sets, registry=registry, encoder=encoder, corpus=corpus
-    )
-    return composition, corpus
+    named = [(part.spec.kind, part.qualified) for part in parts]
+    needed = complete(registry or installed_registry(), named)
+    corpus = needed.corpus(12)
+    return needed.compose(corpus), corpus
 
 
 def train_together(parts: Sequence[Found], registry: Registry | None = None) -> float:

@@ -1,27 +1,21 @@
-"""The suites of parts on the way from texts to vectors, and of metrics."""
+"""The suites of parts on the way from texts to vectors."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
 from cse_core.capabilities import Role
-from cse_core.parts import Adapter, Augmenter, Branch, Head, Metric, RowPooler, SlicePooler
+from cse_core.parts import Adapter, Augmenter, Branch, Head, RowPooler, SlicePooler
 from cse_core.records import BranchSpec, HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
-from cse_core.runtime.loading import load_factory
 from cse_core.types import Embeddings, Hidden, TokenBatch, ragged_index
-from cse_testkit.batches import make_setup
-from cse_testkit.evaluation_suites import letter_counts
-from cse_testkit.part_suite import PartSuite, RecordSuite
+from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
-from cse_testkit.tiny import tiny_corpus
-from cse_testkit.watching import difference, snapshot
+from cse_testkit.watching import difference, same, snapshot
 
 
 class AugmenterSuite(PartSuite):
@@ -289,8 +283,8 @@ class BranchSuite(PartSuite):
         def watched(batch: Any, ctx: Any) -> None:
             before = snapshot(dict(online.state_dict()))
             after_step(batch, ctx)
-            where = difference(before, snapshot(dict(online.state_dict())))
-            assert where is None, f"its after_step changes the online encoder: {where}"
+            after = snapshot(dict(online.state_dict()))
+            same("its after_step changes the online encoder", before, after)
 
         branch.after_step = watched  # type: ignore[method-assign]
         rig.step(2)
@@ -327,8 +321,8 @@ class AdapterSuite(PartSuite):
         texts = list(self.trial().corpus.column("text"))[:6]
         before = snapshot(dict(encoder.model.state_dict()))
         merged = adapter.merged(encoder.model)
-        where = difference(before, snapshot(dict(encoder.model.state_dict())))
-        assert where is None, f"merged changes {where} of the adapted encoder"
+        after = snapshot(dict(encoder.model.state_dict()))
+        same("merged changes the adapted encoder", before, after)
         names = set(merged.state_dict())
         plain = {name for name in type(merged)(merged.config).state_dict() if "pooler" not in name}
         assert names == plain, f"merged has other weights: {sorted(names ^ plain)[:3]}"
@@ -339,48 +333,3 @@ class AdapterSuite(PartSuite):
         assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-5), (
             f"merged, vectors differ by up to {float((found - wanted).abs().max()):.2g}"
         )
-
-
-class MetricSuite(RecordSuite):
-    """What a metric promises: finite numbers by name, the same twice, nothing changed."""
-
-    base = (Metric,)
-
-    def pairs(self) -> Any:
-        """Return what ``compute`` gets as pairs: like a ``PairSet`` of cse-evaluation.
-
-        It has ``pairs`` with ``sentence1``, ``sentence2`` and ``score``, the ``scale`` of these,
-        and the distinct ``texts``. A suite may return another.
-        """
-        corpus = tiny_corpus(columns=("positive", "negative"))
-        texts = list(corpus.column("text"))
-        scored = [
-            SimpleNamespace(sentence1=text, sentence2=other, score=score, subset="")
-            for column, score in (("positive", 4.0), ("negative", 1.0))
-            for text, other in zip(texts, corpus.column(column), strict=True)
-        ]
-        both = (text for pair in scored for text in (pair.sentence1, pair.sentence2))
-        return SimpleNamespace(
-            name="tiny", pairs=tuple(scored), scale=(0.0, 5.0), texts=tuple(dict.fromkeys(both))
-        )
-
-    def encode(self, texts: Sequence[str]) -> Any:
-        """Return ``[N, 8]`` vectors of texts."""
-        return letter_counts(texts)
-
-    def promise_its_numbers_are_finite_and_repeat(self) -> None:
-        """``compute`` returns named finite numbers, the same twice, and holds nothing back."""
-        spec = self.found().spec
-        made = load_factory(spec.factory)(self.given_options(), make_setup(spec.name))
-        metric = cast(Metric, made)
-        metric.name = spec.name
-        before = snapshot(metric)
-        numbers = metric.compute(self.encode, self.pairs())
-        assert numbers, "computes no number"
-        for name, value in numbers.items():
-            assert isinstance(name, str) and math.isfinite(value), f"{name} is {value}"
-        again = metric.compute(self.encode, self.pairs())
-        where = difference(snapshot(numbers), snapshot(again))
-        assert where is None, f"computed twice, {where} is another number"
-        where = difference(before, snapshot(metric))
-        assert where is None, f"compute changes {where}"

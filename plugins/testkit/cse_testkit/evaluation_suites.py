@@ -1,4 +1,4 @@
-"""The suites of what stands beside training: evaluation suites and reporters."""
+"""The suites of what stands beside training: metrics, evaluation suites and reporters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -17,12 +18,17 @@ from numpy.typing import NDArray
 from cse_cli.plugins.reporters import reporters_of
 from cse_core.evaluation.suites import DevSet, NoDevSet, SuiteScore
 from cse_core.evaluation.suites import Suite as EvaluationSuite
+from cse_core.parts import Metric
 from cse_core.records import SuiteSpec
 from cse_core.registry.registry import Registry
 from cse_core.runtime.loading import load_factory
 from cse_core.runtime.reporter import Reporter
+from cse_testkit.batches import make_setup
+from cse_testkit.part_suite import RecordSuite
 from cse_testkit.promises import Suite
 from cse_testkit.runs import installed_registry
+from cse_testkit.tiny import tiny_corpus
+from cse_testkit.watching import same, snapshot
 
 PAIRS = "sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\n"
 """A file of graded pairs."""
@@ -53,17 +59,54 @@ def letter_counts(texts: Sequence[str]) -> NDArray[np.float32]:
     return (counts @ mixed).astype(np.float32)
 
 
+class MetricSuite(RecordSuite):
+    """What a metric promises: finite numbers by name, the same twice, nothing changed."""
+
+    base = (Metric,)
+
+    def pairs(self) -> Any:
+        """Return what ``compute`` gets as pairs: like a ``PairSet`` of cse-evaluation.
+
+        It has ``pairs`` with ``sentence1``, ``sentence2`` and ``score``, the ``scale`` of these,
+        and the distinct ``texts``. A suite may return another.
+        """
+        corpus = tiny_corpus(columns=("positive", "negative"))
+        texts = list(corpus.column("text"))
+        scored = [
+            SimpleNamespace(sentence1=text, sentence2=other, score=score, subset="")
+            for column, score in (("positive", 4.0), ("negative", 1.0))
+            for text, other in zip(texts, corpus.column(column), strict=True)
+        ]
+        both = (text for pair in scored for text in (pair.sentence1, pair.sentence2))
+        return SimpleNamespace(
+            name="tiny", pairs=tuple(scored), scale=(0.0, 5.0), texts=tuple(dict.fromkeys(both))
+        )
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Return ``[N, 8]`` vectors of texts."""
+        return letter_counts(texts)
+
+    def promise_its_numbers_are_finite_and_repeat(self) -> None:
+        """``compute`` returns named finite numbers, the same twice, and holds nothing back."""
+        spec = self.found().spec
+        made = load_factory(spec.factory)(self.given_options(), make_setup(spec.name))
+        metric = cast(Metric, made)
+        metric.name = spec.name
+        before = snapshot(metric)
+        numbers = metric.compute(self.encode, self.pairs())
+        assert numbers, "computes no number"
+        for name, value in numbers.items():
+            assert isinstance(name, str) and math.isfinite(value), f"{name} is {value}"
+        again = metric.compute(self.encode, self.pairs())
+        same("computed twice, another number", snapshot(numbers), snapshot(again))
+        same("compute changes", before, snapshot(metric))
+
+
 class SuiteSuite(Suite):
     """What an evaluation suite promises: files found, finite scores, the same twice.
 
     Of one whose record says ``dev=True`` its files are dev sets too, and graded pairs are none; of
     one that says ``dev="pairs"`` these are, from a file and from a data set.
-
-    ::
-
-        class TestTriplets(SuiteSuite):
-            suite = "triplets"
-            folder = Path(__file__).parent / "data"
 
     Attributes:
         suite: Its name.
@@ -167,11 +210,6 @@ def _check_scores(dev: DevSet) -> None:
 
 class ReporterSuite(Suite):
     """What a reporter promises: it lives through a run, from the start or from a checkpoint.
-
-    ::
-
-        class TestNotes(ReporterSuite):
-            reporter = "notes"
 
     Attributes:
         reporter: Its name, with options as for ``--report``: ``notes:digits=1``.

@@ -9,14 +9,16 @@ from cse_testkit.batches import make_part as make_part
 from cse_testkit.batches import make_setup as make_setup
 from cse_testkit.batches import tiny_tokenizer as tiny_tokenizer
 from cse_testkit.checking import pairs as pairs
+from cse_testkit.checking import part_suites as part_suites
+from cse_testkit.checking import recipe_suites as recipe_suites
 from cse_testkit.checking import suite_of as suite_of
 from cse_testkit.completion import complete as complete
 from cse_testkit.completion import train_together as train_together
 from cse_testkit.encoding_suites import AdapterSuite as AdapterSuite
 from cse_testkit.encoding_suites import AugmenterSuite as AugmenterSuite
 from cse_testkit.encoding_suites import BranchSuite as BranchSuite
-from cse_testkit.encoding_suites import MetricSuite as MetricSuite
 from cse_testkit.encoding_suites import PoolerSuite as PoolerSuite
+from cse_testkit.evaluation_suites import MetricSuite as MetricSuite
 from cse_testkit.evaluation_suites import ReporterSuite as ReporterSuite
 from cse_testkit.evaluation_suites import SuiteSuite as SuiteSuite
 from cse_testkit.plugins import PluginSuite as PluginSuite

@@ -22,6 +22,7 @@ from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind
 from cse_core.registry.record_checks import NAME
+from cse_core.runtime.atomic_files import disk_errors
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: dict[AnyKind, tuple[str, str]] = {
@@ -152,7 +153,7 @@ class Package:
         if folder.exists() or folder.is_symlink():
             hint = "name another: --out DIR"
             raise CseError("is there already", where="--out", value=str(folder), hint=hint)
-        try:
+        with disk_errors(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".cse-", dir=folder.parent) as made:
                 for name, text in self.files():
@@ -160,9 +161,6 @@ class Package:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(text, encoding="utf-8")
                 shutil.move(Path(made, "package"), folder)
-        except OSError as error:
-            what = f"cannot be written: {error.strerror}"
-            raise CseError(what, where="--out", value=str(folder)) from error
         return folder
 
     def files(self) -> Iterator[tuple[str, str]]:
@@ -190,11 +188,6 @@ class Package:
 
     def _values(self) -> dict[str, Any]:
         """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
-        nouns = [NOUNS[kind] for kind in self.kinds]
-        listed = " and ".join([", ".join(nouns[:-1]), nouns[-1]] if nouns[1:] else nouns)
-        summary = f"The {listed} {self.name}, a plugin of cse"
-        if len(summary) > 80:
-            summary = f"{len(nouns)} parts called {self.name}, a plugin of cse"
         words = "".join(word.title() for word in self.name.split("-"))
         title = words if words[0].isalpha() else f"Plugin{words}"
         imports = {f"from {self.module}.papers import PAPER"}
@@ -207,7 +200,7 @@ class Package:
             "name": self.name,
             "module": self.module,
             "title": title,
-            "summary": summary,
+            "summary": f"The method {self.name}, a plugin of cse",
             "author": json.dumps(author, ensure_ascii=False),
             "paper": json.dumps(self.paper, ensure_ascii=False),
             "lowest": f"{major}.{minor}",

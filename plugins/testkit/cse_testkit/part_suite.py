@@ -21,7 +21,7 @@ from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError, PartError
 from cse_core.options import Options
 from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.recipes.composition import PlannedPart
 from cse_core.records import ComponentSpec, Kind
 from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.loading import load_factory
@@ -32,7 +32,7 @@ from cse_testkit.promises import NotMeant, Suite, failures
 from cse_testkit.recipes import ENCODERS
 from cse_testkit.runs import Rig, compose, installed_registry
 from cse_testkit.tiny import shared_encoder, tiny_corpus
-from cse_testkit.watching import Call, attached, difference, snapshot
+from cse_testkit.watching import Call, attached, same, snapshot
 
 
 class RecordSuite(Suite):
@@ -106,9 +106,8 @@ class Trial:
     def __init__(self, suite: type[PartSuite]) -> None:
         self.suite, self.registry = suite, suite.registry or installed_registry()
         self.needed = complete(self.registry, [suite.part], {suite.part: suite.options})
-        self.corpus: Corpus = tiny_corpus(columns=(*self.needed.columns, *suite.columns))
-        self.encoder = shared_encoder(cased=self.needed.cased)
-        self.composition = self._compose()
+        self.corpus: Corpus = self.needed.corpus(columns=suite.columns)
+        self.composition = self.needed.compose(self.corpus, *suite.sets)
         self.path = f"{suite.part[0]}.{suite.part[1].rpartition('/')[2]}"
         self.rig = self.fresh(watch=True)
         self.error: Exception | None = None
@@ -137,27 +136,15 @@ class Trial:
         Raises:
             CseError: If the composer refuses the settings.
         """
-        composition = self._compose(*sets) if sets else self.composition
+        composition = self.composition
+        if sets:
+            composition = self.needed.compose(self.corpus, *self.suite.sets, *sets)
         how: dict[str, Any] = {"registry": self.registry, "precision": precision, "watch": watch}
         return Rig(composition, self.corpus, **how)
-
-    def _compose(self, *sets: str) -> Composition:
-        return compose(
-            kinds=self.needed.kinds,
-            sets=[*self.needed.sets, *self.suite.sets, *sets],
-            registry=self.registry,
-            encoder=self.encoder,
-            corpus=self.corpus,
-        )
 
 
 class PartSuite(RecordSuite):
     """What every part promises. Subclass the suite of its kind, not this one.
-
-    A suite needs nothing but the part's kind and name::
-
-        class TestFgsm(AugmenterSuite):
-            part = ("aug", "fgsm")
 
     What the part requires is added by itself: columns of the made-up corpus, other installed
     parts, a cased vocabulary. Where that is not the run you want, say so by the attributes.
@@ -302,8 +289,7 @@ class PartSuite(RecordSuite):
             first.save(Path(folder) / "step-2")
             second.restore(Path(folder) / "step-2")
         one, other = (rig.assembly.parts[trial.path].state_dict() for rig in (first, second))
-        where = difference(snapshot(dict(one)), snapshot(dict(other)))
-        assert where is None, f"state {where} is another after a checkpoint"
+        same("another state after a checkpoint", snapshot(dict(one)), snapshot(dict(other)))
         second.step(STEPS - 2)
         again = [*first.losses, *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
@@ -311,8 +297,8 @@ class PartSuite(RecordSuite):
             assert wanted == found, (
                 f"{resumed}: that of step {number + 1} is {found}, and {wanted} without the break"
             )
-        where = difference(snapshot(trial.rig.weights()), snapshot(second.weights()))
-        assert where is None, f"resumed after step 2, the weights {where} are others"
+        before, after = snapshot(trial.rig.weights()), snapshot(second.weights())
+        same("resumed after step 2, other weights", before, after)
 
     def promise_trains_with_finite_numbers_and_its_parameters_move(self) -> None:
         """In fp32 and bf16 losses, gradients and weights are finite, also with a batch of one row.
@@ -349,7 +335,7 @@ class PartSuite(RecordSuite):
         given = _online_state(self.trial().rig.assembly.online.encoder)
         other = [
             f"{name} is {given.get(name)}, not {value}"
-            for name, value in _plain_state(self.trial().encoder).items()
+            for name, value in _plain_state(self.trial().needed.cased).items()
             if not name.startswith(self._may_change) and given.get(name) != value
         ]
         assert not other, f"changes the online encoder: {'; '.join(other[:3])}"
@@ -413,8 +399,8 @@ def _online_state(module: nn.Module) -> dict[str, Any]:
 
 
 @cache
-def _plain_state(encoder: Path) -> dict[str, Any]:
+def _plain_state(cased: bool) -> dict[str, Any]:
     """Return that state after a step of the default recipe."""
-    rig = Rig(compose(encoder=encoder), tiny_corpus())
+    rig = Rig(compose(encoder=shared_encoder(cased)), tiny_corpus())
     rig.step(1)
     return _online_state(rig.assembly.online.encoder)

@@ -38,11 +38,6 @@ print(*(name for name in {HEAVY!r} if name in sys.modules))
 class PluginSuite(Suite):
     """What a distribution promises as a whole; its parts and recipes have suites of their own.
 
-    ::
-
-        class TestPlugin(PluginSuite):
-            distribution = "cse-margin"
-
     Attributes:
         distribution: Name of the distribution, as pip shows it.
     """
@@ -58,6 +53,11 @@ class PluginSuite(Suite):
         """Return its entry points of group ``cse.commands``."""
         wanted = canonical(self.distribution)
         return [each for each in find_commands() if each.info.distribution == wanted]
+
+    def modules(self) -> list[str]:
+        """Return the modules of all of them."""
+        modules = [info.module.partition(":")[0] for info in self.infos()]
+        return [*modules, *(command.point.module for command in self.commands())]
 
     def promise_it_is_active(self) -> None:
         """It loads, its hooks and records are valid and bring something; it has a summary."""
@@ -84,9 +84,7 @@ class PluginSuite(Suite):
 
     def promise_its_records_import_nothing_heavy(self) -> None:
         """The module of each entry point, and what its records say of defaults, need no torch."""
-        modules = [info.module.partition(":")[0] for info in self.infos()]
-        modules += [command.point.module for command in self.commands()]
-        words = [sys.executable, "-c", _LIGHT, canonical(self.distribution), *modules]
+        words = [sys.executable, "-c", _LIGHT, canonical(self.distribution), *self.modules()]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr.strip()[-300:]
         assert not done.stdout.strip(), f"imports {done.stdout.strip()}"
@@ -102,9 +100,7 @@ class PluginSuite(Suite):
 
     def promise_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""
-        modules = [info.module for info in self.infos()]
-        modules += [command.point.module for command in self.commands()]
-        for name in {each.partition(":")[0].partition(".")[0] for each in modules}:
+        for name in {each.partition(".")[0] for each in self.modules()}:
             spec = find_spec(name)
             for folder in spec.submodule_search_locations or () if spec is not None else ():
                 assert Path(folder, "py.typed").is_file(), f"{name} has no py.typed"

@@ -11,7 +11,6 @@ differs from it; a row is a value, or ``absent`` for a part, and where it comes 
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -67,17 +66,10 @@ Settings = dict[str, Any]
 class RecipeSuite(Suite):
     """What a recipe promises.
 
-    The settings that a paper gives for each encoder are one table::
-
-        class TestSimcse(RecipeSuite):
-            recipe = "simcse"
-            expects = {"bert-base": {"train.batch_size": 64, "train.lr": 3e-5}}
-
     Attributes:
         recipe: Its name.
         settings: A file with every setting for each encoder, each with its source, as this module
             describes it; None where there is none.
-        expects: Some settings by encoder (a key of ``ENCODERS``) and path.
         columns: Columns of the made-up corpus that it trains on; by default ``text`` and those
             that its views and parts ask for.
         sets: Settings that a run of it needs.
@@ -86,7 +78,6 @@ class RecipeSuite(Suite):
 
     recipe: ClassVar[str]
     settings: ClassVar[Path | None] = None
-    expects: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     columns: ClassVar[Sequence[str] | None] = None
     sets: ClassVar[Sequence[str]] = ()
     registry: ClassVar[Registry | None] = None
@@ -102,16 +93,7 @@ class RecipeSuite(Suite):
             assert self.resolved(encoder).of("loss"), f"{self.recipe} for {encoder} has no loss"
 
     def promise_it_has_the_expected_settings(self) -> None:
-        """Each value of ``expects``, and each row of ``settings``, is what the recipe says.
-
-        What the recipe has and the table of settings lacks is a difference too.
-        """
-        for encoder, values in self.expects.items():
-            settings = settings_of(self.resolved(encoder))
-            wanted = json.loads(json.dumps(dict(values)).replace("null", '"none"'))
-            found = {path: settings[path] for path in wanted if path in settings}
-            lines = differences(found, wanted)
-            assert not lines, f"{self.recipe} for {encoder}: {'; '.join(lines)}"
+        """Its settings for each encoder are those of the table, and the table lacks none."""
         for encoder, values in (read_settings(self.settings) if self.settings else {}).items():
             settings = settings_of(self.resolved(encoder))
             found = {path: settings[path] for path in settings if path not in OF_THE_RUN}

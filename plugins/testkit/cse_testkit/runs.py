@@ -265,16 +265,16 @@ def run_steps(
     corpus: Corpus | None = None,
     precision: str = "fp32",
 ) -> Rig:
-    """Resolve a composition, run some steps of it with a tiny encoder, and return the run.
+    """Resolve a composition as ``compose`` does, run some steps of it, and return the run.
 
     Args:
         kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
         sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
         recipe: An installed recipe or a TOML file.
         steps: How many.
-        registry: What is installed, by default everything.
-        encoder: Folder of the encoder; by default a shared uncased one.
-        corpus: The rows; by default ``tiny_corpus()``.
+        registry: As for ``compose``.
+        encoder: As for ``compose``.
+        corpus: As for ``compose``.
         precision: ``fp32`` or ``bf16``.
 
     Raises:

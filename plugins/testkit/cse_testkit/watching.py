@@ -95,6 +95,12 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
     return None
 
 
+def same(what: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Check that two snapshots are equal; ``what`` says what it means where they are not."""
+    where = difference(one, other)
+    assert where is None, f"{what}: {where}"
+
+
 def attached(part: Any) -> list[str]:
     """Return the tensors of a part that still hold a graph, or ask for a gradient unasked.
 
@@ -185,12 +191,12 @@ class Watch(PartCalls):
         note = call.drawn.append if pure else None
         call.result = function(*(_with_generator(each, note) for each in given))
         self.calls.append(call)
-        _same(f"{method} changes its arguments", arguments, snapshot(given))
+        same(f"{method} changes its arguments", arguments, snapshot(given))
         assert state == random_state(), f"{method} draws from a global generator: use ctx.generator"
         if pure:
-            _same(f"{method} changes what the part holds", held, snapshot(part))
+            same(f"{method} changes what the part holds", held, snapshot(part))
             first = snapshot(call.result)
-            _same(f"{method}, called again, returns another", first, snapshot(function(*given)))
+            same(f"{method}, called again, returns another", first, snapshot(function(*given)))
         if call.drawn:
             call.other = function(*(_with_generator(each, seed=ANOTHER_SEED) for each in given))
         return call.result
@@ -207,11 +213,6 @@ class Watch(PartCalls):
             one, other = (function(each, *given[1:]).detach() for each in (x, changed))
             if not torch.allclose(one[own[:, 0]], other[own[:, 0]], rtol=1e-4, atol=1e-6):
                 self.mixed.append(f"row {row} of {tokens.rows} (view {view.name})")
-
-
-def _same(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    where = difference(before, after)
-    assert where is None, f"{what}: {where}"
 
 
 def _with_generator(

@@ -1,15 +1,20 @@
-"""A part of each shape that keeps every promise; ``wrong_parts`` changes a line of each."""
+"""A part of each shape that keeps every promise, an evaluation suite and a reporter.
+
+``wrong_parts`` changes a line of each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cse_core.evaluation.suites import DevSet, Suite, SuiteFiles, SuiteScore
 from cse_core.functional import row_means
 from cse_core.parts import (
     Augmenter,
@@ -25,23 +30,25 @@ from cse_core.parts import (
 from cse_core.records import (
     AugmenterSpec,
     BranchSpec,
-    ComponentSpec,
     HeadSpec,
     LossSpec,
     MetricSpec,
     MinerSpec,
+    ReporterSpec,
     RowPoolerSpec,
     SliceSpec,
     StoreSpec,
+    SuiteSpec,
 )
+from cse_core.runtime.reporter import Reporter
 from cse_core.types import LossOutput, Negatives, Positives, Round, View
 
 Class = TypeVar("Class", bound=type)
-RECORDS: dict[str, ComponentSpec] = {}
+RECORDS: dict[str, Any] = {}
 """The record of each class below, by the class's name."""
 
 
-def part(record: type[ComponentSpec], **fields: Any) -> Callable[[Class], Class]:
+def part(record: type[Any], **fields: Any) -> Callable[[Class], Class]:
     """Enter a class; ``fields`` are those of its record."""
 
     def entered(made: Class) -> Class:
@@ -247,3 +254,43 @@ class Spread(Metric):
 
     def compute(self, encode: Any, pairs: Any) -> dict[str, float]:
         return {"spread": float(encode(pairs.texts).std())}
+
+
+class Deviation(DevSet):
+    """The deviation of all numbers of two texts."""
+
+    def score(self, encode: Any) -> dict[str, float]:
+        return {"spread": float(encode(["a", "b"]).std())}
+
+
+@part(SuiteSpec, dev=True)
+class Words(Suite):
+    """The deviation of all numbers of a file's words."""
+
+    def locate(self, folder: Path) -> SuiteFiles:
+        path = folder / "words.txt"
+        return SuiteFiles({"words": path if path.is_file() else None})
+
+    def read(self, files: Mapping[str, Path]) -> Any:
+        return files["words"].read_text().split()
+
+    def score(self, encode: Any, read: Any, progress: Any) -> Sequence[SuiteScore]:
+        score = {"spread": float(encode(read).std())}
+        return [SuiteScore(name="words", scores=score, split="all", setting="raw")]
+
+    def read_dev(self, path: Any) -> DevSet | None:
+        return Deviation(path.stem, ("spread",), 2) if path.suffix == ".txt" else None
+
+
+@part(ReporterSpec)
+class Quiet(Reporter):
+    """Keeps what it was told last."""
+
+    def __init__(self, options: Any) -> None:
+        self.told: Any = None
+
+    def start(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.told = folder
+
+    def line(self, line: Mapping[str, float]) -> None:
+        self.told = len(line)

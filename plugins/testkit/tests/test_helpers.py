@@ -173,8 +173,7 @@ def test_run_steps_returns_losses_weights_and_state() -> None:
     assert len(run.losses) == 3 and len(run.scalars) == 3
     assert run.scalars[0]["infonce.negatives"] == 3.0
     assert run.scalars[2]["infonce.negatives"] > 8
-    tensors, values = run.state()
-    assert tensors["part.negatives.kept.kept"].shape == (8, 32) and values == {}
+    assert run.assembly.parts["negatives.kept"].state_dict()["kept"].shape == (8, 32)
     assert any(name.startswith("encoder.") for name in run.weights())
     again = run_steps({"negatives": ["+kept"]}, registry=made_registry(), steps=3)
     assert run.losses == again.losses
@@ -202,7 +201,7 @@ def test_what_the_composer_refuses_is_refused() -> None:
 
 def test_what_a_part_needs_is_added() -> None:
     needed = complete(installed_registry(), [("negatives", "hard-negatives")])
-    assert needed.columns == ("text", "negative")
+    assert needed.columns == ["text", "negative"]
     assert needed.kinds["negatives"] == ["+hard-negatives"]
     needed = complete(made_registry(), [("positives", "neighbour"), ("pool", "halves")])
     assert needed.kinds["loss"] == ["infonce", "+infonce:on-neighbours", "+infonce:at-segment"]
@@ -213,7 +212,7 @@ def test_what_a_part_needs_is_added() -> None:
 def test_options_reach_the_composition() -> None:
     options = {("negatives", "hard-negatives"): {"column": "contradiction", "weight": 0.5}}
     needed = complete(installed_registry(), list(options), options)  # type: ignore[arg-type]
-    assert needed.columns == ("text", "contradiction")
+    assert needed.columns == ["text", "contradiction"]
     made = compose(kinds=needed.kinds, sets=needed.sets, corpus=tiny_corpus(columns=needed.columns))
     assert made.of("negatives")[0].options.model_dump()["weight"] == 0.5
 

@@ -6,9 +6,11 @@ what else is installed.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from cse_testkit import PluginSuite, RecipeSuite, installed_registry, suite_of
+import pytest
+from cse_testkit import installed_registry, part_suites, recipe_suites
 
 PLUGINS = Path(__file__).parents[2]
 OWN = {
@@ -18,26 +20,24 @@ OWN = {
 }
 REGISTRY = installed_registry()
 
-for _part in REGISTRY.parts():
-    if _part.distribution not in OWN:
-        _suite = suite_of(_part.spec.kind, _part.qualified)
-        globals()[_suite.__name__] = _suite
-for _recipe in REGISTRY.recipes():
-    if _recipe.distribution not in OWN:
-        _name = f"TestRecipe{_recipe.name}"
-        globals()[_name] = type(_name, (RecipeSuite,), {"recipe": _recipe.name})
 for _distribution in {info.distribution for info in REGISTRY.plugins} - {*OWN}:
-    _name = f"TestPlugin{_distribution}"
-    globals()[_name] = type(_name, (PluginSuite,), {"distribution": _distribution})
+    globals().update(part_suites(_distribution))
+    globals().update(recipe_suites(_distribution))
 
 
 def test_a_plugin_of_this_repository_holds_its_suites_itself() -> None:
     for distribution, folder in OWN.items():
         text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))
-        assert f'distribution = "{distribution}"' in text
-        for part in REGISTRY.parts():
-            if part.distribution == distribution:
-                assert f'part = ("{part.spec.kind}", "{part.name}")' in text, part.name
-        for recipe in REGISTRY.recipes():
-            if recipe.distribution == distribution:
-                assert f'recipe = "{recipe.name}"' in text, recipe.name
+        named = re.findall(rf'(\w+)[ (=]+\s*"{distribution}"', text)
+        parts = any(part.distribution == distribution for part in REGISTRY.parts())
+        recipes = any(recipe.distribution == distribution for recipe in REGISTRY.recipes())
+        assert ("part_suites" if parts else "distribution") in named, distribution
+        assert not recipes or "recipe_suites" in named, distribution
+
+
+def test_a_suite_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cse-dclr brings no loss\.dcrl"):
+        part_suites("cse-dclr", {"loss.dcrl": {}})
+    (tmp_path / "dcrl.toml").touch()
+    with pytest.raises(ValueError, match="cse-dclr brings no dcrl"):
+        recipe_suites("cse-dclr", tmp_path)

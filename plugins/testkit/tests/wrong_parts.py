@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from cse_core.builtins import plugin as builtins
 from cse_core.options import LossOptions
-from cse_core.records import ComponentSpec, Record, RunInfo
+from cse_core.records import Record, RunInfo
 from cse_core.registry.registry import Registered, Registry
 from plugins.testkit.tests import sound_parts as sound
 
@@ -31,6 +31,10 @@ MASKED = "a_masked_candidate_does_not_count"
 USED = "its_candidates_can_be_used"
 GROUPS = "its_groups_can_be_used"
 WEIGHS = "weigh_only_weighs"
+FILES = "it_finds_its_files"
+SCORES = "its_scores_are_finite_and_repeat"
+DEV = "it_reads_dev_sets_as_its_record_says"
+HEARS = "it_hears_a_run"
 FACTORY = "its_factory_makes_a_part_of_its_kind"
 
 
@@ -70,7 +74,7 @@ class Wrong:
     found: str
     fields: Mapping[str, Any] = field(default_factory=dict)
 
-    def record(self) -> ComponentSpec:
+    def record(self) -> Any:
         """Return its record; the class is in a module of its own."""
         made = inspect.getsource(getattr(sound, self.part))
         assert not self.old or made.count(self.old) == 1, f"{self.name}: {self.old}"
@@ -80,9 +84,8 @@ class Wrong:
         module.__file__ = str(path)
         sys.modules[module.__name__] = module
         exec(compile(source, path, "exec"), vars(module))
-        record: ComponentSpec = module.RECORDS[self.part]
-        provides = (f"branch:{self.name}",) if record.kind == "branch" else record.provides
-        return replace(record, name=self.name, **{"provides": provides, **self.fields})
+        fields = {"provides": (f"branch:{self.name}",)} if self.part == "Copy" else {}
+        return replace(module.RECORDS[self.part], name=self.name, **fields, **self.fields)
 
 
 _DRAW = "draws = ctx.generator(self.name, shared=False)"
@@ -93,6 +96,10 @@ _ADDED = "self.rows = torch.cat([self.rows, batch.row])[-8:]"
 _THERE = "~negatives.mask * negatives.log_weights.exp()"
 _MASS = "(far.exp() * there).sum(dim=1, keepdim=True)"
 _WEIGHED = "log_weights=negatives.log_weights - 0.5"
+_SCORE = "float(encode(read).std())"
+_SCORED = '[SuiteScore(name="words", scores=score, split="all", setting="raw")]'
+_DEVIATION = 'Deviation(path.stem, ("spread",), 2) if path.suffix == ".txt" else None'
+_TOLD = "self.told = len(line)"
 _VALUE = "return LossOutput(value)"
 _FROZEN = "self.encoder.requires_grad_(False)"
 WRONG = [
@@ -226,6 +233,32 @@ WRONG = [
           "leaves_the_online_encoder_as_it_is", "is 0.0, not 0.1"),
     Wrong("nan-metric", "Spread", "encode(pairs.texts).std()", "'nan'",
           "its_numbers_are_finite_and_repeat", "spread is nan"),
+    # suites and reporters
+    Wrong("finds-anywhere", "Words", "path if path.is_file() else None", "path",
+          FILES, "in an empty folder"),
+    Wrong("no-suite", "Words", "", "", FILES, "missing 1 required positional argument",
+          {"factory": f"{sound.__name__}:Quiet"}),
+    Wrong("infinite", "Words", _SCORE, "float('inf')", SCORES, "spread of words is inf"),
+    Wrong("random", "Words", _SCORE, "float(torch.rand(()))", SCORES, "is another"),
+    Wrong("twice", "Words", _SCORED, f"2 * {_SCORED}",
+          SCORES, "two sets have one name: words, words"),
+    Wrong("no-json", "Words", 'setting="raw"', 'setting="raw", facts={"file": Path()}',
+          SCORES, "its scores are not valid JSON"),
+    Wrong("dev-unsaid", "Words", "", "", DEV, "read_dev is its own: dev=True", {"dev": False}),
+    Wrong("dev-of-pairs", "Words", ' if path.suffix == ".txt" else None', "",
+          DEV, "takes a file of graded pairs"),
+    Wrong("dev-of-nothing", "Words", _DEVIATION, "None", DEV, "read_dev returns None"),
+    Wrong("dev-without-choice", "Words", '("spread",)', '("spread", "recall")',
+          DEV, "may choose by recall"),
+    Wrong("raises", "Quiet", _TOLD, 'self.told = line["dev.spearman"]',
+          HEARS, "line raised KeyError"),
+    Wrong("meddles", "Quiet", _TOLD, 'line["seen"] = 1.0', HEARS, "changes"),
+    Wrong("draws", "Quiet", _TOLD, "self.told = torch.rand(1)", HEARS, "global generator"),
+    Wrong("needs-a-new-folder", "Quiet", "self.told = folder",
+          '(folder / "mine").mkdir(exist_ok=not (folder / "metrics.jsonl").is_file())',
+          HEARS, "start of a run that goes on raised FileExistsError"),
+    Wrong("no-reporter", "Quiet", "", "", HEARS, "takes no arguments",
+          {"factory": f"{sound.__name__}:Words"}),
     # records
     Wrong("silent", "Plain", "", "", "its_options_are_described", "rate",
           {"options": SilentOptions}),
