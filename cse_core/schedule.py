@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 Shape = Literal["constant", "linear", "cosine", "quarter-cosine"]
-_CALL = re.compile(r"^\s*(linear|cosine|quarter-cosine)\s*\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)\s*$")
+SHAPES = tuple(shape for shape in get_args(Shape) if shape != "constant")
+"""Shapes that are written as a call: ``linear(a,b)``."""
+_CALL = re.compile(rf"^\s*({'|'.join(SHAPES)})\s*\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)\s*$")
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,8 @@ class Schedule:
             try:
                 number = _number(float(value))
             except ValueError:
-                raise ValueError(
-                    "expects a number, linear(a,b), cosine(a,b) or quarter-cosine(a,b)"
-                ) from None
+                calls = [f"{shape}(a,b)" for shape in SHAPES]
+                raise ValueError(f"expects a number, or {', '.join(calls)}") from None
             return cls("constant", number, number)
         shape, first, last = match.groups()
         try:

@@ -98,8 +98,8 @@ def encode(
     elif out.suffix == ".npy":
         _write_npy(out, blocks)
     else:
-        with out_file(out) as made, made.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in _lines(blocks))
+        with out_file(out) as made, made.open("w", encoding="utf-8") as lines:
+            lines.writelines(f"{line}\n" for line in _lines(blocks))
     if out is not None:
         dimension = loaded.sentence_encoder.dimension
         echo_err(f"{encoder.texts:,} vectors of {dimension} numbers are in {out}")

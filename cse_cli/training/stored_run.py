@@ -114,7 +114,7 @@ class StoredRun:
             step: Of the checkpoint, in the last round that has it; by default the newest.
 
         Raises:
-            CseError: If there is no such checkpoint, it is damaged, or has nothing of the part.
+            CseError: If that checkpoint is missing or damaged, or has nothing of the part.
         """
         from cse_core.training.checkpoint import Checkpoint
 

@@ -218,7 +218,7 @@ class Batches:
     """Which rows each step of a round takes: every row once an epoch, in a new order.
 
     The order depends on the run's seed, the number of the round and the epoch. The last batch of an
-    epoch has the rows that are left, or is left out with ``drop_last``.
+    epoch has the rows that are left.
     """
 
     rows: int
@@ -227,13 +227,12 @@ class Batches:
     seed: int = 0
     number: int = 0
     shuffle: bool = False
-    drop_last: bool = False
     _order: tuple[int, Tensor] = field(default=(-1, torch.empty(0)), init=False, repr=False)
 
     @property
     def per_epoch(self) -> int:
         """Return the batches of an epoch."""
-        return self.rows // self.size if self.drop_last else math.ceil(self.rows / self.size)
+        return math.ceil(self.rows / self.size)
 
     def epoch(self, step: int) -> int:
         """Return the epoch of a step, counted from 0."""

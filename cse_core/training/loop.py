@@ -24,7 +24,6 @@ class TrainingLoop:
 
     Args:
         total: Steps that schedules run over; by default those of the round.
-        drop_last: Whether an epoch ends before a batch that would be smaller than the others.
 
     Attributes:
         options: ``train.*`` of the round.
@@ -41,7 +40,6 @@ class TrainingLoop:
         precision: Precision,
         *,
         total: int | None = None,
-        drop_last: bool = False,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
@@ -53,7 +51,6 @@ class TrainingLoop:
             seed=options.seed,
             number=current.number,
             shuffle=composition.data.shuffle,
-            drop_last=drop_last,
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         self.optimizer = Optimizer(assembly, options, self.total)

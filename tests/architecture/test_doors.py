@@ -108,9 +108,9 @@ LEFT: dict[str, str] = {
         cse_core.data.sources
         cse_core.recipes.composition
         cse_core.recipes.model_facts
-        cse_core.recipes.option_types
         cse_core.recipes.reading
         cse_core.recipes.settings
+        cse_core.recipes.values
         cse_core.registry.registry
         cse_core.runtime.atomic_files
         cse_core.runtime.loading

@@ -214,8 +214,9 @@ class Run:
         self.composition = composition
         self.rig = Rig(composition, corpus, registry=registry(), total_steps=TOTAL)
         self.rig.loop.before_update = None  # what the kit reads costs no part
-        rows, size = len(self.rig.loop.rows), composition.train.batch_size
-        self.batches = Batches(rows, min(size, rows), drop_last=True)
+        rows = len(self.rig.loop.rows)
+        size = min(composition.train.batch_size, rows)
+        self.batches = Batches(rows - rows % size, size)
 
     def step(self, place: int) -> float:
         """Run a step on the batch at a place, and return its seconds."""

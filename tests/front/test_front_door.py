@@ -24,7 +24,6 @@ SHORT = {
     "train.batch_size": 8,
     "train.eval_steps": 2,
     "train.precision": "fp32",
-    "data.limit": 200,
 }
 FLAGS = [word for path, value in SHORT.items() for word in (f"--{path}", str(value))]
 
@@ -39,23 +38,21 @@ def pairs(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_importing_it_imports_nothing_heavy() -> None:
+def test_every_name_is_there_and_importing_it_imports_nothing_heavy() -> None:
     heavy = ("torch", "typer", "rich")
     code = f"import cse, sys; dir(cse); print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_every_name_is_there() -> None:
     assert all(hasattr(cse, name) for name in cse.__all__)
     with pytest.raises(AttributeError, match="trian"):
         cse.trian  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_a_plan_is_that_of_the_dry_run(cse_command: Cse) -> None:
-    plan = cse.plan("simcse", aug="fgsm", negatives=["queue"], loss="+twins", options=SHORT, seed=7)
+def test_a_plan_is_that_of_the_dry_run(cse_command: Cse, sentences: Path) -> None:
+    chosen: Any = {"aug": "fgsm", "negatives": ["queue"], "loss": "+twins", "seed": 7}
+    plan = cse.plan("simcse", data=sentences, options=SHORT, **chosen)
     words = ["train", "-r", "simcse", "--aug", "fgsm", "--negatives", "queue", "--loss", "+twins",
-             "--seed", "7", *FLAGS, "--dry-run"]  # fmt: skip
+             "--seed", "7", "--data", str(sentences), *FLAGS, "--dry-run"]  # fmt: skip
     assert str(plan).split("\n") == cse_command(*words).out.rstrip("\n").split("\n")
     assert plan.to_dict() == json.loads(cse_command(*words, "--json").out)
 
@@ -92,17 +89,20 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
         assert (printed.code, printed.err.strip()) == (2, f"error: {found.value}")
     with pytest.raises(cse.CseError, match="train.lr: must be text, a number"):
         cse.plan(data=sentences, options={"train.lr": object()})
+    with pytest.raises(cse.CseError, match="seed cannot change it"):
+        cse.train(cse.plan("simcse", data=sentences, options=SHORT), seed=3)
 
 
 def test_a_run_is_that_of_the_command(
-    cse_command: Cse, tmp_path: Path, pairs: str, capfd: pytest.CaptureFixture[str]
+    cse_command: Cse, sentences: Path, tmp_path: Path, pairs: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "here")
+    run = cse.train("simcse", data=sentences, options=SHORT, dev=pairs, out=tmp_path / "here")
     assert "3 steps" in capfd.readouterr().err
-    cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "quiet", quiet=True)
+    quiet = tmp_path / "quiet"
+    cse.train("simcse", data=sentences, options=SHORT, dev=pairs, out=quiet, quiet=True)
     assert capfd.readouterr() == ("", "")
-    words = ["train", "-r", "simcse", *FLAGS, "--dev", pairs, "--out", str(tmp_path / "there")]
-    done = cse_command(*words, "--json")
+    words = ["--data", str(sentences), *FLAGS, "--dev", pairs, "--out", str(tmp_path / "there")]
+    done = cse_command("train", "-r", "simcse", *words, "--json")
     there = json.loads(done.out)
     weights = [
         (at / "model/model.safetensors").read_bytes()
@@ -128,19 +128,14 @@ def test_a_run_is_that_of_the_command(
     assert scores == json.loads(cse_command(*words).out)
 
 
-def test_a_plan_is_trained_alone(sentences: Path) -> None:
-    plan = cse.plan("simcse", data=sentences, options=SHORT)
-    with pytest.raises(cse.CseError, match="seed cannot change it"):
-        cse.train(plan, seed=3)
-
-
 def test_an_interrupted_run_goes_on(
-    tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
+    sentences: Path, tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as stopped:
         patch.setattr(SilentReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
-        cse.train("simcse", options=SHORT, dev=pairs, out=out, report="csv", quiet=True)
+        texts: Any = {"data": sentences, "dev": pairs}
+        cse.train("simcse", options=SHORT, out=out, report="csv", quiet=True, **texts)
     assert f"go on with cse.resume('{out}')" in str(stopped.value)
     assert cse.resume(out, quiet=True).outcome.steps == 3
     rows = (out / "metrics.csv").read_text().splitlines()  # the reporter goes on too

@@ -103,14 +103,14 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
     for words, wanted in (
-        (["train", "--aug", "fgsm", "--data", "texts.txt", "--dry-run"], "cse-mocose"),
-        (["train", "--data", _texts(core.folder), "--dry-run"], "cse-starter"),
-        (["eval", "encoder"], "cse-evaluation"),
-        (["bench"], "cse-bench"),
-        (["inspect"], "cse-inspect"),
-        (["push", "run", "a/b"], "cse-hub"),
+        ("train --aug fgsm --model encoder --data texts.txt --dry-run", "cse-mocose"),
+        ("train --data texts.txt --dry-run", "cse-starter"),
+        ("eval encoder", "cse-evaluation"),
+        ("bench", "cse-bench"),
+        ("inspect", "cse-inspect"),
+        ("push run a/b", "cse-hub"),
     ):
-        refused = core.cse(*words)
+        refused = core.cse(*words.split())
         assert refused.returncode == 2, (words, refused)
         assert f"pip install {wanted}" in refused.stderr, (words, refused.stderr)
         assert len(refused.stderr.splitlines()) == 1, refused.stderr

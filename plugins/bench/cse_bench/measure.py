@@ -112,15 +112,10 @@ class Steps:
         current = next(trainer.rounds.each(False), TrainingRound())
         rows = trainer.rounds.begin(current)
         steps = current.options(prepared.composition.train).steps(len(rows))
-        loop = TrainingLoop(
-            prepared.assembly,
-            current,
-            rows,
-            precisions[0],
-            total=max(steps, planned),
-            drop_last=True,
-        )
+        total = max(steps, planned)
+        loop = TrainingLoop(prepared.assembly, current, rows, precisions[0], total=total)
         self.size = loop.batches.size
+        loop.batches.rows -= len(rows) % self.size  # no smaller batch at the end of an epoch
         self.loops = {precision.name: with_precision(loop, precision) for precision in precisions}
         for own in self.loops.values():
             own.engine.builder.tokenise(prepared.reporter)

@@ -18,14 +18,12 @@ from tests.fixtures.tiny import CPU, FP32, composed, sentences
 QUEUE = '[[negatives]]\nuse = "queue"\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
 
 
-def loop_of(
-    encoder: str, folder: Path, recipe: str = "", *sets: str, **options: bool
-) -> TrainingLoop:
+def loop_of(encoder: str, folder: Path, recipe: str = "", *sets: str) -> TrainingLoop:
     corpus = Corpus.from_columns({"text": sentences(20)})
     composition = composed(encoder, recipe, "train.lr=1e-3", *sets, folder=folder, rows=20)
     assembly = build(composition, corpus=corpus, device=CPU, resolve_model=lambda name: name)
     rows = TrainingRows(corpus, composition.model.max_length)
-    return TrainingLoop(assembly, TrainingRound(), rows, FP32, **options)
+    return TrainingLoop(assembly, TrainingRound(), rows, FP32)
 
 
 def copied(loop: TrainingLoop) -> dict[str, Tensor]:
@@ -37,12 +35,6 @@ def test_it_takes_the_batches_of_a_round_until_it_is_over(encoder: str, folder: 
     while not loop.over:
         sizes.append(loop.step().rows)
     assert sizes == [8, 8, 4] and loop.done == loop.total == 3
-
-
-def test_a_last_batch_that_is_smaller_can_be_left_out(encoder: str, folder: Path) -> None:
-    loop = loop_of(encoder, folder, drop_last=True)
-    assert [loop.step().rows for _ in range(3)] == [8, 8, 8]
-    assert loop.batches.epoch(2) == 1
 
 
 def test_gradients_are_there_before_the_weights_move(encoder: str, folder: Path) -> None:
