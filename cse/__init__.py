@@ -16,8 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cse.evaluation import evaluate
-    from cse.models import Model, load
+    from cse.models import Model, evaluate, load
     from cse.plans import Plan, plan
     from cse.runs import Run, open_run, resume, train
     from cse_cli.training.stored_run import StoredRun
@@ -48,7 +47,7 @@ _PLACES = {
     "Run": "cse.runs",
     "StoredRun": "cse_cli.training.stored_run",
     "__version__": "cse_core",
-    "evaluate": "cse.evaluation",
+    "evaluate": "cse.models",
     "load": "cse.models",
     "open_run": "cse.runs",
     "plan": "cse.plans",

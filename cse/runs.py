@@ -52,7 +52,7 @@ class Run:
 
     def evaluate(self, **options: Any) -> dict[str, Any]:
         """Score its model; ``options`` are those of :func:`cse.evaluate`."""
-        from cse.evaluation import evaluate
+        from cse.models import evaluate
 
         return evaluate(self.folder, **options)
 
@@ -90,7 +90,7 @@ def train(
         CseError: If the run is refused; nothing is written then.
         KeyboardInterrupt: If it was interrupted; :func:`cse.resume` goes on with it.
     """
-    from cse_cli.training.train_checks import check_reporters
+    from cse_cli.plugins.reporters import reporters_of
 
     check_launch()
     if isinstance(recipe, Plan):
@@ -101,7 +101,7 @@ def train(
         composition, plugins = recipe.composition, recipe.plugins
     else:
         composition, _, plugins = compose(recipe, chosen)
-    check_reporters(composition, plugins)
+    reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
     return _run(composition, None if out is None else Path(out), plugins, quiet, force)
 
 

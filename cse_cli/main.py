@@ -209,7 +209,9 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
     flag = getattr(error, "option_name", None)
     unknown = isinstance(flag, str) and type(error).__name__ == "NoSuchOption"
     if unknown and choosing.takes_choice(words, installed.commands.chosen(words)):
-        return _unknown_flags(str(flag), _known_flags(error), path, words, installed)
+        parameters = getattr(getattr(getattr(error, "ctx", None), "command", None), "params", ())
+        known = {flag for each in parameters for flag in (*each.opts, *each.secondary_opts)}
+        return _unknown_flags(str(flag), known, path, words, installed)
     text = " ".join(said.split()).rstrip(".")
     if text.startswith("No such command"):
         typed = [word for word in words if not word.startswith("-")]
@@ -222,13 +224,6 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
         return CseError("unexpected argument", where=path, value=extra, hint=hint)
     text = text.replace("No such option: ", "unknown option ", 1)
     return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")
-
-
-def _known_flags(error: Exception) -> set[str]:
-    """Return the flags of the command that refused one."""
-    command = getattr(getattr(error, "ctx", None), "command", None)
-    parameters = getattr(command, "params", ())
-    return {flag for each in parameters for flag in (*each.opts, *each.secondary_opts)}
 
 
 def _unknown_flags(

@@ -14,7 +14,7 @@ from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json
 from cse_cli.training.choosing import RUN, SHOWN, choice_flags
-from cse_cli.training.train_checks import check_reporters, planned_run, refuse_beside_resume
+from cse_cli.training.train_checks import planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
 
 if TYPE_CHECKING:
@@ -105,11 +105,12 @@ def train(
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
         _run(None, resume, plugins, quiet=quiet, json=json)
         return
+    from cse_cli.plugins.reporters import reporters_of
     from cse_cli.training.plan import plan_json, plan_text
     from cse_cli.training.resolving import resolve_choice
 
     composition = resolve_choice(choice, plugins)
-    check_reporters(composition, plugins)
+    reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:

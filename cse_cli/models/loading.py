@@ -11,7 +11,7 @@ import typer
 from cse_cli.models.processes import by_all, helpers, load_in_all
 from cse_cli.options.completion import complete_model
 from cse_cli.terminal.progress import libraries_quiet
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError, did_you_mean, truncate_repr
 from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 BLOCK = 8192
 """Texts that are encoded together, so that vectors can be written while others are made."""
 
+_SIZES = (
+    *("hidden_size", "dim", "d_model", "n_embd", "embedding_size", "intermediate_size"),
+    *("num_hidden_layers", "n_layers", "n_layer", "num_attention_heads", "n_heads", "n_head"),
+    *("vocab_size", "max_position_embeddings", "n_positions"),
+)
+_LARGEST_SIZE = 10**8
+_DECODERS = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel", "ForConditionalGeneration")
+"""Ends of the names of architectures that continue texts."""
 _FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
 
 ModelArgument = Annotated[
@@ -60,6 +68,42 @@ PrecisionOption = Annotated[
 ]
 
 
+def check_config(name: str, registry: Registry) -> None:
+    """Refuse a model's folder whose config has sizes of no encoder, or says that it is a decoder.
+
+    Raises:
+        CseError: What is wrong; nothing is looked at where the name is one of the hub.
+    """
+    from cse_core.recipes.model_facts import find_model
+    from cse_core.runtime.model_files import model_folder, read_json
+
+    folder = find_model(name, registry)
+    if folder is None:
+        return
+    config = read_json(model_folder(folder, name) / "config.json", name, kind=dict)
+    for key in _SIZES:
+        size = config.get(key)
+        if size is not None and (type(size) is not int or not 1 <= size <= _LARGEST_SIZE):
+            raise CseError(
+                f"in its config.json {key} must be an integer from 1 to {_LARGEST_SIZE:,}, "
+                f"not {truncate_repr(size, 60)}",
+                where="model.name",
+                value=name,
+                hint="copy the config.json that belongs to the weights",
+            )
+    architectures = config.get("architectures")
+    heads = [str(each) for each in architectures] if isinstance(architectures, list) else []
+    what = None
+    if config.get("is_encoder_decoder") is True:
+        what = "an encoder with a decoder"
+    elif config.get("is_decoder") is True or any(each.endswith(_DECODERS) for each in heads):
+        what = "a decoder, which reads in one direction"
+    if what is not None:
+        what = f"is {what}: {', '.join(heads) or config.get('model_type')}"
+        hint = "name a text encoder such as bert-base-uncased"
+        raise CseError(what, where="model.name", value=name, hint=hint)
+
+
 def check_model(
     name: str, registry: Registry, *, pooling: str | None = None, max_length: int | None = None
 ) -> None:
@@ -68,7 +112,6 @@ def check_model(
     Raises:
         CseError: If the model or pooler is unknown, or the length exceeds the model's.
     """
-    from cse_cli.models.model_config import check_config
     from cse_core.recipes.model_facts import model_facts
     from cse_core.records import RowPoolerSpec
 

@@ -37,7 +37,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     Raises:
         CseError: What is wrong with it.
     """
-    from cse_cli.models.model_config import check_config
+    from cse_cli.models.loading import check_config
     from cse_cli.plugins.folders import known_set
     from cse_core.recipes.compose import resolve
 
@@ -58,22 +58,17 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         )
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]
-        if dev and look:
+        if dev and look:  # dev sets that cannot be read are told beside other mistakes
+            from cse_core.evaluation.dev_sets import dev_sets
+            from cse_core.recipes.settings import TrainOptions
+
             with collect_errors(errors):
-                _check_dev(dev, installed)
+                dev_sets(TrainOptions(dev=tuple(dev)), (), installed.registry, lambda _: None)
         raise_all(errors)
         raise
     check_config(composition.model.name, installed.registry)
     lines = list(advice(composition, installed.registry))
     return replace(composition, warnings=(*composition.warnings, *lines))
-
-
-def _check_dev(names: list[str], installed: Installed) -> None:
-    """Refuse dev sets that cannot be read, beside other mistakes."""
-    from cse_core.evaluation.dev_sets import dev_sets
-    from cse_core.recipes.settings import TrainOptions
-
-    dev_sets(TrainOptions(dev=tuple(names)), (), installed.registry, lambda _: None)
 
 
 def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
@@ -132,7 +127,8 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
     if choice.recipe is not None:
         documents += read_recipe(choice.recipe, installed.registry)
     typed = {text.partition("=")[0].strip() for text in choice.sets}
-    typed |= {path for path, given in _shortcuts(choice).items() if given}
+    flags = {"model.name": choice.model, "data.path": choice.data, "train.dev": choice.dev}
+    typed |= {path for path, given in flags.items() if given}
     shown = []
     for head in ("model", "data", "train", "inference"):
         options = getattr(composition, head)
@@ -141,19 +137,12 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
             if value == info.get_default(call_default_factory=True):
                 continue
             path = f"{head}.{name}"
-            source = "the command line" if any(_leads(each, path) for each in typed) else ""
+            given = any(f"{each}.".startswith(f"{path}.") for each in typed)
+            source = "the command line" if given else ""
             for document in reversed(documents):
                 source = source or _origin(document, head, name, composition)
             shown.append(f"{path} = {plain(value)}, from {source or 'the composer'}")
     return shown
-
-
-def _shortcuts(choice: Choice) -> dict[str, Any]:
-    return {"model.name": choice.model, "data.path": choice.data, "train.dev": choice.dev}
-
-
-def _leads(typed: str, path: str) -> bool:
-    return typed == path or typed.startswith(f"{path}.")
 
 
 def _origin(document: Any, head: str, name: str, composition: Composition) -> str:

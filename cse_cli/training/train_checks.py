@@ -85,18 +85,6 @@ def check_links(folder: Path, where: str) -> None:
             )
 
 
-def check_reporters(composition: Composition, plugins: Installed) -> None:
-    """Refuse a reporter that is not installed, or an option that it does not have.
-
-    Raises:
-        CseError: If there is one.
-    """
-    if composition.train.report:
-        from cse_cli.plugins.reporters import reporters_of
-
-        reporters_of(composition.train.report, plugins.registry)
-
-
 def planned_run(
     composition: Composition, plugins: Installed, out: Path | None, *, force: bool = False
 ) -> PlannedRun:

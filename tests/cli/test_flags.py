@@ -1,4 +1,4 @@
-"""Words of the command line as settings, and options as flags of help."""
+"""Words of the command line as settings, and what the shell offers at the tabulator key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ import pytest
 
 from cse_cli.options.flags import peek, settings_as_sets, take_no_plugin
 from cse_core.errors import CseError
+from tests.fixtures.command_line import Cse
+
+OFFERED = {
+    "cse li": ["list-plugins", "list-recipes"],
+    "cse train --loss inf": ["infonce"],
+    "cse train --pool +m": ["+mean", "+mlp"],
+    "cse train --loss.infonce.temp": ["--loss.infonce.temperature"],
+    "cse train --loss twins --loss.twins.mar": ["--loss.twins.margin"],
+    "cse train --train.l": ["--train.log_steps", "--train.lr"],
+    "cse show-recipe sim": ["simcse"],
+    "cse eval sta": ["starter"],
+}
 
 
 def test_flags_of_options_become_settings() -> None:
@@ -40,3 +52,20 @@ def test_peek_reads_the_choice_past_mistakes() -> None:
     assert (choice.model, choice.data, choice.sets) == ("starter", ["a.txt"], ["train.lr=1"])
     assert peek(["train", "--recipe", "--help"]).recipe is None
     assert peek(["train", "--loss"]).kinds == {}
+
+
+def test_names_are_completed_in_zsh_and_bash(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    for typed, names in OFFERED.items():
+        monkeypatch.setenv("_CSE_COMPLETE", "complete_zsh")
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+        said = cse()
+        assert (said.code, said.err) == (0, "")
+        assert all(f'"{name}"' in said.out for name in names), said
+        monkeypatch.delenv("_TYPER_COMPLETE_ARGS")
+        monkeypatch.setenv("_CSE_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+        said = cse()
+        assert (said.code, said.err) == (0, "")
+        assert set(names) <= set(said.out.split()), said
+        assert all(word.startswith(typed.split()[-1]) for word in said.out.split()), said

@@ -62,7 +62,6 @@ def info(key: str, *parts: ComponentSpec, status: Status = "active") -> PluginIn
     )
 
 
-QUEUE = StoreSpec(name="queue", summary="s", factory="m:C")
 NEGATION = AugmenterSpec(
     name="negation", summary="s", factory="m:C", provides=("view:soft_negative",)
 )
@@ -81,28 +80,21 @@ def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
     assert "did you mean fgsm? it is a part of cse-mocose" in error("aug", "fgms")
     assert error("loss", "cse-hicl/x").endswith("cse-hicl is not installed: pip install cse-hicl")
     assert "cse-mocos is not installed" in error("aug", "cse-mocos/fgsm")
-
-
-def test_known_records_that_are_no_parts() -> None:
-    none = Registry([], known=known_parts())
-    with pytest.raises(CseError, match="pip install cse-hicl"):
-        none.recipe("hicl")
-    with pytest.raises(CseError, match="pip install cse-starter"):
-        none.dataset("starter")
-    with pytest.raises(CseError, match="pip install cse-starter"):
-        none.encoder("starter")
-    with pytest.raises(CseError, match="pip install cse-starter"):
-        model_facts("starter", none)
-
-
-def test_part_of_a_known_plugin_that_is_not_loaded_tells_its_status() -> None:
     assert error("aug", "fgsm", info("cse-mocose:mocose", status="broken")).endswith(
         "it is a part of cse-mocose 0.1.0, broken (ImportError: x): pip install -U cse-mocose"
     )
-
-
-def test_known_part_that_the_installed_version_lacks_is_not_said_to_be_there() -> None:
-    assert "cse-mocose" not in error("aug", "fgsm", info("cse-mocose:mocose", QUEUE))
+    queue = StoreSpec(name="queue", summary="s", factory="m:C")
+    said = error("aug", "fgsm", info("cse-mocose:mocose", queue))
+    assert "cse-mocose" not in said, "the installed version lacks it"
+    none = Registry([], known=known_parts())
+    for find, distribution in (
+        (lambda: none.recipe("hicl"), "cse-hicl"),
+        (lambda: none.dataset("starter"), "cse-starter"),
+        (lambda: none.encoder("starter"), "cse-starter"),
+        (lambda: model_facts("starter", none), "cse-starter"),
+    ):
+        with pytest.raises(CseError, match=f"pip install {distribution}"):
+            find()
 
 
 def test_providers_are_known_parts_that_are_not_there() -> None:

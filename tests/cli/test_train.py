@@ -76,7 +76,7 @@ def test_what_is_trained_from_the_starter_is_known_as_such_however_often(
     cse: Cse, sentences: Path, tmp_path: Path
 ) -> None:
     model = "starter"
-    for name in ("first", "second", "third"):
+    for name in ("first", "second"):
         out = str(tmp_path / name)
         words = ("train", "--recipe", "consert", "--model", model, "--data", str(sentences))
         said = cse(*words, "--train.max_steps", "1", "--dev", "none", "--out", out, "-q")

@@ -4,75 +4,42 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cse_cli.plugins.installed import Installed
-from cse_core.runtime.loading import package_path
 from tests.fixtures.command_line import Cse, Printed, refused
 
-PAIRS = [
-    ("4.8", "A dog runs.", "A dog is running."),
-    ("4.6", "A man plays.", "A man is playing."),
-    ("2.0", "A dog runs.", "A cat sleeps."),
-    ("0.2", "The judge spoke.", "Boats are green."),
-    ("1.1", "Rain fell.", "A man is playing."),
-]
 
+def test_eval_of_a_pair_file(cse: Cse, tmp_path: Path) -> None:
+    pairs, out = tmp_path / "mine.test.tsv", tmp_path / "out.tsv"
+    rows = ("score\tsentence1\tsentence2", "4.8\tA dog runs.\tA dog is running.",
+            "2.0\tA dog runs.\tA cat sleeps.", "0.2\tThe judge spoke.\tBoats float.")  # fmt: skip
+    pairs.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
-@pytest.fixture
-def pairs(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.test.tsv"
-    lines = ["score\tsentence1\tsentence2", *("\t".join(row) for row in PAIRS)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    def scored(*words: str) -> dict[str, Any]:
+        said = cse("eval", "starter", "--pairs", str(pairs), "--json", *words)
+        assert said.code == 0, said.err
+        found: dict[str, Any] = json.loads(said.out)["results"]["mine.test"]
+        return found
 
-
-def test_eval_of_a_pair_file(cse: Cse, pairs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.tsv"
-    said = cse("eval", "starter", "--pairs", str(pairs), "--json", "--pairs-out", str(out))
-    assert said.code == 0, said.err
-    result = json.loads(said.out)["results"]["mine.test"]
-    assert (result["pairs"], result["setting"], result["split"]) == (5, "all", "test")
+    result = scored("--pairs-out", str(out))
+    assert (result["pairs"], result["setting"], result["split"]) == (3, "all", "test")
     assert -100 <= result["spearman"] <= 100
     assert {"tfidf", "jaccard", "alignment", "uniformity"} <= set(result)
     lines = out.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 6
-    assert lines[1].split("\t")[1] == "4.8"
+    assert len(lines) == 4 and lines[1].split("\t")[1] == "4.8"
 
+    def cosine(*words: str) -> float:
+        found = scored("--no-baselines", *words)
+        assert "tfidf" not in found
+        return float(found["mean_cosine"]["value"])
 
-def test_eval_flags_change_the_numbers(cse: Cse, pairs: Path) -> None:
-    def score(*words: str) -> float:
-        said = cse("eval", "starter", "--pairs", str(pairs), "--json", "--no-baselines", *words)
-        result = json.loads(said.out)["results"]["mine.test"]
-        assert "tfidf" not in result
-        return float(result["mean_cosine"]["value"])
-
-    assert score() == score("--pooling", "mean") == score("--batch-tokens", "16")
-    assert score() != score("--pooling", "cls")
-    assert score() != score("--max-length", "4")
-    said = cse("eval", "starter", "--json", "--no-baselines", "--max-length", "8")
-    assert "scored on the test pairs of starter" in said.err, "without a set"
-    assert json.loads(said.out)["results"]["starter.test"]["synthetic"] is True
-    folder = package_path(Installed().registry.encoder("starter").spec.path)
-    words = ("eval", "starter", str(folder), "--pairs", str(pairs))
-    said = cse(*words)
-    assert "difference" in said.out and "+0.00" in said.out
-    models = json.loads(cse(*words, "--json").out)["models"]
-    assert models[0]["results"] == models[1]["results"]
-
-
-def test_eval_of_the_suite_names_what_is_missing(cse: Cse, pairs: Path, tmp_path: Path) -> None:
-    for name in ("stsb.dev", "stsb.test"):
-        shutil.copy(pairs, tmp_path / f"{name}.tsv")
-    said = cse("eval", "starter", "--suite", "sts", "--data-dir", str(tmp_path), "--json")
-    answer = json.loads(said.out)
-    assert [answer["results"][name]["pairs"] for name in ("stsb.test", "stsb.dev")] == [5, 5]
-    assert "sts13.test" in answer["missing"]
-    assert "sts13.test" in said.err
+    assert cosine() == cosine("--pooling", "mean") == cosine("--batch-tokens", "16")
+    assert cosine() != cosine("--pooling", "cls")
+    assert cosine() != cosine("--max-length", "4")
 
 
 def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 from tests.fixtures.tiny import make_encoder
 from tests.reliability.inputs import PAIRS, TEXTS
 from tests.reliability.outcomes import Answer, Outcome
-from tests.reliability.plugins import PLUGINS, listed
 from tests.reliability.server import Server
 
 Case = Callable[[Path, Server], str]
@@ -268,10 +267,6 @@ def _laid_out() -> Path:
     return folder
 
 
-def _plugin(name: str) -> Case:
-    return lambda folder, server: listed(name, folder, server)
-
-
 def neighbours() -> list[Neighbour]:
     """Return every case."""
     return [Neighbour(label, run) for label, run in _cases()]
@@ -302,5 +297,3 @@ def _cases() -> Iterator[tuple[str, Case]]:
         yield f"meanwhile {name}", _meanwhile(change, must_end_well=True)
     for name, change in WRITTEN.items():
         yield f"meanwhile {name}", _meanwhile(change)
-    for name in PLUGINS:
-        yield f"plugin: {name}", _plugin(name)
