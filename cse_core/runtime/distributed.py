@@ -138,11 +138,11 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
     factors = {**dict.fromkeys(whole, 1.0 / size), **dict.fromkeys(shared, 1.0)}
     trained = [parameter for parameter in factors if parameter.requires_grad]
     used = all_reduce_max([int(parameter.grad is not None) for parameter in trained])
-    alike: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
+    groups: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
     for parameter, anybody in zip(trained, used, strict=True):
         if anybody:
-            alike.setdefault((parameter.dtype, parameter.device), []).append(parameter)
-    for parameters in alike.values():
+            groups.setdefault((parameter.dtype, parameter.device), []).append(parameter)
+    for parameters in groups.values():
         found = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([gradient.reshape(-1) for gradient in found])
         dist.all_reduce(flat)
